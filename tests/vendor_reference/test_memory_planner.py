@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from corpus.live_ranges import live_ranges_of
 from litert.core.errors import LiteRtError
 from vendor_reference.compiler import memory_planner
-from vendor_reference.compiler.memory_planner import ALIGNMENT, LiveRange, plan_memory
+from vendor_reference.compiler.memory_planner import LiveRange, plan_memory
 from vendor_reference.compiler.memory_spaces import (
     Demand,
     MemorySpace,
@@ -20,6 +20,7 @@ from vendor_reference.compiler.memory_spaces import (
     ranges_in,
 )
 from vendor_reference.compiler.memory_verifier import verify_plan
+from vendor_reference.executable.executable import ALIGNMENT
 
 sizes = st.integers(0, 5000)
 

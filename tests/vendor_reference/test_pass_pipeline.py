@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,14 @@ from vendor_reference.compiler import passes
 from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.pass_pipeline import (
-    IrDump,
     compile_passes,
     describe_pass,
     find_passes,
+    make_dump_files,
     parse_passes,
     pipeline,
     run_passes,
+    write_dump,
 )
 
 TEXT = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  func.return %x : tensor<4xf32>\n}"
@@ -129,20 +131,20 @@ def test_a_pass_that_fails_is_named_with_those_before_it() -> None:
 
 
 def test_the_ir_after_each_pass_is_written(tmp_path: Path) -> None:
-    dump = IrDump(DumpOptions(str(tmp_path / "new"), "all"))
+    files = make_dump_files(DumpOptions(str(tmp_path / "new"), "all"))
     module = read(TEXT).module
-    dump.write("import", module)
-    run_passes(make_context(), module, compile_passes(), dump.write)
+    write_dump(files, "import", module)
+    run_passes(make_context(), module, compile_passes(), partial(write_dump, files))
     names = [f"{number:02}_{name}.mlir" for number, name in enumerate(("import", *pipeline()))]
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == names
-    assert [Path(path).name for path in dump.paths] == names
+    assert [Path(path).name for path in files.values()] == names
     for path in (tmp_path / "new").iterdir():
         assert print_ir(read(path.read_text()).module) == path.read_text()
 
 
 def test_the_ir_after_one_pass_is_written_under_the_same_name(tmp_path: Path) -> None:
-    dump = IrDump(DumpOptions(str(tmp_path), pipeline()[-1]))
-    run_passes(make_context(), read(TEXT).module, compile_passes(), dump.write)
+    files = make_dump_files(DumpOptions(str(tmp_path), pipeline()[-1]))
+    run_passes(make_context(), read(TEXT).module, compile_passes(), partial(write_dump, files))
     assert [path.name for path in tmp_path.iterdir()] == [
         f"{len(pipeline()):02}_{pipeline()[-1]}.mlir"
     ]
@@ -150,12 +152,12 @@ def test_the_ir_after_one_pass_is_written_under_the_same_name(tmp_path: Path) ->
 
 def test_a_dump_after_a_pass_that_there_is_not_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LiteRtError, match=r"'make-coffee'.*import, convert-precisions"):
-        IrDump(DumpOptions(str(tmp_path / "new"), "make-coffee"))
+        make_dump_files(DumpOptions(str(tmp_path / "new"), "make-coffee"))
     assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LiteRtError) as error:
-        IrDump(DumpOptions(str(tmp_path / "file" / "folder"), "all"))
+        make_dump_files(DumpOptions(str(tmp_path / "file" / "folder"), "all"))
     assert error.value.status is Status.FILE_IO

@@ -29,12 +29,7 @@ _LIMIT_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class BuiltProgram:
-    """A program that was built.
-
-    Attributes:
-      kernels: what each declares, by name.
-      log: what the compiler said; warnings, mostly "".
-    """
+    """What each kernel of a program that was built declares, by name; and what the compiler said, mostly ""."""
 
     kernels: Mapping[str, KernelSignature]
     log: str = ""
@@ -47,23 +42,14 @@ BUILT = record(BuiltProgram, kernels=SIGNATURES, log=TEXT, always=lambda _: ("lo
 def program_key(program: Program, fingerprint: str) -> str:
     """A name for a program's text, options and OpenCL: equal for what builds alike."""
     sources = [[s.asset, s.file_name, s.sha256] for s in (*program.sources, *program.headers)]
-    text = json.dumps(
-        [
-            _FORMAT,
-            fingerprint,
-            program.prelude,
-            program.build_options,
-            sources,
-            len(program.headers),
-        ]
-    )
-    return hashlib.sha256(text.encode()).hexdigest()
+    parts = [_FORMAT, fingerprint, program.prelude, program.build_options, sources]
+    return hashlib.sha256(json.dumps([*parts, len(program.headers)]).encode()).hexdigest()
 
 
 def find_built(key: str) -> BuiltProgram | None:
     """What is remembered under a key."""
     try:
-        path = _path(key)
+        path = os.path.join(cache_folder(_PART), f"{key}.json")
         with open(path, "rb") as stream:
             return BUILT.read(JsonNode.parse(stream.read(), path, Status.SERIALIZATION))
     except (OSError, LiteRtError):
@@ -72,15 +58,10 @@ def find_built(key: str) -> BuiltProgram | None:
 
 def remember_built(key: str, built: BuiltProgram) -> None:
     """Keeps an answer; a folder that cannot be written to costs the next run its time, no more."""
+    data = json.dumps(BUILT.dump(built)).encode()
     try:
-        keep_file(
-            _PART, f"{key}.json", [json.dumps(BUILT.dump(built)).encode()], _NAMES, _LIMIT_BYTES
-        )
+        keep_file(_PART, f"{key}.json", [data], _NAMES, _LIMIT_BYTES)
     except (OSError, LiteRtError) as error:
         import logging  # here: it takes as long to import as all answers to read
 
         logging.getLogger(__name__).info("cannot remember a build: %s", error)
-
-
-def _path(key: str) -> str:
-    return os.path.join(cache_folder(_PART), f"{key}.json")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -23,29 +21,13 @@ from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_spec import CpuKernel
 from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, CpuOp, check_config
 
-NO_GIVEN: Mapping[str, Sequence[int]] = MappingProxyType({})
-"""No bounds from the user."""
 
+def choose_cpu_layers(
+    job: Job, partitions: Sequence[Subgraph], notes: list[str]
+) -> Mapping[Op, CpuKernel]:
+    """Chooses an implementation and configuration for each op of a CPU layer whose shapes have bounds.
 
-@dataclass(frozen=True, slots=True)
-class CpuLayers:
-    """What libraries have for the ops of partitions.
-
-    Attributes:
-      kernels: for each op of a CPU layer.
-      notes: sentences for the report: what was chosen.
-    """
-
-    kernels: Mapping[Op, CpuKernel]
-    notes: Sequence[str]
-
-
-def choose_cpu_layers(job: Job, partitions: Sequence[Subgraph]) -> CpuLayers:
-    """Chooses an implementation and configuration for each op of a CPU layer.
-
-    Args:
-      job: with layers, bounds, and whether libraries may run.
-      partitions: an op whose shapes have no bounds gets nothing.
+    What was chosen is added to `notes`, for the report.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, if they may not; UNSUPPORTED, for an op that its library cannot do; others
@@ -62,11 +44,12 @@ def choose_cpu_layers(job: Job, partitions: Sequence[Subgraph]) -> CpuLayers:
             if all(t is None or t in shapes for t in (*op.inputs, *op.outputs)):
                 ops.setdefault(op.name, []).append(op)
     kernels: dict[Op, CpuKernel] = {}
-    notes: list[str] = []
+    chosen: list[str] = []
     for name, asked in ops.items():
         check_allowed(job.layers[name], job.allow_native_assets)
-        kernels.update(_ask(job.layers[name], asked, shapes, notes))
-    return CpuLayers(kernels, list(dict.fromkeys(notes)))
+        kernels.update(_ask(job.layers[name], asked, shapes, chosen))
+    notes += dict.fromkeys(chosen)
+    return kernels
 
 
 def _is_cpu_layer(op: Op, layers: Mapping[str, CustomLayer]) -> bool:
@@ -120,11 +103,7 @@ def _patterns(op: Op) -> Mapping[str, object]:
 
 
 def _asked_shapes(op: Op, layer: CustomLayer, says_shapes: bool) -> tuple[tuple[int, ...], ...]:
-    """The patterns of outputs, where runs ask the library for their shapes; nothing where none does.
-
-    Raises:
-      LiteRtError: UNSUPPORTED, if nobody says them.
-    """
+    """The patterns of outputs, where runs ask the library for their shapes; nothing where none does."""
     is_open = [not tensor.type.layout.is_static for tensor in op.outputs]
     if says_shapes:
         return tuple(tuple(t.type.shape) for t in op.outputs) if any(is_open) else ()

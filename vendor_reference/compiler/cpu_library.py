@@ -28,11 +28,7 @@ _REFUSALS = (Status.INVALID_ARGUMENT, Status.UNSUPPORTED)
 
 
 def check_allowed(layer: CustomLayer, allow_native_assets: bool) -> None:
-    """Refuses machine code that may not run.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG.
-    """
+    """Refuses machine code that may not run."""
     if not allow_native_assets:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
@@ -45,15 +41,7 @@ def check_allowed(layer: CustomLayer, allow_native_assets: bool) -> None:
 def ask_library(
     layer: CustomLayer, function: str, request: Mapping[str, object]
 ) -> Iterator[JsonNode]:
-    """Calls a function of `vendor_reference.cpu_layer.library_worker`.
-
-    Args:
-      layer: whose library is asked.
-      function: its name.
-      request: what it gets, besides the library.
-
-    Yields:
-      What it yields.
+    """Calls a function of `vendor_reference.cpu_layer.library_worker` on a layer's library; yields what it yields.
 
     Raises:
       LiteRtError: what it raises; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the library crashes or hangs.
@@ -84,9 +72,7 @@ def ask_library(
 def make_cpu_op(op: Op, shapes: Mapping[Tensor, Sequence[int]]) -> CpuOp:
     """What a library is told of an op; it says itself which of its layers that is.
 
-    Args:
-      op: of the model.
-      shapes: the largest of its tensors; 0 is told for a dimension that is not there.
+    `shapes` are the largest of the op's tensors; 0 is told for a dimension that is not there.
     """
     inputs = tuple(None if tensor is None else _operand(tensor, shapes) for tensor in op.inputs)
     outputs = tuple(_operand(tensor, shapes) for tensor in op.outputs)
@@ -130,12 +116,7 @@ class CpuLayerShapes:
     def find(
         self, op: Op, layer: CustomLayer, inputs: Mapping[Tensor, Sequence[int]]
     ) -> Sequence[tuple[int, ...] | str]:
-        """The largest shape of each output, or why there is none.
-
-        Args:
-          op: of a CPU layer.
-          layer: for the op.
-          inputs: the largest shapes of its inputs.
+        """The largest shape of each output, or why there is none; `inputs` are the largest of the op's inputs.
 
         Raises:
           LiteRtError: INVALID_TOOL_CONFIG, if the library may not run; where it crashes or hangs.

@@ -24,9 +24,7 @@ from vendor_reference.executable.executable import Executable, KernelTask
 def entries_by_text(executable: Executable, layers: Mapping[str, CustomLayer]) -> Executable | None:
     """The executable with the kernels that the sources show; None where only a build can tell.
 
-    Args:
-      executable: whose tasks for custom ops have "" as their entry.
-      layers: by custom code.
+    In its place tasks for custom ops have "" as their entry.
     """
     entries: dict[str, str] = {}
     for name in {t.op_name for f in executable.functions for t in f.tasks if not t.entry}:
@@ -47,11 +45,8 @@ def entries_by_build(
 ) -> Executable:
     """The executable with the kernels that its programs have.
 
-    Args:
-      lowered: whose tasks for custom ops have "" as their entry.
-      built: its programs; None of those that need fp16 arithmetic which is not here.
-      layers: by custom code.
-      notes: get a sentence for each argument that is legal, and can be a mistake.
+    `built` has None for programs that need fp16 arithmetic which is not here; `notes` get a sentence for each
+    argument that is legal, and can be a mistake.
 
     Raises:
       LiteRtError: NOT_FOUND, if there is no such kernel; INVALID_ARGUMENT, if it takes other arguments,
@@ -80,7 +75,9 @@ def entries_by_build(
                 f"arguments of kernel '{entry}': {len(kernel.arguments)}, "
                 f"bound: {len(task.arguments)}",
                 _where(layer),
-                _arguments_hint(layer),
+                "Give the description an argument for each of the kernel's."
+                if layer.kernel.arguments
+                else "They are the op's inputs, then its outputs; a description (.json) can bind others.",
             )
         notes.extend(check_bindings(entry, kernel, task, bound, _where(layer)))
         return replace(task, entry=entry)
@@ -97,9 +94,7 @@ def find_entry(layer: CustomLayer, built: BuiltProgram) -> str | None:
 def declared_in_text(layer: CustomLayer, prelude: str) -> Sequence[str] | None:
     """The types that a layer's kernel declares, as its sources show; see `types_in_text`.
 
-    Args:
-      layer: whose sources show which kernel it is.
-      prelude: what the compiler gets in front of them.
+    `prelude` is what the compiler gets in front of them.
     """
     entry = _entry_in_text(layer)
     return None if entry is None else types_in_text(prelude, _texts(layer), entry)
@@ -138,12 +133,6 @@ def _no_kernel(layer: CustomLayer, kernels: Collection[str]) -> LiteRtError:
         if layer.kernel.entry
         else "Name the kernel like the op, or set its entry in a description (.json).",
     )
-
-
-def _arguments_hint(layer: CustomLayer) -> str:
-    if not layer.kernel.arguments:
-        return "They are the op's inputs, then its outputs; a description (.json) can bind others."
-    return "Give the description an argument for each of the kernel's."
 
 
 def _where(layer: CustomLayer) -> str:

@@ -30,10 +30,7 @@ def find_half_ops(
 ) -> set[str]:
     """The names of the custom ops with such kernels.
 
-    Args:
-      lowered: whose tasks for custom ops have "" as their entry.
-      built: its programs; None of those that need fp16 arithmetic which is not here.
-      layers: by custom code.
+    `built` has None for programs that need fp16 arithmetic which is not here.
     """
     found: set[str] = set()
     for (task, bound), (_, halves) in _pairs(lowered):
@@ -114,8 +111,5 @@ def _declared_types(
 
 def _is_written_for_halves(declared: str, bound: BoundArgument, with_fp16: BoundArgument) -> bool:
     is_by_device = bound.element_type is not with_fp16.element_type
-    return (
-        is_by_device
-        and with_fp16.element_type is ElementType.FLOAT16
-        and bool(_HALVES.fullmatch(declared))
-    )
+    is_half = is_by_device and with_fp16.element_type is ElementType.FLOAT16
+    return is_half and bool(_HALVES.fullmatch(declared))

@@ -38,12 +38,7 @@ class HalfPolicy:
     half_ops: Collection[str] = ()
 
     def is_half(self, op_name: str, has_fp16: bool) -> bool:
-        """Whether a half tensor is half in an op's kernel.
-
-        Args:
-          op_name: of the custom op.
-          has_fp16: whether the device has fp16 arithmetic.
-        """
+        """Whether a half tensor is half in the kernel of that op, on a device with fp16 arithmetic or without."""
         if self.tensors is HalfTensors.DEVICE:
             return has_fp16 or op_name in self.half_ops
         return self.tensors is HalfTensors.HALF
@@ -54,12 +49,9 @@ BY_DEVICE = HalfPolicy()
 
 
 def kernel_type(tensor_type: ElementType, wanted: ElementType | None, is_half: bool) -> ElementType:
-    """The type of elements that a kernel gets for a tensor.
+    """The type of elements that a kernel gets for a tensor: what its layer wants, or None, then the model's.
 
-    Args:
-      tensor_type: of the model.
-      wanted: what the layer asks for; None where it leaves it to the model.
-      is_half: whether halves are what they are where it does, and not float.
+    Without `is_half` that is float for half tensors.
     """
     if wanted is not None:
         return wanted

@@ -70,10 +70,7 @@ def describe_argument(
 ) -> BoundArgument:
     """What a kernel argument is, for checks and messages.
 
-    Args:
-      argument: of the kernel.
-      inputs: of its op, as the kernel gets them; None for those that are left out.
-      outputs: of its op.
+    `inputs` of its op are as the kernel gets them; None for those that are left out.
     """
     if isinstance(argument, TensorArgument):
         tensor = (outputs if argument.is_output else inputs)[argument.index]
@@ -103,14 +100,7 @@ def check_bindings(
     bindings: Sequence[BoundArgument],
     where: str,
 ) -> list[str]:
-    """Compares a kernel with its task, which binds as many arguments as it has.
-
-    Args:
-      entry: the kernel's name.
-      kernel: as it was built.
-      task: that runs it.
-      bindings: what its arguments are.
-      where: asset and op, for messages.
+    """Compares a kernel, as it was built, with its task, which binds as many arguments as it has.
 
     Returns:
       Sentences about what is legal, and can be a mistake.

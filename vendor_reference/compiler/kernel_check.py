@@ -50,10 +50,8 @@ def build_programs(
 ) -> Sequence[BuiltProgram | None]:
     """What the builds of an executable's programs say; None of those that need fp16 arithmetic which is not here.
 
-    Args:
-      executable: its functions say which programs are for which devices.
-      assets: by the names that programs give their sources and headers.
-      timeout_s: for all builds; None for what no honest one takes, even where the machine is busy.
+    Its functions say which programs are for which devices. Assets are by the names that programs give their files.
+    Without a time limit it is what no honest build takes, even where the machine is busy.
 
     Raises:
       LiteRtError: COMPILATION, with the build's log, or what became of the compiler; NOT_FOUND, if no OpenCL
@@ -72,13 +70,12 @@ def build_programs(
     missing = {key: index for index, key in keys.items() if key not in built}
     if missing:
         programs = [executable.programs[index] for index in missing.values()]
+        to_build = Executable(executable.soc_model, (), programs, ())
         lack_fp16 = [
             index in without - with_fp16 and device.info.has_fp16 for index in missing.values()
         ]
         patience_s = 60 + 10.0 * len(programs) if timeout_s is None else timeout_s
-        answers = _build(
-            executable.soc_model, programs, lack_fp16, assets, patience_s, device.installation
-        )
+        answers = _build(to_build, lack_fp16, assets, patience_s, device.installation)
         for key, answer in zip(missing, answers, strict=True):
             built[key] = answer
             remember_built(key, answer)
@@ -88,8 +85,7 @@ def build_programs(
 
 
 def _build(
-    soc_model: str,
-    programs: Sequence[Program],
+    executable: Executable,
     lack_fp16: Sequence[bool],
     assets: Mapping[str, bytes],
     timeout_s: float,
@@ -100,9 +96,10 @@ def _build(
     from vendor_reference.drivers.proof import call_compiler
 
     answers: list[BuiltProgram] = []
+    programs = executable.programs
     try:
         with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
-            _write_folder(folder, soc_model, programs, assets)
+            _write_folder(folder, executable, assets)
             for answer in call_compiler(
                 _CHECK, folder, timeout_s=timeout_s, library=installation.library
             ):
@@ -111,7 +108,8 @@ def _build(
     except LiteRtError as error:
         index = min(len(answers), len(programs) - 1)
         if error.status in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
-            where, hint = _where(programs[index]), f"{installation.driver.crash_hint} {_HINT}"
+            where = ", ".join(source.file_name for source in programs[index].sources)
+            hint = f"{installation.driver.crash_hint} {_HINT}"
             raise LiteRtError(Status.COMPILATION, error.what, where, hint) from error
         if lack_fp16[index] and error.status is Status.COMPILATION:
             hint = f"{error.hint} {_LACKS_FP16_HINT}".lstrip()
@@ -129,24 +127,17 @@ def _binary_layer_of(program: Program, assets: Mapping[str, bytes]) -> str:
     return ""
 
 
-def _write_folder(
-    folder: str, soc_model: str, programs: Sequence[Program], assets: Mapping[str, bytes]
-) -> None:
+def _write_folder(folder: str, executable: Executable, assets: Mapping[str, bytes]) -> None:
     names: dict[str, str] = {}
-    for program in programs:
+    for program in executable.programs:
         for source in (*program.sources, *program.headers):
             if source.asset not in names:
                 names[source.asset] = str(len(names))
                 _write(folder, names[source.asset], assets[source.asset])
     _write(folder, "assets.json", json.dumps(names).encode())
-    module = write_executable(Executable(soc_model, (), programs, ()))
-    _write(folder, "executable", module.view)
+    _write(folder, "executable", write_executable(executable).view)
 
 
 def _write(folder: str, name: str, data: bytes | memoryview) -> None:
     with open(os.path.join(folder, name), "wb") as stream:
         stream.write(data)
-
-
-def _where(program: Program) -> str:
-    return ", ".join(source.file_name for source in program.sources)

@@ -23,11 +23,8 @@ def dump_kernels(
 ) -> Sequence[str]:
     """Writes `program<n>.cl` for each program of a custom layer: for each distinct set of parameters.
 
-    Args:
-      folder: made if it is not there.
-      programs: of an executable, for the largest shapes where they depend on shapes.
-      titles: `Layer relu1 using Custom Layer ReLU`, of those that have sources, in order.
-      read: gives a source's bytes.
+    Titles, `Layer relu1 using Custom Layer ReLU`, are those of programs that have sources, in order; `read` gives
+    a source's bytes. Programs that depend on shapes are those for the largest ones.
 
     Returns:
       The files' names.

@@ -23,12 +23,9 @@ from vendor_reference.custom_layers.layout import Bfyx, Format, bfyx, strided_bf
 def kernel_tensor(
     ir_type: Attribute, wanted: Format, told: Sequence[Size] | None = None
 ) -> KernelTensor:
-    """The tensor that a kernel gets.
+    """The tensor that a kernel gets, in the format that it asked for.
 
-    Args:
-      ir_type: of the buffer.
-      wanted: the format that the kernel asked for.
-      told: its shape, where that is not the type's: what a run tells is within that.
+    `told` is its shape, where that is not the type's: what a run tells is within that.
 
     Raises:
       LiteRtError: UNSUPPORTED, for a buffer that has no B, F, Y and X as it lies.
@@ -44,14 +41,9 @@ def kernel_tensor(
 
 def asked_format(spec: KernelSpec, is_output: bool, index: int) -> Format:
     """The format that a kernel asks for a tensor of its op; the first of its arguments counts."""
-    for argument in spec.arguments:
-        if (
-            isinstance(argument, TensorArgument)
-            and argument.is_output == is_output
-            and argument.index == index
-        ):
-            return argument.format
-    return Format.ANY
+    tensors = [a for a in spec.arguments if isinstance(a, TensorArgument)]
+    asked = (a.format for a in tensors if (a.is_output, a.index) == (is_output, index))
+    return next(asked, Format.ANY)
 
 
 def flat_tensor(ir_type: Attribute) -> KernelTensor:

@@ -52,16 +52,9 @@ def find_bounds(
     layers: Mapping[str, CustomLayer],
     cpu_shapes: CpuLayerShapes | None = None,
 ) -> Bounds:
-    """Finds bounds.
+    """Finds bounds; those `given` are by tensor name, and of the tensor's rank, which the host has checked.
 
-    Args:
-      subgraph: is not changed.
-      given: by tensor name; of the tensor's rank, which the host has checked.
-      layers: by custom code.
-      cpu_shapes: asks the libraries of CPU layers; None where the bounds of what they make are given.
-
-    Raises:
-      LiteRtError: as `CpuLayerShapes.find`.
+    `cpu_shapes` asks the libraries of CPU layers; None where the bounds of what they make are given.
     """
     bounds = Bounds()
     for tensor in subgraph.inputs:
@@ -142,11 +135,7 @@ def _derive_custom(op: Op, layer: CustomLayer, index: int, bounds: Bounds) -> Sh
 
 
 def largest_output(rule: OutputShape, inputs: Sequence[Shape | None]) -> Shape:
-    """The largest shape of an output, where inputs are no larger than these.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if a formula has no value, or the op not the input.
-    """
+    """The largest shape of an output, where inputs are no larger than these."""
     symbolic = [
         None if shape is None else tuple(Dimension(i, d) for d in range(len(shape)))
         for i, shape in enumerate(inputs)
@@ -181,10 +170,7 @@ _SAME_PADDING = 0
 def largest_builtin(op: Op, result: Tensor, inputs: Sequence[Shape]) -> Shape | str:
     """The largest shape of a result, whose fixed dimensions the caller puts in; or why there is none.
 
-    Args:
-      op: that makes it.
-      result: whose shape the model leaves open.
-      inputs: the largest shapes of the inputs that are there.
+    `inputs` are the largest shapes of the inputs that are there.
     """
     rank = len(result.shape)
     is_batch_alone = [d for d, size in enumerate(result.type.shape) if size < 0] == [0]

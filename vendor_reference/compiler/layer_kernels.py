@@ -33,14 +33,9 @@ def layer_spec(
     attributes: DictionaryAttr,
     is_dynamic: bool = False,
 ) -> KernelSpec:
-    """The kernel of a builtin op for tensors or buffers of these types.
+    """The kernel of a builtin op for tensors or buffers of these types: the largest, where a run tells shapes.
 
-    Args:
-      layer: the op's class.
-      inputs: types; where a run tells shapes, the largest.
-      outputs: likewise.
-      attributes: of the op.
-      is_dynamic: whether the kernel is to go by shapes that it gets as arguments.
+    `is_dynamic` says that the kernel is to go by shapes that it gets as arguments.
 
     Raises:
       LiteRtError: UNSUPPORTED, where there is none.
@@ -55,11 +50,7 @@ def layer_spec(
 
 
 def function_spec(function: FuncOp) -> KernelSpec:
-    """The kernel that an external function stands for.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if it holds none.
-    """
+    """The kernel that an external function stands for; INVALID_ARGUMENT, if it holds none."""
     if KERNEL not in function.attributes:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
@@ -119,11 +110,7 @@ def all_inputs(spec: KernelSpec, inputs: Sequence[_Input]) -> Sequence[_Input | 
 def scratch_types(
     spec: KernelSpec, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
 ) -> list[Attribute]:
-    """The buffers that a kernel needs for one run, in the order of its arguments.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if a formula has no value, with asset and op.
-    """
+    """The buffers that a kernel needs for one run, in the order of its arguments."""
     arguments = [a for a in spec.arguments if isinstance(a, InternalArgument)]
     if not arguments:
         return []
@@ -144,11 +131,7 @@ def at_layer(error: LiteRtError, spec: KernelSpec) -> LiteRtError:
 
 
 def check_static(types: Sequence[Attribute], where: str) -> None:
-    """Refuses shapes that nobody has bounded.
-
-    Raises:
-      LiteRtError: UNSUPPORTED.
-    """
+    """Refuses shapes that nobody has bounded."""
     for ir_type in types:
         if any(dim < 0 for dim in shape_of(ir_type)):
             raise LiteRtError(

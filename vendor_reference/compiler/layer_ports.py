@@ -55,11 +55,7 @@ class LayerFinder:
         self._requirements: dict[str, Requirements] = {}
 
     def find(self, op: Operation) -> LayerPorts | None:
-        """The layer that an op is; None for any other op.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, if the attributes of its external function, or its own, are wrong.
-        """
+        """The layer that an op is; None for any other op."""
         if isinstance(op, LayerOp):
             return LayerPorts.of(op, range(len(op.inputs)), op.requirements())
         if isinstance(op, CustomBinaryLayerOp):
@@ -128,11 +124,8 @@ def agnostic_ports(op: LayerOp) -> list[int]:
     Those of another rank, that are repeated to the results' shape, lie as they come.
     """
     rank = len(shape_of(op.results[0].type))
-    return [
-        place
-        for place, value in enumerate(op.operands)
-        if isinstance(value.type, TensorType) and len(shape_of(value.type)) == rank
-    ]
+    tensors = [(i, t) for i, t in enumerate(op.operand_types) if isinstance(t, TensorType)]
+    return [place for place, ir_type in tensors if len(shape_of(ir_type)) == rank]
 
 
 def is_layer(function: FuncOp) -> bool:
@@ -175,7 +168,6 @@ def _clone(function: FuncOp, names: SymbolNames) -> FuncOp:
     """A copy behind the function, under a name that is free."""
     copy: FuncOp = function.clone()
     copy.sym_name = StringAttr(names.new(function.sym_name.data))
-    block = function.parent
-    assert block is not None
-    block.insert_op_after(copy, function)
+    assert function.parent is not None
+    function.parent.insert_op_after(copy, function)
     return copy

@@ -6,16 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
-from xdsl.dialects.builtin import (
-    BoolAttr,
-    DenseArrayBase,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    StringAttr,
-    f64,
-    i64,
-)
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import OpTrait, Pure
@@ -23,13 +14,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
 from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, view_of
 from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic, SameShapes, SharesMemory
 from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
-    Value,
     library_ops,
 )
 from vendor_reference.compiler.library.views import View
@@ -83,24 +74,29 @@ def library_layers() -> Mapping[str, type[LibraryLayer]]:
 
 def layer_attributes(attributes: Attributes) -> dict[str, Attribute]:
     """An op's attributes as a layer has them."""
-    return {name: _attribute(value) for name, value in attributes.items()}
+    return {name: plain_attribute(value) for name, value in attributes.items()}
 
 
 def read_attributes(attributes: Mapping[str, Attribute]) -> Attributes:
     """A layer's attributes as the library has them; those of other kinds are not the library's."""
-    values = {name: _value(attribute) for name, attribute in attributes.items()}
-    return {name: value for name, value in values.items() if value is not None}
+    values = {}
+    for name, attribute in attributes.items():
+        value = plain_value(attribute)
+        if isinstance(attribute, DenseArrayBase):
+            value = attribute.get_values()
+        if isinstance(value, (bool, int, float, str, tuple)):
+            values[name] = value
+    return values
 
 
 def _layer(rule: LibraryOp) -> type[LibraryLayer]:
     traits: list[OpTrait] = [Pure()]
-    for has_it, trait in (
-        (rule.is_layout_agnostic, LayoutAgnostic),
-        (rule.is_elementwise, SameShapes),
-        (rule.is_view, SharesMemory),
-    ):
-        if has_it:
-            traits.append(trait())
+    if rule.is_layout_agnostic:
+        traits.append(LayoutAgnostic())
+    if rule.is_elementwise:
+        traits.append(SameShapes())
+    if rule.is_view:
+        traits.append(SharesMemory())
     fields = {
         "name": f"IE.{rule.ie_name}",
         "rule": staticmethod(lambda: rule),
@@ -116,32 +112,3 @@ def _port_mismatch(rule: LibraryOp, num_inputs: int, num_outputs: int) -> str:
     if least <= num_inputs <= most and num_outputs == 1:
         return ""
     return f"{num_inputs} inputs and {num_outputs} outputs, expected {most} and 1"
-
-
-def _attribute(value: Value) -> Attribute:
-    if isinstance(value, bool):
-        return BoolAttr.from_bool(value)
-    if isinstance(value, int):
-        return IntegerAttr(value, i64)
-    if isinstance(value, float):
-        return FloatAttr(value, f64)
-    if isinstance(value, str):
-        return StringAttr(value)
-    if any(isinstance(number, float) for number in value):
-        return DenseArrayBase.from_list(f64, [float(number) for number in value])
-    return DenseArrayBase.from_list(i64, [int(number) for number in value])
-
-
-def _value(attribute: Attribute) -> Value | None:
-    if isinstance(attribute, IntegerAttr):
-        number: int = attribute.value.data
-        is_bool = isinstance(attribute.type, IntegerType) and attribute.type.width.data == 1
-        return bool(number) if is_bool else number
-    if isinstance(attribute, FloatAttr):
-        return float(attribute.value.data)
-    if isinstance(attribute, StringAttr):
-        return attribute.data
-    if isinstance(attribute, DenseArrayBase):
-        numbers: tuple[int, ...] | tuple[float, ...] = attribute.get_values()
-        return numbers
-    return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from litert.core.compiler_options import DumpOptions
 from litert.model.collector import collector_held
@@ -13,7 +15,13 @@ from vendor_reference.compiler.emission.module_emission import Lowered, emit_exe
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.levels.dialects import make_context
-from vendor_reference.compiler.pass_pipeline import IMPORT, IrDump, compile_passes, run_passes
+from vendor_reference.compiler.pass_pipeline import (
+    IMPORT,
+    compile_passes,
+    make_dump_files,
+    run_passes,
+    write_dump,
+)
 from vendor_reference.compiler.passes.plan_memory import memory_notes
 
 _NO_DUMP = DumpOptions()
@@ -25,28 +33,21 @@ def lower_partitions(
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
-    Functions for fp16 arithmetic stand behind them: see `import_partitions`.
-
-    Its tasks for custom ops have "" as their entry: `entry_points.py` settles it.
-
-    Args:
-      job: what it is made for, and with.
-      partitions: mostly of ops that `select_ops` took.
-      dump: after which pass the levels are written for people to read.
+    Functions for fp16 arithmetic stand behind them: see `import_partitions`. Tasks for custom ops have "" as their
+    entry: `entry_points.py` settles it. `dump` says after which pass the levels are written for people to read.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
-    cpu_layers = choose_cpu_layers(job, partitions)
-    imported = import_partitions(job, partitions, cpu_layers.kernels)
-    notes = [*cpu_layers.notes, *imported.notes]
-    if dump.ir_after:
-        ir_dump = IrDump(dump)
-        ir_dump.write(IMPORT, imported.module)
-        run_passes(make_context(), imported.module, compile_passes(), ir_dump.write)
-        notes.append(ir_dump.note())
-    else:
-        run_passes(make_context(), imported.module, compile_passes())
+    notes: list[str] = []
+    imported = import_partitions(job, partitions, choose_cpu_layers(job, partitions, notes))
+    notes += imported.notes
+    files = make_dump_files(dump)
+    write_dump(files, IMPORT, imported.module)
+    run_passes(make_context(), imported.module, compile_passes(), partial(write_dump, files))
+    if files:
+        names = [os.path.basename(path) for path in files.values()]
+        notes.append(f"IR is written to {dump.folder}: {', '.join(names)}.")
     notes += memory_notes(imported.module, job.soc)
     return replace(emit_executable(imported.module, imported.constants), notes=notes)

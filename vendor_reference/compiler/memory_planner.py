@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 
-ALIGNMENT = 64
+from vendor_reference.executable.executable import align
+
 _EFFORT = 2_000_000
 """Neighbours looked at while a plan is improved: about half a second."""
 _MOST_ROUNDS = 3_000
@@ -73,11 +74,6 @@ def _plan_groups(groups: tuple[LiveRange, ...]) -> MemoryPlan:
     return MemoryPlan(best.offsets, best.size, bound)
 
 
-def aligned(size_bytes: int) -> int:
-    """The bytes that a buffer takes in an arena."""
-    return (size_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-
-
 def merge_in_place(buffers: Sequence[LiveRange]) -> tuple[list[LiveRange], list[int]]:
     """Makes one of buffers that share a place; they do where that makes nothing larger.
 
@@ -88,7 +84,7 @@ def merge_in_place(buffers: Sequence[LiveRange]) -> tuple[list[LiveRange], list[
     group_of: list[int] = []
     taken: set[int] = set()
     for index, buffer in enumerate(buffers):
-        size, operand = aligned(buffer.size_bytes), buffer.in_place_of
+        size, operand = align(buffer.size_bytes), buffer.in_place_of
         if operand is not None and operand < index and operand not in taken:
             held = groups[group_of[operand]]
             dying = buffers[operand]

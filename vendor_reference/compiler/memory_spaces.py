@@ -39,10 +39,8 @@ def choose_spaces(
 ) -> Sequence[MemorySpace]:
     """Chooses a space for each buffer, such that a plan of the scratchpad fits into it.
 
-    Args:
-      demands: buffers; those that share a place share the space.
-      cmx_size: of the scratchpad, in bytes.
-      local_bytes: for each step what its task's work groups need of the scratchpad.
+    Buffers that share a place share the space. `local_bytes` are, for each step, what its task's work groups need
+    of the scratchpad.
     """
     groups, group_of = merge_in_place([demand.alive for demand in demands])
     traffic, is_ddr_only = [0] * len(groups), [False] * len(groups)

@@ -7,23 +7,16 @@ from collections.abc import Sequence
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.memory_planner import ALIGNMENT, LiveRange
+from vendor_reference.compiler.memory_planner import LiveRange
+from vendor_reference.executable.executable import ALIGNMENT
 
 
 def verify_plan(
     buffers: Sequence[LiveRange], offsets: Sequence[int], size: int, names: Sequence[str] = ()
 ) -> None:
-    """Refuses a plan by which a task would overwrite what another still needs.
+    """Refuses a plan of one arena by which a task would overwrite what another still needs.
 
-    Args:
-      buffers: of one arena.
-      offsets: of each, in bytes.
-      size: of the arena, in bytes.
-      names: of the buffers, for messages; their numbers where there are none.
-
-    Raises:
-      LiteRtError: RUNTIME_FAILURE, with the two buffers that overlap, or the one that is not aligned or ends
-        outside of the arena. It is a mistake of the planner's.
+    That is a mistake of the planner's. Buffers without names are called by their numbers.
     """
     names = names or [f"buffer {index}" for index in range(len(buffers))]
     if len(offsets) != len(buffers):

@@ -59,35 +59,25 @@ def select_ops(
 ) -> Selected:
     """Says what the NPU takes of a subgraph.
 
-    Args:
-      subgraph: is not changed.
-      layers: by custom code.
-      library: the builtin ops that it takes where it can, by name.
-      bounds: of the subgraph's tensors of dynamic shape.
+    `layers` are by custom code, `library` has the builtin ops that it takes where it can, `bounds` are those of
+    tensors of dynamic shape.
     """
     refused: dict[Op, str] = {}
     taken: set[Op] = set()
     dequantize: list[Op] = []
     custom = {op.name for op in subgraph.ops if op.is_custom}
     for op in subgraph.ops:
-        overrides = op.name not in custom and find_layer(op, layers) is not None
-        if op.is_custom or overrides:
-            reason = _layer_refusal(op, layers.get(op.name), bounds)
-            if reason:
-                refused[op] = reason
-            else:
-                taken.add(op)
-        elif _dequantized_constant(op) is not None:
+        is_free = op.is_custom or op.name not in custom
+        if _dequantized_constant(op) is not None:
             dequantize.append(op)
-        elif reason := _builtin_refusal(op, library):
+        elif reason := find_refusal(op, layers if is_free else {}, library, bounds):
             refused[op] = reason
         else:
             taken.add(op)
     _keep_pairs_together(subgraph.ops, taken, refused)
     outputs = set(subgraph.outputs)
     for op in dequantize:
-        reason = _dequantize_refusal(op, taken, outputs)
-        if reason:
+        if reason := _dequantize_refusal(op, taken, outputs):
             refused[op] = reason
         else:
             taken.add(op)
@@ -100,7 +90,7 @@ def find_refusal(
     library: Mapping[str, LibraryOp] = NO_LIBRARY,
     bounds: Bounds = NO_BOUNDS,
 ) -> str:
-    """Why the NPU cannot do an op, wherever its neighbours run; "" where it can. Arguments as for `select_ops`."""
+    """Why the NPU cannot do an op, wherever its neighbours run; "" where it can."""
     if op.is_custom or find_layer(op, layers) is not None:
         return _layer_refusal(op, layers.get(op.name), bounds)
     stored = _dequantized_constant(op)
@@ -132,14 +122,14 @@ def _layer_refusal(op: Op, layer: CustomLayer | None, bounds: Bounds) -> str:
         return f"no asset for it: give one with --npu_custom_op_info={op.name},path"
     if reason := activation_refusal(op, layer):
         return reason
-    for binding in layer.kernel.arguments:
-        if isinstance(binding, TensorArgument) and not binding.is_output:
-            left_out = binding.index < len(op.inputs) and op.inputs[binding.index] is None
-            if left_out:
-                return f"input {binding.index} is left out, and its kernel reads it"
+    left_out = [index for index, tensor in enumerate(op.inputs) if tensor is None]
+    tensors = [a for a in layer.kernel.arguments if isinstance(a, TensorArgument)]
+    for tensor in tensors:
+        if not tensor.is_output and tensor.index in left_out:
+            return f"input {tensor.index} is left out, and its kernel reads it"
     reads_all = not layer.kernel.arguments and layer.type is LayerType.OCL
-    if reads_all and None in op.inputs:
-        return f"input {list(op.inputs).index(None)} is left out, and its kernel reads all inputs"
+    if reads_all and left_out:
+        return f"input {left_out[0]} is left out, and its kernel reads all inputs"
     return shapes_misfit(op, layer) or _tensors_refusal(op, bounds) or shapes_refusal(op, layer)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -99,15 +98,14 @@ def _check_places(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
     for space, size in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
         members, ranges = ranges_in(alive, spaces, space)
         offsets = [declared[i].offset.value.data for i in members]
-        names = [_name(declared[i].buffer, i) for i in members]
+        hints = [declared[i].buffer.name_hint for i in members]
+        names = [
+            f"%{h}" if h else f"declared buffer {i}" for i, h in zip(members, hints, strict=True)
+        ]
         try:
             verify_plan(ranges, offsets, size, names)
         except LiteRtError as error:
             raise _error(error.what, f"{space.value} of {soc.name}", function) from error
-
-
-def _name(value: SSAValue, index: int) -> str:
-    return f"%{value.name_hint}" if value.name_hint else f"declared buffer {index}"
 
 
 def _error(what: str, where: str, function: FuncOp) -> LiteRtError:

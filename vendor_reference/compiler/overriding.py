@@ -10,7 +10,7 @@ from litert.model.graph import Op, Tensor
 from litert.model.schema_types import enum_name
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_spec import ConstantArgument, ScalarArgument
-from vendor_reference.custom_layers.value_sources import FlexOption
+from vendor_reference.custom_layers.value_sources import FlexOption, ValueSource
 
 _ACTIVATION = "fused_activation_function"
 
@@ -43,12 +43,7 @@ def activation_refusal(op: Op, layer: CustomLayer) -> str:
 
 
 def overriding_notes(taken: Sequence[Op], layers: Mapping[str, CustomLayer]) -> Iterator[str]:
-    """What it costs to override ops, a sentence for each kind of op.
-
-    Args:
-      taken: what the NPU takes of a subgraph.
-      layers: by the ops' names.
-    """
+    """What it costs to override ops that the NPU takes, a sentence for each kind of op."""
     overridden: dict[str, list[Op]] = {}
     on_npu = set(taken)
     for op in taken:
@@ -86,14 +81,17 @@ def _surroundings(ops: Sequence[Op], on_npu: AbstractSet[Op]) -> tuple[list[str]
     return list(names), len(tensors)
 
 
+def value_sources(layer: CustomLayer) -> Iterator[ValueSource]:
+    """What a layer's defines and arguments get their values from."""
+    yield from (define.source for define in layer.defines)
+    for argument in layer.kernel.arguments:
+        if isinstance(argument, (ScalarArgument, ConstantArgument)):
+            yield argument.source
+
+
 def _reads(layer: CustomLayer, option: str) -> bool:
-    sources = [define.source for define in layer.defines]
-    sources += [
-        argument.source
-        for argument in layer.kernel.arguments
-        if isinstance(argument, (ScalarArgument, ConstantArgument))
-    ]
-    if any(isinstance(source, FlexOption) and source.key == option for source in sources):
-        return True
+    for source in value_sources(layer):
+        if isinstance(source, FlexOption) and source.key == option:
+            return True
     name = f"PARAM_{option}".encode()
     return layer.defines_options and any(name in file.data for file in layer.files())

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from litert.model.graph import Op
+from vendor_reference.compiler.overriding import value_sources
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
 from vendor_reference.custom_layers.kernel_spec import (
-    ConstantArgument,
     DataArgument,
-    ScalarArgument,
     ShapeArgument,
     TensorArgument,
 )
@@ -24,7 +23,6 @@ from vendor_reference.custom_layers.value_sources import (
     FlexOption,
     Literal,
     OpValues,
-    ValueSource,
     find_data_input,
 )
 
@@ -33,12 +31,7 @@ _PARAMETER = "PARAM_"
 
 
 def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -> list[str]:
-    """Sentences about parameters and inputs that do not meet, each once.
-
-    Args:
-      ops: of which those count that have a layer.
-      layers: by the ops' names.
-    """
+    """Sentences about parameters and inputs of ops with a layer that do not meet, each once."""
     notes: dict[str, None] = {}
     used: dict[str, frozenset[str]] = {}
     seen: set[tuple[str, bytes]] = set()
@@ -83,12 +76,12 @@ def _unused_defines(layer: CustomLayer, used: frozenset[str]) -> Iterator[str]:
 
 def _option_notes(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[str]:
     options = list(OpValues(op).options())
-    asked = [source for source in _sources(layer) if isinstance(source, FlexOption)]
+    asked = [source for source in value_sources(layer) if isinstance(source, FlexOption)]
     read = {source.key for source in asked}
     if layer.defines_options:
         read |= {key for key in options if f"{_PARAMETER}{key}" in used}
     unread = [key for key in options if key not in read]
-    where = ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
+    where = _where(layer, op)
     if unread:
         reader = "the source" if layer.defines_options else "the layer"
         yield f"{where}: {_list(unread, 'option')} of the op, which {reader} never uses."
@@ -116,16 +109,12 @@ def _unbound_inputs(layer: CustomLayer, op: Op) -> Iterator[str]:
         if tensor is not None and index not in bound
     ]
     if unbound:
-        where = ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
         inputs = f"input{'s' if len(unbound) > 1 else ''} {', '.join(unbound)}"
-        yield f"{where}: the kernel has no argument for {inputs} of the op."
+        yield f"{_where(layer, op)}: the kernel has no argument for {inputs} of the op."
 
 
-def _sources(layer: CustomLayer) -> Iterator[ValueSource]:
-    yield from (define.source for define in layer.defines)
-    for binding in layer.kernel.arguments:
-        if isinstance(binding, (ScalarArgument, ConstantArgument)):
-            yield binding.source
+def _where(layer: CustomLayer, op: Op) -> str:
+    return ", ".join(dict.fromkeys((layer.file_name, f"op '{op.name}'")))
 
 
 def _list(names: Sequence[str], noun: str) -> str:

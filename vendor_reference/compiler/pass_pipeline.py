@@ -42,13 +42,7 @@ def run_passes(
     passes: Sequence[ModulePass],
     after: AfterPass | None = None,
 ) -> None:
-    """Runs passes on a module, which they change.
-
-    Args:
-      context: the module's.
-      module: gets verified by nobody here: see `check_ir`.
-      passes: in the order in which they run.
-      after: called after each.
+    """Runs passes in order on a module, which they change, and which nobody verifies here: see `check_ir`.
 
     Raises:
       LiteRtError: what a pass raises; COMPILATION where it raises xDSL's own.
@@ -95,15 +89,7 @@ def parse_passes(text: str) -> list[ModulePass]:
 
 
 def check_pass_name(name: str, also: Sequence[str] = ()) -> None:
-    """Refuses a name that no pass has.
-
-    Args:
-      name: of a pass.
-      also: further names that are taken here.
-
-    Raises:
-      LiteRtError: NOT_FOUND, which lists the passes there are.
-    """
+    """Refuses a name that no pass has, and that is none of those that are taken here too."""
     names = [*also, *find_passes()]
     if name not in names:
         raise LiteRtError(
@@ -160,54 +146,47 @@ IMPORT = "import"
 
 
 def check_dump_options(options: DumpOptions) -> None:
-    """Refuses a pass that there is not.
-
-    Raises:
-      LiteRtError: NOT_FOUND, which lists the passes there are.
-    """
+    """Refuses a pass that there is not."""
     if options.ir_after:
         check_pass_name(options.ir_after, (ALL, IMPORT))
 
 
-class IrDump:
-    """The files of one compilation: `00_import.mlir`, then `NN_<pass>.mlir`, by place in the pipeline."""
+def make_dump_files(options: DumpOptions) -> Mapping[str, str]:
+    """The files that the user wants of a compilation, by pass; makes their folder.
 
-    def __init__(self, options: DumpOptions) -> None:
-        """Makes the folder.
+    They are `00_import.mlir`, then `NN_<pass>.mlir`, by place in the pipeline.
 
-        Raises:
-          LiteRtError: NOT_FOUND, for a pass that there is not; FILE_IO.
-        """
-        check_dump_options(options)
-        self._options = options
-        self._numbers = {name: number for number, name in enumerate((IMPORT, *pipeline()))}
-        self.paths: list[str] = []
-        try:
-            os.makedirs(options.folder, exist_ok=True)
-        except OSError as error:
-            raise _file_error(error, options.folder) from error
+    Raises:
+      LiteRtError: NOT_FOUND, for a pass that there is not; FILE_IO.
+    """
+    check_dump_options(options)
+    if not options.ir_after:
+        return {}
+    try:
+        os.makedirs(options.folder, exist_ok=True)
+    except OSError as error:
+        raise _file_error(error, options.folder) from error
+    return {
+        name: os.path.join(options.folder, f"{number:02}_{name}.mlir")
+        for number, name in enumerate((IMPORT, *pipeline()))
+        if options.ir_after in (name, ALL)
+    }
 
-    def write(self, name: str, module: ModuleOp) -> None:
-        """Writes the module, if the user wants to see it after this pass; then verifies it.
 
-        Raises:
-          LiteRtError: FILE_IO; INVALID_IR_TYPE, where the pass has left what is wrong.
-        """
-        if self._options.ir_after not in (name, ALL):
-            return
-        path = os.path.join(self._options.folder, f"{self._numbers[name]:02}_{name}.mlir")
-        try:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(print_ir(module))
-        except OSError as error:
-            raise _file_error(error, path) from error
-        self.paths.append(path)
-        check_ir(module, after=name)
+def write_dump(files: Mapping[str, str], name: str, module: ModuleOp) -> None:
+    """Writes what a pass has left, if there is to be a file of it; then verifies it.
 
-    def note(self) -> str:
-        """A sentence for the report."""
-        names = [os.path.basename(path) for path in self.paths]
-        return f"IR is written to {self._options.folder}: {', '.join(names)}."
+    Raises:
+      LiteRtError: FILE_IO; INVALID_IR_TYPE, where the pass has left what is wrong.
+    """
+    if name not in files:
+        return
+    try:
+        with open(files[name], "w", encoding="utf-8") as file:
+            file.write(print_ir(module))
+    except OSError as error:
+        raise _file_error(error, files[name]) from error
+    check_ir(module, after=name)
 
 
 def _file_error(error: OSError, path: str) -> LiteRtError:

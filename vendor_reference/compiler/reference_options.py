@@ -21,11 +21,7 @@ OPTIONS = {
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Refuses what is no option of this vendor, or has a value that it cannot have.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG.
-    """
+    """Refuses what is no option of this vendor, or has a value that it cannot have."""
     for name in options:
         if name not in OPTIONS:
             near = get_close_matches(name, OPTIONS, 1)
@@ -39,11 +35,7 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def half_tensors(options: Mapping[str, str]) -> HalfTensors:
-    """What `--reference_fp16` says.
-
-    Raises:
-      LiteRtError: INVALID_TOOL_CONFIG.
-    """
+    """What `--reference_fp16` says."""
     value = options.get(REFERENCE_FP16, HalfTensors.DEVICE.value)
     *others, last = [known.value for known in HalfTensors]
     try:

@@ -35,7 +35,7 @@ from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layer_folders import find_layers
 from vendor_reference.executable.byte_code import write_executable
-from vendor_reference.executable.executable import Executable, Source
+from vendor_reference.executable.executable import Source
 from vendor_reference.soc import get_soc_model
 
 
@@ -96,7 +96,11 @@ class ReferencePlugin(CompilerPlugin):
             executable = entries_by_text(lowered.executable, self._layers)
         if executable is None:
             try:
-                executable = self._check_kernels(lowered, notes)
+                built = self._build(lowered)
+                notes += dict.fromkeys(program.log for program in built if program and program.log)
+                kernel_notes: list[str] = []
+                executable = entries_by_build(lowered, built, self._layers, kernel_notes)
+                notes += dict.fromkeys(kernel_notes)  # ops with one kernel say the same
             except LiteRtError as error:
                 raise self._with_notes(error, notes) from error
         calls = [
@@ -187,11 +191,3 @@ class ReferencePlugin(CompilerPlugin):
 
         names = dump_kernels(folder, lowered.samples, lowered.titles, read)
         return f"{len(names)} kernel{'s'[: len(names) != 1]} written to {folder}."
-
-    def _check_kernels(self, lowered: Lowered, notes: list[str]) -> Executable:
-        built = self._build(lowered)
-        notes += dict.fromkeys(program.log for program in built if program and program.log)
-        kernel_notes: list[str] = []
-        executable = entries_by_build(lowered, built, self._layers, kernel_notes)
-        notes += dict.fromkeys(kernel_notes)  # ops with one kernel say the same
-        return executable

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, SSAValue
 
 from litert.core.errors import LiteRtError
-from litert.core.formula import Formula
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import Size
 from litert.core.status import Status
@@ -34,9 +33,12 @@ from vendor_reference.compiler.levels.layer import (
     DYNAMIC_INPUTS,
     DYNAMIC_OUTPUTS,
     LayerOp,
+    input_shapes_of,
+    output_shapes_of,
     read_ports,
 )
 from vendor_reference.compiler.levels.values import ShapeType
+from vendor_reference.compiler.work_items import read_formula
 
 FORMULAS = "IE.formulas"
 INPUT_SHAPES = "IE.input_shapes"
@@ -55,15 +57,11 @@ class ShapeFunction:
     inputs: tuple[Shape | None, ...]
 
     def evaluate(self, passed: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
-        """The result's shape, of those that are passed.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, if a formula has no value.
-        """
+        """The result's shape, of those that are passed."""
         given = iter(passed)
         inputs = [next(given) if shape is None else shape for shape in self.inputs]
         dims = kernel_dims(inputs[0]) if inputs else (1, 1, 1, 1)
-        return tuple(_formula(text).resolve(dims, inputs) for text in self.formulas)
+        return tuple(read_formula(text).resolve(dims, inputs) for text in self.formulas)
 
 
 def make_shape_function(name: str, function: ShapeFunction) -> FuncOp:
@@ -76,11 +74,7 @@ def make_shape_function(name: str, function: ShapeFunction) -> FuncOp:
 
 
 def find_shape_function(function: FuncOp) -> ShapeFunction | None:
-    """The function of shapes that one in the IR is; None for any other.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for wrong attributes.
-    """
+    """The function of shapes that one in the IR is; None for any other."""
     formulas = function.attributes.get(FORMULAS)
     if formulas is None:
         return None
@@ -93,11 +87,6 @@ def find_shape_function(function: FuncOp) -> ShapeFunction | None:
     if len(texts) != len(formulas.data) or inputs.count(None) > len(passed):
         raise _error(function, formulas)
     return ShapeFunction(tuple(texts), tuple(inputs))
-
-
-@lru_cache(maxsize=1024)
-def _formula(text: str) -> Formula:
-    return Formula(text)
 
 
 def _error(function: FuncOp, found: object) -> LiteRtError:
@@ -118,45 +107,55 @@ def find_shape_ranks(
         if isinstance(op, ActualShapeOfOp):
             ranks[op.shape] = len(shape_of(op.source.type))
         elif isinstance(op, LayerOp):
-            _of_ports(ranks, op.input_shapes, op.inputs, op.dynamic_inputs())
-            shapes = [*op.output_shapes, *op.result_shapes]
-            _of_ports(ranks, shapes, op.outputs, op.dynamic_outputs())
+            _add_ranks(ranks, op.inputs, input_shapes_of(op))
+            _add_ranks(ranks, op.outputs, output_shapes_of(op))
         elif isinstance(op, CallOp):
-            _of_call(ranks, op, functions.get(op.callee.root_reference.data))
+            called = functions.get(op.callee.root_reference.data)
+            if called is not None and (found := find_shape_function(called)):
+                ranks[op.results[0]] = len(found.formulas)
+            elif called is not None:
+                layer = read_call(op, called)
+                _add_ranks(ranks, layer.inputs, layer.input_shapes)
+                _add_ranks(ranks, layer.outputs, layer.output_shapes)
         elif isinstance(op, ReturnOp):
-            tensors, shapes = split_shapes(op.arguments)
+            tensors, shapes = _split_shapes(op.arguments)
             patterns = read_shapes(function.attributes, OUTPUT_PATTERNS, len(tensors))
             ports = [i for i, pattern in enumerate(patterns) if pattern is not None]
-            _of_ports(ranks, shapes, tensors, ports)
+            _add_ranks(ranks, tensors, dict(zip(ports, shapes, strict=False)))
     return ranks
 
 
-def split_shapes(values: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+class CalledLayer(NamedTuple):
+    """The tensors that a call of a layer's function reads and makes; shapes are by the one that they are of."""
+
+    inputs: Sequence[SSAValue]
+    outputs: Sequence[SSAValue]
+    input_shapes: Mapping[int, SSAValue]
+    output_shapes: Mapping[int, SSAValue]
+
+
+def read_call(op: CallOp, function: FuncOp) -> CalledLayer:
+    """The parts of a call on tensors: operands are inputs, then shapes of inputs and outputs; results are outputs.
+
+    Shapes of outputs that the layer's kernel finds stand behind these.
+    """
+    inputs, shapes = _split_shapes(op.arguments)
+    outputs, own = _split_shapes(op.results)
+    read = read_ports(function.attributes, DYNAMIC_INPUTS, 0)
+    written = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
+    found = [*shapes[len(read) :], *own]
+    by_input = dict(zip(read, shapes, strict=False))
+    return CalledLayer(inputs, outputs, by_input, dict(zip(written, found, strict=False)))
+
+
+def _split_shapes(values: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
     """Tensors, and the shapes behind them."""
     tensors = [value for value in values if isinstance(value.type, TensorType)]
     return tensors, [value for value in values if isinstance(value.type, ShapeType)]
 
 
-def _of_call(ranks: dict[SSAValue, int], op: CallOp, function: FuncOp | None) -> None:
-    if function is None:
-        return
-    found = find_shape_function(function)
-    if found is not None:
-        ranks[op.results[0]] = len(found.formulas)
-        return
-    inputs, input_shapes = split_shapes(op.arguments)
-    outputs, own = split_shapes(op.results)
-    ports = read_ports(function.attributes, DYNAMIC_INPUTS, 0)
-    _of_ports(ranks, input_shapes[: len(ports)], inputs, ports)
-    shapes = [*input_shapes[len(ports) :], *own]
-    _of_ports(ranks, shapes, outputs, read_ports(function.attributes, DYNAMIC_OUTPUTS, 0))
-
-
-def _of_ports(
-    ranks: dict[SSAValue, int],
-    shapes: Sequence[SSAValue],
-    tensors: Sequence[SSAValue],
-    ports: Sequence[int],
+def _add_ranks(
+    ranks: dict[SSAValue, int], tensors: Sequence[SSAValue], shapes: Mapping[int, SSAValue]
 ) -> None:
-    for shape, port in zip(shapes, ports, strict=False):
+    for port, shape in shapes.items():
         ranks[shape] = len(shape_of(tensors[port].type))

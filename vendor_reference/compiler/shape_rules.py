@@ -8,7 +8,7 @@ from enum import Enum
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import OutputShape, SameShape, output_sizes
 from litert.core.sizes import Dimension, Size
-from litert.model.graph import Op
+from litert.model.graph import Op, Tensor
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_spec import ShapeArgument
 
@@ -44,17 +44,13 @@ def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None
 def shapes_refusal(op: Op, layer: CustomLayer) -> str:
     """Why a layer cannot run on an op's tensors of dynamic shape; "" where it can, or there are none."""
     tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
-    if all(tensor.type.layout.is_static for tensor in tensors):
-        return ""
-    if layer.type is LayerType.CPP:  # its library is asked, and says what is wrong
+    is_static = all(tensor.type.layout.is_static for tensor in tensors)
+    if is_static or layer.type is LayerType.CPP:  # whose library is asked, and says what is wrong
         return ""
     if any(file.packed_in is not None for file in layer.sources):
         return "code that is compiled ahead takes fixed shapes alone: bring the source"
     for index, tensor in enumerate(op.outputs):
-        if tensor.type.layout.is_static:
-            continue
-        rule = find_shape_rule(op, layer, index)
-        if rule is None:
+        if not tensor.type.layout.is_static and find_shape_rule(op, layer, index) is None:
             return (
                 f"output {index} is {tensor.type}, and its layer does not say how the shape is found: give the "
                 "description (.json) output_shapes, or let the kernel write it"
@@ -94,7 +90,8 @@ def shapes_misfit(op: Op, layer: CustomLayer) -> str:
     if not any(is_open) or layer.output_shapes is None:
         return ""
     if len(layer.output_shapes) > len(op.outputs):
-        return f"its layer has {len(layer.output_shapes)} output_shapes, the op {_outputs(op)}"
+        outputs = f"{len(op.outputs)} output{'s' if len(op.outputs) > 1 else ''}"
+        return f"its layer has {len(layer.output_shapes)} output_shapes, the op {outputs}"
     for index in range(len(op.outputs)):
         rule = declared_shape(layer, index)
         reason = _misfit(op, rule, index) if rule is not None and is_open[index] else ""
@@ -105,7 +102,7 @@ def shapes_misfit(op: Op, layer: CustomLayer) -> str:
 
 def _misfit(op: Op, rule: OutputShape, index: int) -> str:
     try:
-        sizes = output_sizes(rule, [_sizes(op, i) for i in range(len(op.inputs))])
+        sizes = output_sizes(rule, [_sizes(i, tensor) for i, tensor in enumerate(op.inputs)])
     except LiteRtError as error:
         return f"no shape: {error.what}"
     pattern = op.outputs[index].type.shape
@@ -117,13 +114,8 @@ def _misfit(op: Op, rule: OutputShape, index: int) -> str:
     return ""
 
 
-def _sizes(op: Op, index: int) -> Sequence[Size] | None:
+def _sizes(index: int, tensor: Tensor | None) -> Sequence[Size] | None:
     """What the model says of an input's shape, and what a run will."""
-    tensor = op.inputs[index]
     if tensor is None:
         return None
     return [Dimension(index, d) if n < 0 else n for d, n in enumerate(tensor.type.shape)]
-
-
-def _outputs(op: Op) -> str:
-    return f"{len(op.outputs)} output{'s' if len(op.outputs) > 1 else ''}"

@@ -68,15 +68,8 @@ def write_prelude(
     """The text in front of a layer's sources.
 
     A define of what a run tells is left out where the layer's text does not mention it, so that the program
-    need not be built for each shape.
-
-    Args:
-      spec: of the kernel.
-      inputs: of the op; None for those that are left out.
-      outputs: of the op.
-      global_size: how many work items there are.
-      local_size: in which groups; empty where the driver chooses.
-      holes: get the sizes that a run tells.
+    need not be built for each shape; `holes` get the sizes of the others. Inputs that are left out are None, and
+    the local size is empty where the driver chooses.
     """
     has_halves = any(
         tensor is not None and tensor.element_type is ElementType.FLOAT16
@@ -148,11 +141,7 @@ def layer_defines(
 ) -> Sequence[tuple[str, str]]:
     """Names and texts, in order.
 
-    Args:
-      layer: for the op.
-      op: that it is for.
-      values: of the op.
-      notes: get a sentence for each option that cannot be a define, and for each define without a value.
+    `notes` get a sentence for each option that cannot be a define, and for each define without a value.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a define has no value, or one of another type.

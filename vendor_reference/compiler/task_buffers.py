@@ -17,7 +17,7 @@ from vendor_reference.compiler.levels.vpuip import EvaluateShapeOp, TaskOp, Task
 from vendor_reference.compiler.memory_planner import LiveRange
 from vendor_reference.compiler.memory_spaces import Demand, MemorySpace
 from vendor_reference.compiler.tensor_requirements import read_requirements
-from vendor_reference.compiler.work_items import memory_bytes
+from vendor_reference.compiler.work_items import local_bytes
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
 
 
@@ -52,11 +52,7 @@ class _Buffer:
 
 
 class _Walk:
-    """Collects what is asked of buffers, task by task.
-
-    Attributes:
-      local_bytes: of each task.
-    """
+    """Collects what is asked of buffers, and bytes of local memory, task by task."""
 
     def __init__(self, module: ModuleOp, buffers: Sequence[SSAValue]) -> None:
         self.local_bytes: list[int] = []
@@ -139,5 +135,5 @@ class _Walk:
         same = (op.callee or op.attributes.get(KERNEL), op.inputs.types, op.outputs.types)
         if same not in self._local:
             shapes = op_shapes(spec, op.inputs.types, op.outputs.types)
-            self._local[same] = sum(memory_bytes(a, spec, shapes) for a in local)
+            self._local[same] = sum(local_bytes(a, spec, shapes) for a in local)
         return self._local[same]

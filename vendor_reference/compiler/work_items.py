@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import Shapes, Size, find_largest, multiply
 from litert.core.status import Status
-from vendor_reference.custom_layers.kernel_spec import (
-    InternalArgument,
-    KernelSpec,
-    LocalArgument,
-)
-
-_HINT = "Round the global size up, as in ((X+15)/16)*16, and let the kernel check its index."
+from vendor_reference.custom_layers.kernel_spec import InternalArgument, KernelSpec, LocalArgument
+from vendor_reference.executable.executable import work_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,73 +34,50 @@ def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[in
       LiteRtError: INVALID_ARGUMENT, if a formula has no value, nothing would be written, or a local size does
         not divide.
     """
-    dims = _dims(spec, shapes)
-    resolved, groups = resolve_work_sizes(spec, shapes)
-    global_size, local_size = [_number(size) for size in resolved], [_number(k) for k in groups]
-    if not prod(global_size) and any(multiply(shape) for shape in shapes.outputs):
+    global_size, local_size = resolve_work_sizes(spec, shapes)
+    if 0 in global_size and any(multiply(shape) for shape in shapes.outputs):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"global size {list(global_size)}: no work item would write the outputs",
-            hint=f"B, F, Y, X of {spec.sizes_of} are {', '.join(map(str, dims))}.",
+            hint=f"B, F, Y, X of {spec.sizes_of} are {', '.join(map(str, _dims(spec, shapes)))}.",
         )
-    if local_size and any(k == 0 or g % k for g, k in zip(global_size, local_size, strict=True)):
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"local size {local_size} does not divide global size {global_size}",
-            hint=_HINT,
-        )
-    return global_size, local_size
+    items, group = work_size(global_size, local_size or None, _no_shape, "")
+    return items, group or ()
 
 
 def resolve_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[Size], Sequence[Size]]:
-    """The same, unchecked, of shapes that a run may tell.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if a formula has no value.
-    """
+    """The same, unchecked, of shapes that a run may tell."""
     dims = _dims(spec, shapes)
     global_size: Sequence[Size] = _resolve_all("global", spec.global_size, dims, shapes)
     local_size = _resolve_all("local", spec.local_size, dims, shapes)
     return global_size or [multiply(shapes.outputs[0])], local_size
 
 
+def _no_shape(index: int) -> Sequence[int]:
+    raise AssertionError(f"shape {index} of numbers alone")
+
+
 def memory_elements(
-    argument: LocalArgument | InternalArgument, spec: KernelSpec, shapes: OpShapes
+    argument: LocalArgument | InternalArgument,
+    spec: KernelSpec,
+    shapes: OpShapes,
+    bounds: Shapes = _no_shape,
 ) -> int:
-    """Elements of local or internal memory.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if the formula has no value.
-    """
-    return _number(_resolve(argument.size, _dims(spec, shapes), shapes))
+    """The most elements of local or internal memory, whatever shapes a run tells within bounds."""
+    return find_largest(_resolve(argument.size, _dims(spec, shapes), shapes), bounds)
 
 
-def memory_bytes(
-    argument: LocalArgument | InternalArgument, spec: KernelSpec, shapes: OpShapes
+def local_bytes(
+    argument: LocalArgument, spec: KernelSpec, shapes: OpShapes, bounds: Shapes = _no_shape
 ) -> int:
-    """The same in bytes."""
-    return memory_elements(argument, spec, shapes) * _bytes_each(argument)
-
-
-def largest_bytes(
-    argument: LocalArgument | InternalArgument, spec: KernelSpec, shapes: OpShapes, bounds: Shapes
-) -> int:
-    """The most bytes of local or internal memory, whatever shapes a run tells within bounds.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if the formula has no value.
-    """
-    size = _resolve(argument.size, _dims(spec, shapes), shapes)
-    return find_largest(size, bounds) * _bytes_each(argument)
-
-
-def _bytes_each(argument: LocalArgument | InternalArgument) -> int:
-    assert argument.element_type is not None  # the frontend has put it in
-    return argument.element_type.bits // 8
+    """The same of local memory in bytes."""
+    elements = memory_elements(argument, spec, shapes, bounds)
+    return elements * argument.element_type.bits // 8
 
 
 @lru_cache(maxsize=1024)
-def _formula(text: str) -> Formula:
+def read_formula(text: str) -> Formula:
+    """The formula, read once."""
     return Formula(text)
 
 
@@ -122,12 +93,7 @@ def _resolve_all(
 
 
 def _resolve(text: str, dims: Sequence[Size], shapes: OpShapes) -> Size:
-    return _formula(text).resolve(dims, shapes.inputs, shapes.outputs)
-
-
-def _number(size: Size) -> int:
-    assert isinstance(size, int)
-    return size
+    return read_formula(text).resolve(dims, shapes.inputs, shapes.outputs)
 
 
 def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[Size]:

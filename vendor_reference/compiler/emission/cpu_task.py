@@ -26,16 +26,10 @@ def emit_cpu_task(
     place: Callable[[SSAValue], Argument],
     shapes: tuple[Sequence[int | None], Sequence[int | None]],
 ) -> CpuTask:
-    """The task of a CPU layer.
+    """The task of a CPU layer, on VPUIP with its memory planned.
 
-    Args:
-      spec: of its function.
-      op: on VPUIP, with its memory planned.
-      place: finds where a buffer lies.
-      shapes: the function's shapes that its inputs, as they are passed, and its outputs have; None for fixed ones.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if buffers are not as the layer takes them.
+    `place` finds where a buffer lies; `shapes` are those of the function that its inputs, as they are passed, and
+    its outputs have, None for fixed ones.
     """
     kernel = spec.cpu_layer
     assert kernel is not None
@@ -85,20 +79,16 @@ def _place(
     shape = operand.tensor_type.shape
     expected = layout.dims(shape) if layout.is_blocked else shape
     if shape_of(ir_type) != expected or element_type_of(ir_type) is not config.element_type:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
+        what = (
             f"a buffer {ir_type} for {operand.tensor_type}, which the layer takes as "
-            f"{config.element_type.name} in {layout}",
-            spec.location,
+            f"{config.element_type.name} in {layout}"
         )
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, spec.location)
     by_dim, offset = element_strides(ir_type)
     strides = by_dim if layout.is_blocked else tuple(by_dim[d] for d in layout.order)
     if (strides, offset) == (layout.strides(shape), 0):
         return CpuPlace(argument, shape=told)
     if not config.takes_view or layout.is_blocked or told is not None:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"a buffer {ir_type}, where the layer takes {layout} without gaps",
-            spec.location,
-        )
+        what = f"a buffer {ir_type}, where the layer takes {layout} without gaps"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, spec.location)
     return CpuPlace(argument, strides, offset)

@@ -26,8 +26,8 @@ from vendor_reference.compiler.ir.shape_attributes import (
 )
 from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.layer_kernels import all_inputs
+from vendor_reference.compiler.levels.layer import input_shapes_of, output_shapes_of
 from vendor_reference.compiler.levels.vpuip import EvaluateShapeOp, TaskActualShapeOfOp, TaskOp
-from vendor_reference.compiler.memory_planner import aligned
 from vendor_reference.compiler.shape_functions import find_shape_function
 from vendor_reference.compiler.work_items import OpShapes
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
@@ -37,6 +37,7 @@ from vendor_reference.executable.executable import (
     DynamicOutput,
     ShapeKind,
     ShapeValue,
+    align,
 )
 
 
@@ -45,6 +46,7 @@ class FunctionShapes:
 
     Attributes:
       values: without their places, until `place` has given them some.
+      index: the number of each shape that came before.
       needs_fp16: whether the function is for devices with fp16 arithmetic.
     """
 
@@ -53,17 +55,13 @@ class FunctionShapes:
         self.needs_fp16 = read_fp16_of(function) is not None
         self._function = function
         self._functions = functions
-        self._index: dict[SSAValue, int] = {}
+        self.index: dict[SSAValue, int] = {}
         self._bounds: dict[SSAValue, Shape] = {}
         self._asked: dict[SSAValue, int] = {}  # of which output, until its task is known
         for op in function.body.block.ops:
             if isinstance(op, TaskOp) and op.output_shapes and op.outputs:
-                for port, shape in zip(op.dynamic_outputs(), op.output_shapes, strict=True):
+                for port, shape in output_shapes_of(op).items():
                     self._bounds.setdefault(shape, shape_of(op.outputs[port].type))
-
-    def index(self, value: SSAValue) -> int:
-        """The number of a shape that came before."""
-        return self._index[value]
 
     def bound(self, index: int) -> Shape:
         """The largest of a shape."""
@@ -72,11 +70,8 @@ class FunctionShapes:
     def add_input(self, op: TaskActualShapeOfOp, input_index: int) -> None:
         """The shape of a function's input."""
         bound = shape_of(op.source.type)
-        count = len(self._function.function_type.inputs.data)
-        patterns = self._function.attributes.get(INPUT_PATTERNS)
-        if isinstance(patterns, ArrayAttr):
-            count = len(patterns.data)
-        pattern = read_shapes(self._function.attributes, INPUT_PATTERNS, count)[input_index]
+        patterns = self._patterns(INPUT_PATTERNS)
+        pattern = patterns[input_index] if patterns else None
         name = self._input_name(input_index)
         self._add(op.shape, name, ShapeKind.INPUT, pattern, bound, index=input_index)
 
@@ -88,7 +83,7 @@ class FunctionShapes:
         sizes = function.evaluate([self._sizes(value) for value in passed])
         bound = self._bounds.get(result)
         if bound is None:  # handed on as it is
-            bound = self.values[self._index[passed[0]]].bound
+            bound = self.values[self.index[passed[0]]].bound
         pattern = tuple(b if size == b else -1 for size, b in zip(sizes, bound, strict=True))
         name = self._name(result)
         self._add(result, name, ShapeKind.COMPUTED, pattern, bound, sizes=sizes)
@@ -96,7 +91,7 @@ class FunctionShapes:
     def add_written(self, op: TaskOp, task: int) -> None:
         """Shapes that a task's kernel writes."""
         for shape in op.output_shapes:
-            if shape not in self._index:
+            if shape not in self.index:
                 bound = self._bounds[shape]
                 pattern = (-1,) * len(bound)
                 self._add(shape, self._name(shape), ShapeKind.WRITTEN, pattern, bound, index=task)
@@ -122,18 +117,14 @@ class FunctionShapes:
         """Says which task the shapes are of that its library is asked for."""
         if not self._asked:
             return
-        for port, shape in zip(op.dynamic_outputs(), op.output_shapes, strict=True):
+        for port, shape in output_shapes_of(op).items():
             if self._asked.get(shape) == port:
-                index = self._index[shape]
+                index = self.index[shape]
                 self.values[index] = replace(self.values[index], index=task, output=port)
                 del self._asked[shape]
 
     def check_settled(self) -> None:
-        """Refuses shapes that a library is asked for, and that no task of its has.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT.
-        """
+        """Refuses shapes that a library is asked for, and that no task of its has."""
         for shape in self._asked:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -145,8 +136,8 @@ class FunctionShapes:
         """The numbers of the shapes of a task's inputs, as they are passed, and outputs; None for fixed ones."""
         inputs, outputs = self._told(op)
         return (
-            [None if shape is None else self._index[shape] for shape in inputs],
-            [None if shape is None else self._index[shape] for shape in outputs],
+            [None if shape is None else self.index[shape] for shape in inputs],
+            [None if shape is None else self.index[shape] for shape in outputs],
         )
 
     def op_shapes(self, op: TaskOp, spec: KernelSpec) -> OpShapes | None:
@@ -162,27 +153,26 @@ class FunctionShapes:
 
     def dynamic_outputs(self, outputs: Sequence[SSAValue]) -> Sequence[DynamicOutput]:
         """Which of a function's outputs have shapes that are further outputs."""
-        attribute = self._function.attributes.get(OUTPUT_PATTERNS)
-        if not isinstance(attribute, ArrayAttr):
+        patterns = self._patterns(OUTPUT_PATTERNS)
+        if not patterns:
             return ()
-        patterns = read_shapes(self._function.attributes, OUTPUT_PATTERNS, len(attribute.data))
         ports = [i for i, pattern in enumerate(patterns) if pattern is not None]
         holders = range(len(patterns), len(outputs))
         return [
-            DynamicOutput(port, holder, self._index[outputs[holder]])
+            DynamicOutput(port, holder, self.index[outputs[holder]])
             for port, holder in zip(ports, holders, strict=True)
         ]
 
     def place(self, places: Mapping[SSAValue, Argument], end: int) -> int:
         """Gives each shape its place in DDR, behind `end` where the caller allocates it; returns the new end."""
-        end = aligned(end)
-        for value, index in self._index.items():
+        end = align(end)
+        for value, index in self.index.items():
             place = places.get(value)
             offset = end
             if place is not None and place.kind is ArgumentKind.DDR:
                 offset = place.offset
             else:
-                end += aligned(self.values[index].size_bytes)
+                end += align(self.values[index].size_bytes)
             self.values[index] = replace(self.values[index], offset=offset)
         return end
 
@@ -196,13 +186,13 @@ class FunctionShapes:
         index: int = 0,
         sizes: tuple[Size, ...] = (),
     ) -> None:
-        self._index[value] = len(self.values)
+        self.index[value] = len(self.values)
         pattern = pattern or (-1,) * len(bound)
         self.values.append(ShapeValue(name, kind, pattern, bound, 0, index, sizes))
 
     def _sizes(self, value: SSAValue) -> tuple[Size, ...]:
         """A shape's dimensions: numbers where it has no others."""
-        index = self._index[value]
+        index = self.index[value]
         shape = self.values[index]
         return tuple(
             Dimension(index, d) if size < 0 else size for d, size in enumerate(shape.pattern)
@@ -210,17 +200,20 @@ class FunctionShapes:
 
     def _told(self, op: TaskOp) -> tuple[Sequence[SSAValue | None], Sequence[SSAValue | None]]:
         """The shapes of a task's inputs and outputs, where a run tells them."""
-        read = dict(zip(op.dynamic_inputs(), op.input_shapes, strict=True))
-        written = dict(zip(op.dynamic_outputs(), op.output_shapes, strict=True))
-        sources = self._sources(op)
-        for port in range(len(op.outputs)):
-            source = sources[port]
+        read, written = input_shapes_of(op), output_shapes_of(op)
+        for port, source in enumerate(self._sources(op)):
             if port not in written and isinstance(source, SameShape) and source.input in read:
                 written[port] = read[source.input]
         return (
             [read.get(index) for index in range(len(op.inputs))],
             [written.get(port) for port in range(len(op.outputs))],
         )
+
+    def _patterns(self, name: str) -> Sequence[Shape | None]:
+        """Those of all inputs or outputs; nothing where the function has none."""
+        attribute = self._function.attributes.get(name)
+        count = len(attribute.data) if isinstance(attribute, ArrayAttr) else 0
+        return read_shapes(self._function.attributes, name, count) if count else ()
 
     def _port(self, buffer: SSAValue, shape: SSAValue | None) -> tuple[Size, ...]:
         return shape_of(buffer.type) if shape is None else self._sizes(shape)

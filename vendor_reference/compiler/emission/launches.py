@@ -23,7 +23,7 @@ from vendor_reference.compiler.kernel_tensor import asked_format, flat_tensor, k
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.levels.vpuip import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
 from vendor_reference.compiler.simplegpu_defines import KernelTensor, write_prelude
-from vendor_reference.compiler.work_items import OpShapes, largest_bytes, resolve_work_sizes
+from vendor_reference.compiler.work_items import OpShapes, local_bytes, resolve_work_sizes
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
 from vendor_reference.executable.executable import Executable, KernelTask, Program
 from vendor_reference.executable.source_text import fill_program, hole_values
@@ -125,7 +125,7 @@ class Launches:
             self.programs[program],
             [describe_argument(a, read, written) for a in spec.arguments],
             [
-                max(largest_bytes(a, spec, shapes, function.bound), 1)
+                max(local_bytes(a, spec, shapes, function.bound), 1)
                 if isinstance(a, LocalArgument)
                 else 0
                 for a in spec.arguments
@@ -148,15 +148,7 @@ def _input(
 def join_programs(
     executable: Executable, samples: Sequence[Program]
 ) -> tuple[Executable, Sequence[Program]]:
-    """One program for all that consist of text alone, whose kernels have unique names.
-
-    Args:
-      executable: whose programs are joined.
-      samples: of each program, which are joined in the same way.
-
-    Returns:
-      Both.
-    """
+    """One program for all that consist of text alone, whose kernels have unique names; samples are joined too."""
     texts = [
         index
         for index, program in enumerate(executable.programs)

@@ -29,6 +29,7 @@ from vendor_reference.compiler.ir.types import (
     size_bytes_of,
 )
 from vendor_reference.compiler.kernel_bindings import BoundArgument
+from vendor_reference.compiler.levels.layer import input_shapes_of, output_shapes_of
 from vendor_reference.compiler.levels.vpuip import (
     DeclareBufferOp,
     EvaluateShapeOp,
@@ -37,7 +38,6 @@ from vendor_reference.compiler.levels.vpuip import (
     TaskOp,
     TaskViewOp,
 )
-from vendor_reference.compiler.memory_planner import aligned
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
     InternalArgument,
@@ -57,6 +57,7 @@ from vendor_reference.executable.executable import (
     Function,
     KernelTask,
     Program,
+    align,
 )
 
 
@@ -86,54 +87,43 @@ class Lowered:
 
 
 def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Lowered:
-    """Makes an executable with a function for each of the module's that has tasks.
+    """Makes an executable of a module on VPUIP: a function for each of its functions that has tasks.
 
     Kernels of custom layers have "" as their entry, where only a build can tell: `entry_points.py` settles it.
-
-    Args:
-      module: on VPUIP, with its memory planned.
-      constants: by the keys of the module's resources.
+    `constants` are by the keys of the module's resources.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if something is left of another level, or a constant is not there.
     """
-    emission = _ModuleEmission(module, constants)
-    functions = [emission.function(function) for function, _ in bodies(module)]
-    executable = Executable(
-        soc_of(module).name,
-        functions,
-        list(emission.launches.programs),
-        emission.constants.constants,
-    )
-    executable, samples = join_programs(executable, emission.launches.samples)
-    return Lowered(executable, emission.bindings, emission.launches.titles, samples)
-
-
-class _ModuleEmission:
-    """What the functions of an executable share."""
-
-    def __init__(self, module: ModuleOp, constants: Mapping[str, Constant]) -> None:
-        self.launches = Launches(module)
-        self.constants = EmittedConstants(constants)
-        self.functions = functions_of(module)
-        self.bindings: list[Sequence[Sequence[BoundArgument]]] = []
-
-    def function(self, function: FuncOp) -> Function:
-        emission = _FunctionEmission(self, function)
-        emitted = emission.emit()
-        self.bindings.append(emission.bindings)
-        return emitted
+    launches, made, functions = Launches(module), EmittedConstants(constants), functions_of(module)
+    emissions = [
+        _FunctionEmission(function, FunctionShapes(function, functions), launches, made)
+        for function, _ in bodies(module)
+    ]
+    emitted = [emission.emit() for emission in emissions]
+    soc, programs = soc_of(module), list(launches.programs)
+    executable = Executable(soc.name, emitted, programs, made.constants)
+    executable, samples = join_programs(executable, launches.samples)
+    bindings = [emission.bindings for emission in emissions]
+    return Lowered(executable, bindings, launches.titles, samples)
 
 
 class _FunctionEmission:
-    """One function on its way."""
+    """One function on its way; what is launched, and constants, are those of all functions."""
 
-    def __init__(self, module: _ModuleEmission, function: FuncOp) -> None:
+    def __init__(
+        self,
+        function: FuncOp,
+        shapes: FunctionShapes,
+        launches: Launches,
+        constants: EmittedConstants,
+    ) -> None:
         self.bindings: list[Sequence[BoundArgument]] = []
-        self._module = module
         self._function = function
+        self._shapes = shapes
+        self._launches = launches
+        self._constants = constants
         self._places: dict[SSAValue, Argument] = {}
-        self._shapes = FunctionShapes(function, module.functions)
 
     def emit(self) -> Function:
         function = self._function
@@ -147,12 +137,13 @@ class _FunctionEmission:
         tasks: list[KernelTask | CpuTask] = []
         for op in block.ops:
             if isinstance(op, TaskOp):
-                if (asked := self._asked(op)) is not None:
-                    self._shapes.add_asked(op, asked)
+                cpu = self._launches.cpu_layer(op)
+                if cpu is not None and not op.outputs:  # of shapes alone: its library is asked
+                    self._shapes.add_asked(op, cpu)
                     continue
                 self._shapes.settle_asked(op, len(tasks))
                 self._shapes.add_written(op, len(tasks))
-                tasks.append(self._task(op))
+                tasks.append(self._kernel_task(op) if cpu is None else self._cpu_task(op, cpu))
             elif isinstance(op, TaskActualShapeOfOp):
                 place = self._places[op.source]
                 self._shapes.add_input(op, place.index)
@@ -194,18 +185,14 @@ class _FunctionEmission:
 
     def _arena_size(self, kind: ArgumentKind) -> int:
         ends = [p.offset + p.size_bytes for p in self._places.values() if p.kind is kind]
-        return aligned(max(ends, default=0))
+        return align(max(ends, default=0))
 
-    def _asked(self, op: TaskOp) -> KernelSpec | None:
-        """The CPU layer that a task of shapes alone asks; None for any other task."""
-        return None if op.outputs else self._module.launches.cpu_layer(op)
+    def _cpu_task(self, op: TaskOp, spec: KernelSpec) -> CpuTask:
+        self.bindings.append(())
+        return emit_cpu_task(spec, op, self._place, self._shapes.task_shapes(op))
 
-    def _task(self, op: TaskOp) -> KernelTask | CpuTask:
-        cpu = self._module.launches.cpu_layer(op)
-        if cpu is not None:
-            self.bindings.append(())
-            return emit_cpu_task(cpu, op, self._place, self._shapes.task_shapes(op))
-        launch = self._module.launches.find(op, self._shapes)
+    def _kernel_task(self, op: TaskOp) -> KernelTask:
+        launch = self._launches.find(op, self._shapes)
         spec = launch.spec
         self.bindings.append(launch.bindings)
         scratch = iter(op.scratch)
@@ -237,21 +224,17 @@ class _FunctionEmission:
             left_out = sum(absent < argument.index for absent in spec.absent_inputs)
             return self._place(op.inputs[argument.index - left_out])
         if isinstance(argument, ShapeArgument):
-            shapes = op.output_shapes if argument.is_output else op.input_shapes
-            if not op.outputs:  # a kernel of shapes alone
-                return Argument(ArgumentKind.SHAPE, self._shapes.index(shapes[argument.index]))
-            ports = op.dynamic_outputs() if argument.is_output else op.dynamic_inputs()
-            if argument.index not in ports:
+            shapes = output_shapes_of(op) if argument.is_output else input_shapes_of(op)
+            if argument.index not in shapes:
                 kind = "output" if argument.is_output else "input"
                 what = f"the shape of {kind} {argument.index}, which is no value"
                 raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
-            shape = shapes[list(ports).index(argument.index)]
-            return Argument(ArgumentKind.SHAPE, self._shapes.index(shape))
+            return Argument(ArgumentKind.SHAPE, self._shapes.index[shapes[argument.index]])
         if isinstance(argument, ScalarArgument):
             return Argument(ArgumentKind.SCALAR, scalar=argument.data)
         if isinstance(argument, ConstantArgument):
             count = len(argument.data) * 8 // argument.element_type.bits
-            index = self._module.constants.values(argument.element_type, (count,), argument.data)
+            index = self._constants.values(argument.element_type, (count,), argument.data)
             return Argument(ArgumentKind.CONSTANT, index)
         if isinstance(argument, InternalArgument):
             return self._place(next(scratch))
@@ -268,12 +251,12 @@ class _FunctionEmission:
     def _constant(self, op: TaskConstantOp) -> int:
         order = order_of(op.output.type)
         if key := op.key():
-            return self._module.constants.resource(key, order)
+            return self._constants.resource(key, order)
         value = op.value
         assert isinstance(value, DenseIntOrFPElementsAttr)
         tensor = ranked_type(op.output.type)
         data = value.data.data
-        return self._module.constants.values(tensor.element_type, tensor.shape, data, order)
+        return self._constants.values(tensor.element_type, tensor.shape, data, order)
 
 
 def written_arguments(function: FuncOp) -> set[SSAValue]:
@@ -291,14 +274,10 @@ def written_arguments(function: FuncOp) -> set[SSAValue]:
 
 
 class EmittedConstants:
-    """Constants in the making.
-
-    Attributes:
-      constants: in the order of their indices.
-    """
+    """Constants in the making, in the order of their indices."""
 
     def __init__(self, table: Mapping[str, Constant]) -> None:
-        """Takes the constants of the module's resources, by key."""
+        """`table` has the constants of the module's resources, by key."""
         self.constants: list[Constant] = []
         self._table = table
         self._places: dict[object, int] = {}

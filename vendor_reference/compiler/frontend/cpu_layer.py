@@ -42,10 +42,19 @@ def cpu_layer_requirements(kernel: CpuKernel) -> Requirements:
     )
 
 
+def tensor_configs(
+    op: Op, kernel: CpuKernel | None
+) -> tuple[Sequence[TensorConfig | None], Sequence[TensorConfig | None]]:
+    """How an op's kernel takes its inputs and outputs, where that is a CPU layer's; else None for each."""
+    if kernel is None:
+        return [None] * len(op.inputs), [None] * len(op.outputs)
+    return kernel.config.inputs, kernel.config.outputs
+
+
 def find_blocks(config: TensorConfig | None) -> MemoryLayout | None:
     """The layout of a tensor that a CPU layer takes in blocks; None for any other."""
-    blocked = config is not None and config.layout is not None and config.layout.is_blocked
-    return config.layout if blocked and config is not None else None
+    layout = config.layout if config is not None else None
+    return layout if layout is not None and layout.is_blocked else None
 
 
 def memory_type(tensor: Tensor, config: TensorConfig | None) -> Attribute:

@@ -20,10 +20,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph, Tensor
-from vendor_reference.compiler.frontend.cpu_layer import (
-    find_blocks,
-    memory_type,
-)
+from vendor_reference.compiler.frontend.cpu_layer import find_blocks, memory_type, tensor_configs
 from vendor_reference.compiler.frontend.layer_functions import LayerFunctions
 from vendor_reference.compiler.frontend.layer_shapes import (
     argument_bounds,
@@ -31,7 +28,7 @@ from vendor_reference.compiler.frontend.layer_shapes import (
     check_bounds,
     result_bounds,
 )
-from vendor_reference.compiler.ir.attributes import set_fp16_of, set_soc
+from vendor_reference.compiler.ir.attributes import FP16_OF, set_soc
 from vendor_reference.compiler.ir.edits import call
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import NAME, readable_name
@@ -69,12 +66,7 @@ def import_partitions(
     """Makes a module with a function `Partition_<n>` for each partition.
 
     Where the device decides what half tensors are, one more stands behind them, `Partition_<n>_fp16`: what runs in
-    its place on devices with fp16 arithmetic.
-
-    Args:
-      job: what it is made for, and with.
-      partitions: mostly of ops that `select_ops` took.
-      cpu_kernels: what was chosen for ops of CPU layers.
+    its place on devices with fp16 arithmetic. `cpu_kernels` are what was chosen for ops of CPU layers.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take; INVALID_ARGUMENT, if an asset
@@ -87,7 +79,7 @@ def import_partitions(
     for name, partition in named.items():
         if importer.is_by_device(partition):
             function = _FunctionImport(importer, partition, True).make(_fp16_name(name))
-            set_fp16_of(function, name)
+            function.attributes[FP16_OF] = SymbolRefAttr(name)
             functions.append(function)
     module = ModuleOp([*importer.layer_functions.made, *functions])
     set_soc(module, job.soc)
@@ -165,12 +157,9 @@ class _FunctionImport:
     def _check(self) -> None:
         layers, library = self._job.layers, self._job.library
         ops = self._partition.ops
-        if not any(
-            find_layer(op, layers) or is_builtin(op, library) for op in ops
-        ):  # a half of one
-            raise LiteRtError(
-                Status.UNSUPPORTED, "a constant whose readers stay on the CPU stays there too"
-            )
+        if not any(find_layer(op, layers) or is_builtin(op, library) for op in ops):
+            what = "a constant whose readers stay on the CPU stays there too"
+            raise LiteRtError(Status.UNSUPPORTED, what)
         for place, op in enumerate(ops):  # any, where the host compiles whole subgraphs
             if reason := find_refusal(op, layers, library, self._bounds):
                 where = f"op {place} of '{self._partition.name}'"
@@ -178,12 +167,11 @@ class _FunctionImport:
 
     def _custom(self, op: Op, layer: CustomLayer) -> None:
         kernel = self._module.cpu_kernels.get(op)
+        inputs, outputs = tensor_configs(op, kernel)
+        given = zip(op.inputs, inputs, strict=True)
+        layouts = [find_blocks(config) for tensor, config in given if tensor is not None]
         operands = self._operands([tensor for tensor in op.inputs if tensor is not None])
-        if kernel is not None:
-            inputs = zip(op.inputs, kernel.config.inputs, strict=True)
-            layouts = [find_blocks(config) for tensor, config in inputs if tensor is not None]
-            operands = list(map(self._in_blocks, operands, layouts))
-        outputs = kernel.config.outputs if kernel else [None] * len(op.outputs)
+        operands = list(map(self._in_blocks, operands, layouts))
         types = [memory_type(t, config) for t, config in zip(op.outputs, outputs, strict=True)]
         code = _packed_in(layer)
         made: Operation

@@ -16,6 +16,7 @@ from vendor_reference.compiler.frontend.cpu_layer import (
     cpu_layer_kernel,
     cpu_layer_requirements,
     memory_type,
+    tensor_configs,
 )
 from vendor_reference.compiler.frontend.layer_kernel import (
     layer_kernel,
@@ -40,16 +41,11 @@ from vendor_reference.custom_layers.kernel_spec import (
     TensorArgument,
 )
 from vendor_reference.custom_layers.layout import Format, format_order
-from vendor_reference.executable.cpu_op import TensorConfig
 from vendor_reference.executable.executable import Source
 
 
 class LayerFunctions:
-    """The functions of a module's layers; ops with the same kernel and types share one.
-
-    Attributes:
-      made: the functions, in order.
-    """
+    """The functions of a module's layers, in order; ops with the same kernel and types share one."""
 
     def __init__(
         self,
@@ -60,11 +56,8 @@ class LayerFunctions:
     ) -> None:
         """Starts with none.
 
-        Args:
-          taken: names that no function gets.
-          cpu_kernels: what was chosen for ops of CPU layers.
-          halves: what half tensors are in kernels that ask for no type.
-          notes: sentences for the report are added here.
+        `taken` are names that no function gets, `cpu_kernels` what was chosen for ops of CPU layers; sentences for
+        the report are added to `notes`.
         """
         self.made: list[FuncOp] = []
         self._names = SymbolNames(taken)
@@ -140,12 +133,7 @@ def _layer_types(
     op: Op, kernel: CpuKernel | None
 ) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
     """Types of the inputs that are there, and of the outputs, as an op's layer takes them."""
-    inputs: Sequence[TensorConfig | None] = (
-        kernel.config.inputs if kernel else [None] * len(op.inputs)
-    )
-    outputs: Sequence[TensorConfig | None] = (
-        kernel.config.outputs if kernel else [None] * len(op.outputs)
-    )
+    inputs, outputs = tensor_configs(op, kernel)
     return (
         tuple(memory_type(t, c) for t, c in zip(op.inputs, inputs, strict=True) if t is not None),
         tuple(memory_type(t, c) for t, c in zip(op.outputs, outputs, strict=True)),
@@ -156,12 +144,8 @@ def layer_requirements(bindings: Sequence[KernelArgument], op: Op, is_half: bool
     """The requirements of a layer, for the op's inputs that are there, and its outputs.
 
     Elements are to be as the model has them where the layer names no others, since the kernel was written for
-    that. A kernel that asks for no format gets row order, unless it goes by pitches: then it takes what comes.
-
-    Args:
-      bindings: see `tensor_bindings`; the first of a tensor counts.
-      op: that the layer is for.
-      is_half: whether half tensors are half where the layer leaves it to the model, and not float.
+    that; `is_half` says whether half tensors are half then, and not float. A kernel that asks for no format gets
+    row order, unless it goes by pitches: then it takes what comes. The first binding of a tensor counts.
     """
     first: dict[tuple[bool, int], TensorArgument] = {}
     for binding in bindings:

@@ -43,13 +43,7 @@ def layer_kernel(
     sources: tuple[Sequence[Source], Sequence[Source]],
     notes: list[str],
 ) -> KernelSpec:
-    """The kernel of an op.
-
-    Args:
-      layer: for the op.
-      op: that it is for.
-      sources: the layer's sources and headers, see `layer_sources`.
-      notes: get sentences for the report.
+    """The kernel of an op, of the layer's sources and headers; `notes` get sentences for the report.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the layer does not fit the op, with asset and op.
@@ -85,8 +79,8 @@ def layer_kernel(
 def layer_sources(layer: CustomLayer) -> tuple[Sequence[Source], Sequence[Source]]:
     """A layer's sources and headers, as the executable names them."""
     return (
-        tuple(_source(layer, file) for file in layer.sources),
-        tuple(_source(layer, file) for file in layer.headers),
+        tuple(program_source(layer, file) for file in layer.sources),
+        tuple(program_source(layer, file) for file in layer.headers),
     )
 
 
@@ -191,7 +185,8 @@ def _scratch_type(binding: InternalArgument, op: Op) -> ElementType:
     return op.inputs[0].element_type
 
 
-def _source(layer: CustomLayer, file: LayerFile) -> Source:
+def program_source(layer: CustomLayer, file: LayerFile) -> Source:
+    """One of a layer's files, as the executable names it."""
     return Source(layer.asset_name(file), file.path, file.digest)
 
 

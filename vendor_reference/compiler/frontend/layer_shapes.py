@@ -16,6 +16,7 @@ from litert.core.output_shape import OutputShape, SameShape
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Op, Subgraph, Tensor
+from vendor_reference.compiler.frontend.layer_kernel import program_source
 from vendor_reference.compiler.ir.attributes import TASK
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import SymbolNames
@@ -46,7 +47,7 @@ from vendor_reference.custom_layers.kernel_spec import (
     KernelSpec,
     ShapeArgument,
 )
-from vendor_reference.executable.executable import Source, format_shape
+from vendor_reference.executable.executable import format_shape
 from vendor_reference.soc import SocModel
 
 
@@ -105,10 +106,7 @@ class LayerShapes:
             title,
             arguments,
             where=spec.where,
-            sources=tuple(
-                Source(self._layer.asset_name(file), file.path, file.digest)
-                for file in shape_kernel.sources
-            ),
+            sources=tuple(program_source(self._layer, file) for file in shape_kernel.sources),
             headers=spec.headers,
             entry=shape_kernel.entry,
             defines=spec.defines,
@@ -158,11 +156,7 @@ def result_bounds(op: Op, layer: CustomLayer, bounds: Bounds) -> Mapping[str, At
 
 
 def check_bounds(partition: Subgraph, bounds: Bounds, soc: SocModel) -> None:
-    """Refuses bounds that no memory is there for.
-
-    Raises:
-      LiteRtError: UNSUPPORTED.
-    """
+    """Refuses bounds that no memory is there for."""
     for tensor in (*partition.inputs, *partition.outputs):
         if _is_open(tensor) and tensor in bounds.shapes:
             largest = RankedTensorType.of(tensor.element_type, bounds.shapes[tensor])

@@ -27,11 +27,10 @@ def parse_names(parser: Parser) -> list[UnresolvedOperand]:
     )
 
 
-def parse_shape_names(parser: Parser) -> list[UnresolvedOperand] | None:
-    """`[%s, %t]`, where it is there."""
-    return parser.parse_optional_comma_separated_list(
-        parser.Delimiter.SQUARE, parser.parse_unresolved_operand
-    )
+def parse_shape_names(parser: Parser) -> list[UnresolvedOperand]:
+    """`[%s, %t]`; none where it is not there."""
+    square, parse = parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+    return parser.parse_optional_comma_separated_list(square, parse) or []
 
 
 def parse_types(parser: Parser) -> list[Attribute]:
@@ -43,12 +42,18 @@ def parse_types(parser: Parser) -> list[Attribute]:
     return types
 
 
-def parse_values(parser: Parser, names: Sequence[UnresolvedOperand]) -> list[SSAValue]:
-    """Values by names whose types the text does not repeat: they are defined before."""
-    return [_parse_value(parser, name) for name in names]
+def parse_operands(parser: Parser) -> list[SSAValue]:
+    """`(%a, %b)`, where the text does not repeat types: these are defined before."""
+    return [find_value(parser, name) for name in parse_names(parser)]
 
 
-def _parse_value(parser: Parser, name: UnresolvedOperand) -> SSAValue:
+def parse_shapes(parser: Parser) -> list[SSAValue]:
+    """`[%s, %t]`, likewise; none where it is not there."""
+    return [find_value(parser, name) for name in parse_shape_names(parser)]
+
+
+def find_value(parser: Parser, name: UnresolvedOperand) -> SSAValue:
+    """What is defined before under a name."""
     values = parser.ssa_values.get(name.operand_name)
     if values is None or name.index >= len(values):
         parser.raise_error(f"%{name.operand_name} is not defined before its use", name.span)
@@ -60,6 +65,12 @@ def print_values(printer: Printer, values: Sequence[SSAValue], brackets: str = "
     printer.print_string(brackets[0])
     printer.print_list(values, printer.print_ssa_value)
     printer.print_string(brackets[1])
+
+
+def print_shapes(printer: Printer, shapes: Sequence[SSAValue]) -> None:
+    """`[%s, %t]`; nothing where there are none."""
+    if shapes:
+        print_values(printer, shapes, "[]")
 
 
 def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
@@ -91,21 +102,15 @@ def take_number(
     return int(attribute.value.data)
 
 
-def parse_task(parser: Parser) -> str:
-    """`VPUIP.OCL`: the kind of a layer's task."""
+def parse_binary(parser: Parser) -> tuple[str, SSAValue]:
+    """`VPUIP.OCL from %code`: the kind of a layer's task, and code that is compiled ahead."""
     at = parser.pos
     name = parser.parse_identifier(" for a kind of task")
     if name not in [f"VPUIP.{task}" for task in TASKS]:
         parser.raise_error(f"a layer of type {name}, expected VPUIP.{' or VPUIP.'.join(TASKS)}", at)
-    return name.removeprefix("VPUIP.")
-
-
-def parse_binary(parser: Parser) -> tuple[str, SSAValue]:
-    """`VPUIP.OCL from %code`: the kind of a layer's task, and code that is compiled ahead."""
-    task = parse_task(parser)
     parser.parse_keyword("from")
-    (code,) = parse_values(parser, [parser.parse_unresolved_operand()])
-    return task, code
+    code = find_value(parser, parser.parse_unresolved_operand())
+    return name.removeprefix("VPUIP."), code
 
 
 def print_binary(printer: Printer, task: str, code: SSAValue) -> None:

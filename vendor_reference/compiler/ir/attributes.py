@@ -42,11 +42,7 @@ def set_soc(module: ModuleOp, soc: SocModel) -> None:
 
 
 def read_fp16_of(function: FuncOp) -> str | None:
-    """The function in whose place one runs on devices with fp16 arithmetic; None for one that runs on all.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if the attribute names no function.
-    """
+    """The function in whose place one runs on devices with fp16 arithmetic; None for one that runs on all."""
     attribute = function.attributes.get(FP16_OF)
     if attribute is None:
         return None
@@ -59,17 +55,8 @@ def read_fp16_of(function: FuncOp) -> str | None:
     return attribute.root_reference.data
 
 
-def set_fp16_of(function: FuncOp, name: str) -> None:
-    """Makes a function the one that runs in another's place."""
-    function.attributes[FP16_OF] = SymbolRefAttr(name)
-
-
 def read_task(function: FuncOp) -> str:
-    """`OCL` or `CPP`; `OCL` where the function does not say.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if it says something else.
-    """
+    """`OCL` or `CPP`; `OCL` where the function does not say."""
     task = function.attributes.get(TASK)
     if task is None:
         return "OCL"

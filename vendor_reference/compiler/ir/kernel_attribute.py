@@ -11,7 +11,7 @@ f32}`, a file `["asset", "file name", "sha256"]`, a define `["name", "text"]`, a
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -23,10 +23,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     ModuleOp,
-    StringAttr,
     UnitAttr,
-    f64,
-    i1,
 )
 from xdsl.ir import Attribute, BuiltinAttribute, Data
 from xdsl.irdl import irdl_attr_definition
@@ -49,6 +46,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
+from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
 from vendor_reference.compiler.ir.types import find_element_type, ir_element_type, tensor_type
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
 from vendor_reference.custom_layers.kernel_spec import (
@@ -78,7 +76,7 @@ class KernelAttr(BuiltinAttribute, Data[KernelSpec]):
 
     def print_builtin(self, printer: Printer) -> None:
         """Prints it as a dictionary."""
-        printer.print_attribute(_attribute(_KERNEL.dump(self.data)))
+        printer.print_attribute(plain_attribute(_KERNEL.dump(self.data)))
 
     def print_parameter(self, printer: Printer) -> None:
         """Does the same, as xDSL asks for it."""
@@ -111,11 +109,7 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
 
 
 def read_max_num_shaves(attributes: Mapping[str, Attribute]) -> int:
-    """The most vector processors that a layer may be spread over; 0 is no limit.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if it is no such number.
-    """
+    """The most vector processors that a layer may be spread over; 0 is no limit."""
     attribute = attributes.get(MAX_NUM_SHAVES)
     if attribute is None:
         return 0
@@ -139,45 +133,13 @@ def _read_dictionary(kernel: Attribute | None) -> KernelSpec:
     return _KERNEL.read(JsonNode(_plain(kernel), KERNEL, "", Status.INVALID_ARGUMENT))
 
 
-def _attribute(value: object) -> Attribute:
-    """Plain data as an attribute; null is `unit`, and what is an attribute stays one."""
-    if isinstance(value, Attribute):
-        return value
-    if value is None:
-        return UnitAttr()
-    if isinstance(value, str):
-        return StringAttr(value)
-    if isinstance(value, bool):
-        return IntegerAttr(int(value), i1)
-    if isinstance(value, int):
-        return number(value)
-    if isinstance(value, float):
-        return FloatAttr(value, f64)
-    if isinstance(value, Mapping):
-        return DictionaryAttr({str(name): _attribute(v) for name, v in value.items()})
-    assert isinstance(value, Sequence)
-    return ArrayAttr([_attribute(item) for item in value])
-
-
 def _plain(attribute: Attribute) -> object:
     """An attribute as plain data; a scalar, whose type tells something, and what is none stay attributes."""
-    if isinstance(attribute, UnitAttr):
-        return None
-    if isinstance(attribute, StringAttr):
-        return attribute.data
-    if isinstance(attribute, BytesAttr):  # what the parser makes of a text that is not ASCII
-        with suppress(UnicodeDecodeError):
-            return attribute.data.decode()
-    if isinstance(attribute, IntegerAttr):
-        value = int(attribute.value.data)
-        return bool(value) if attribute.type == i1 else value
-    if isinstance(attribute, FloatAttr):
-        return float(attribute.value.data)
     if isinstance(attribute, DictionaryAttr):
         return {name: _plain_entry(name, value) for name, value in attribute.data.items()}
     if isinstance(attribute, ArrayAttr):
         return [_plain(item) for item in attribute.data]
-    return attribute
+    return plain_value(attribute)
 
 
 def _plain_entry(name: str, value: Attribute) -> object:

@@ -67,11 +67,7 @@ def output_shapes_attribute(sources: Sequence[ShapeSource]) -> ArrayAttr[Attribu
 
 
 def read_output_shapes(attributes: Mapping[str, Attribute], count: int) -> Sequence[ShapeSource]:
-    """How the shapes of `count` outputs are found; None for each where nothing is said.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for an attribute that is not as `output_shapes_attribute` makes it.
-    """
+    """How the shapes of `count` outputs are found; None for each where nothing is said."""
     attribute = attributes.get(OUTPUT_SHAPES)
     if attribute is None:
         return [None] * count
@@ -92,11 +88,7 @@ def shapes_attribute(shapes: Sequence[Sequence[int] | None]) -> ArrayAttr[Attrib
 def read_shapes(
     attributes: Mapping[str, Attribute], name: str, count: int
 ) -> Sequence[Shape | None]:
-    """`count` shapes, each where it is there.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, for an attribute that is not as `shapes_attribute` makes it.
-    """
+    """`count` shapes, each where it is there; the attribute is as `shapes_attribute` makes it."""
     attribute = attributes.get(name)
     if attribute is None:
         return [None] * count

@@ -43,11 +43,9 @@ _DIMENSIONS = {4: "nhwc", 5: "ndhwc"}
 
 
 def print_ir(module: ModuleOp, aliases: Mapping[str, Attribute] | None = None) -> str:
-    """The text of a module, which `read_ir` takes.
+    """The text of a module of any level, which `read_ir` takes.
 
-    Args:
-      module: any level.
-      aliases: what attributes are called, where text has named them already; layouts get a name anyway.
+    `aliases` are what attributes are called, where text has named them already; layouts get a name anyway.
     """
     names = _Names(aliases or {})
     body = StringIO()
@@ -195,14 +193,9 @@ class Ir:
 
 
 def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
-    """Reads a module, or the ops of one.
+    """Reads a module, or the ops of one; `name` is its file's, for messages.
 
     Nothing but the notation is checked: `check_ir` does the rest.
-
-    Args:
-      text: in UTF-8.
-      name: of its file, for messages.
-      context: the dialects that it may use.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, with the line and column, what was found there, and what was expected.

@@ -54,11 +54,7 @@ _ELEMENT_TYPES = {ir_type: element_type for element_type, ir_type in _IR_TYPES.i
 
 
 def ir_element_type(element_type: ElementType) -> Attribute:
-    """The IR's type of an element.
-
-    Raises:
-      LiteRtError: UNSUPPORTED, for those that no kernel can read.
-    """
+    """The IR's type of an element; UNSUPPORTED, for those that no kernel can read."""
     if element_type not in _IR_TYPES:
         raise LiteRtError(Status.UNSUPPORTED, f"elements of type {element_type.name}")
     return _IR_TYPES[element_type]
@@ -247,11 +243,7 @@ def order_map(order: Order) -> AffineMapAttr:
 
 @lru_cache(maxsize=256)
 def map_order(layout: AffineMapAttr) -> Order:
-    """The order that a map stands for.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if it is no permutation of dimensions.
-    """
+    """The order that a map stands for; INVALID_ARGUMENT, if it is no permutation of dimensions."""
     order = find_order(layout)
     if order is None:
         raise LiteRtError(

@@ -40,10 +40,8 @@ def check_ir(
 ) -> None:
     """Checks each op, and that values are defined before they are used.
 
-    Args:
-      module: any level.
-      places: where ops begin in their file; those that are not there are named by function and number.
-      after: the pass that the module comes from, for messages; "" for a file.
+    `places` say where ops begin in their file; others are named by function and number. `after` is the pass that
+    the module comes from, for messages; "" for a file.
 
     Raises:
       LiteRtError: INVALID_IR_TYPE, with the op, and what is wrong with it.
@@ -100,11 +98,7 @@ _SPACES = tuple(space.value for space in MemorySpace)
 
 
 def check_tensors(kind: str, types: Sequence[Attribute]) -> None:
-    """Each is a tensor that a kernel can read.
-
-    Raises:
-      VerifyException: which names the one that is not.
-    """
+    """Each is a tensor that a kernel can read."""
     for index, ir_type in enumerate(types):
         if not isinstance(ir_type, TensorType):
             raise VerifyException(f"{kind} {index} is of type {ir_type}, expected a tensor")
@@ -112,11 +106,7 @@ def check_tensors(kind: str, types: Sequence[Attribute]) -> None:
 
 
 def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
-    """Each is a buffer that a kernel can read.
-
-    Raises:
-      VerifyException: which names the one that is not.
-    """
+    """Each is a buffer that a kernel can read."""
     for index, ir_type in enumerate(types):
         where = f"{kind} {index}"
         if not isinstance(ir_type, MemRefType):
@@ -132,11 +122,7 @@ def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
 
 
 def check_view(source: Attribute, result: Attribute) -> None:
-    """A view has the bytes of its source, or is a part of it.
-
-    Raises:
-      VerifyException: if not.
-    """
+    """A view has the bytes of its source, or is a part of it."""
     check_memrefs("source", [source])
     check_memrefs("result", [result])
     if isinstance(layout_of(result), StridedLayoutAttr):
@@ -148,11 +134,7 @@ def check_view(source: Attribute, result: Attribute) -> None:
 
 
 def check_count(what: str, found: int, expected: int) -> None:
-    """As many as there must be.
-
-    Raises:
-      VerifyException: if not.
-    """
+    """As many as there must be."""
     if found != expected:
         raise VerifyException(f"{what}: {found}, expected {expected}")
 
@@ -161,11 +143,7 @@ _Result = TypeVar("_Result")
 
 
 def verified(read: Callable[[], _Result]) -> _Result:
-    """What `read` returns; its refusal as a verifier's.
-
-    Raises:
-      VerifyException: in place of a LiteRtError.
-    """
+    """What `read` returns; its refusal as a verifier's."""
     try:
         return read()
     except LiteRtError as error:

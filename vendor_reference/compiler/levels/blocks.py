@@ -115,11 +115,7 @@ def layout_attributes(layout: MemoryLayout) -> dict[str, Attribute]:
 
 
 def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
-    """The layout that attributes say.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, if they are no lists of numbers.
-    """
+    """The layout that attributes say."""
     columns = []
     for name in ("order", "blocks"):
         column = attributes.get(name)

@@ -17,7 +17,7 @@ and what later levels use.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from xdsl.dialects.builtin import AnyTensorTypeConstr, DenseArrayBase, StringAttr, TensorType, i32
 from xdsl.ir import Attribute, SSAValue
@@ -82,6 +82,9 @@ _Transfer = TypeVar("_Transfer", bound="TransferOp")
 class TransferOp(LayerOp):
     """A layer that writes what it reads: in another order, as other elements, or to another place."""
 
+    KEEPS_ELEMENTS: ClassVar[bool] = True
+    KEEPS_ORDER: ClassVar[bool] = True
+
     @classmethod
     def of(cls: type[_Transfer], value: SSAValue, result: Attribute) -> _Transfer:
         """The op that makes a tensor of type `result`; in half the time that the constructor takes."""
@@ -90,12 +93,25 @@ class TransferOp(LayerOp):
         )
         return made
 
+    @classmethod
+    def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
+        check_count("inputs", len(inputs), 1)
+        check_count("outputs", len(outputs), 1)
+        source, target = inputs[0], outputs[0]
+        if shape_of(source) != shape_of(target):
+            raise VerifyException(f"shape {shape_of(source)} becomes {shape_of(target)}")
+        if cls.KEEPS_ELEMENTS and element_type_of(source) is not element_type_of(target):
+            raise VerifyException(f"elements change: {source} becomes {target}")
+        if cls.KEEPS_ORDER and order_of(source) != order_of(target):
+            raise VerifyException(f"the layout changes: {source} becomes {target}")
+
 
 @irdl_op_definition
 class ReorderOp(TransferOp):
     """`%1 = IE.Reorder(%0) : tensor<2x3xf16> -> tensor<2x3xf16, #YX>`: the same tensor in another order."""
 
     name = "IE.Reorder"
+    KEEPS_ORDER: ClassVar[bool] = False
     traits = traits_def(SameShapes())
 
     @classmethod
@@ -109,16 +125,13 @@ class ReorderOp(TransferOp):
             [order_of(self.inputs[0].type)], [order_of(self.outputs[0].type)]
         )
 
-    @classmethod
-    def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
-        check_same(inputs, outputs, elements=True)
-
 
 @irdl_op_definition
 class ConvertOp(TransferOp):
     """`%1 = IE.Convert(%0) : tensor<4xf32> -> tensor<4xf16>`: the same numbers as other elements."""
 
     name = "IE.Convert"
+    KEEPS_ELEMENTS: ClassVar[bool] = False
     traits = traits_def(LayoutAgnostic(), SameShapes())
 
     @classmethod
@@ -126,10 +139,6 @@ class ConvertOp(TransferOp):
         """A conversion of a tensor."""
         assert isinstance(value.type, TensorType)
         return cls.of(value, with_element_type(value.type, element_type))
-
-    @classmethod
-    def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
-        check_same(inputs, outputs, order=True)
 
 
 @irdl_op_definition
@@ -139,39 +148,12 @@ class CopyOp(TransferOp):
     name = "IE.Copy"
     traits = traits_def(LayoutAgnostic(), SameShapes())
 
-    @classmethod
-    def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
-        check_same(inputs, outputs, elements=True, order=True)
-
 
 @irdl_op_definition
 class ActualShapeOfOp(AnyShapeOfOp):
     """`%s = IE.ActualShapeOf %t : tensor<100x3xf16> -> !shape.shape`: what a bounded tensor really holds."""
 
     name = "IE.ActualShapeOf"
-
-
-def check_same(
-    inputs: Sequence[Attribute],
-    outputs: Sequence[Attribute],
-    *,
-    elements: bool = False,
-    order: bool = False,
-) -> None:
-    """One input and one output, which agree in shape and what else is asked for.
-
-    Raises:
-      VerifyException: if not.
-    """
-    check_count("inputs", len(inputs), 1)
-    check_count("outputs", len(outputs), 1)
-    source, target = inputs[0], outputs[0]
-    if shape_of(source) != shape_of(target):
-        raise VerifyException(f"shape {shape_of(source)} becomes {shape_of(target)}")
-    if elements and element_type_of(source) is not element_type_of(target):
-        raise VerifyException(f"elements change: {source} becomes {target}")
-    if order and order_of(source) != order_of(target):
-        raise VerifyException(f"the layout changes: {source} becomes {target}")
 
 
 @irdl_op_definition

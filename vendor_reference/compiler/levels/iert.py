@@ -23,11 +23,11 @@ from xdsl.utils.exceptions import VerifyException
 from vendor_reference.compiler.ir.assembly import (
     number,
     parse_binary,
-    parse_names,
-    parse_shape_names,
-    parse_values,
+    parse_operands,
+    parse_shapes,
     print_attributes,
     print_binary,
+    print_shapes,
     print_values,
     take_number,
 )
@@ -110,8 +110,8 @@ class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
 
 def _parse_groups(parser: Parser) -> tuple[BufferGroups, Mapping[str, Attribute]]:
     """Operands, and attributes, which say how many of them are what."""
-    buffers = parse_values(parser, parse_names(parser))
-    shapes = parse_values(parser, parse_shape_names(parser) or [])
+    buffers = parse_operands(parser)
+    shapes = parse_shapes(parser)
     attributes = parser.parse_optional_attr_dict()
     rest = len(buffers) - take_number(parser, attributes, _NUM_SCRATCH, 0, len(buffers))
     num_inputs = rest - take_number(parser, attributes, _NUM_OUTPUTS, min(1, rest), rest)
@@ -130,8 +130,7 @@ def _parse_groups(parser: Parser) -> tuple[BufferGroups, Mapping[str, Attribute]
 def _print_groups(printer: Printer, op: AnyBufferLayerOp) -> None:
     shapes = [*op.input_shapes, *op.output_shapes]
     print_values(printer, [*op.inputs, *op.outputs, *op.scratch])
-    if shapes:
-        print_values(printer, shapes, "[]")
+    print_shapes(printer, shapes)
     counts: dict[str, Attribute] = {}
     if len(op.outputs) != 1:
         counts[_NUM_OUTPUTS] = number(len(op.outputs))

@@ -34,6 +34,7 @@ from vendor_reference.compiler.ir.assembly import (
     parse_shape_names,
     parse_types,
     print_attributes,
+    print_shapes,
     print_types,
     print_values,
 )
@@ -110,11 +111,7 @@ class LayerOp(IRDLOperation):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        """The kernel for these tensors (or memrefs) and attributes.
-
-        Raises:
-          LiteRtError: UNSUPPORTED, where there is none.
-        """
+        """The kernel for these tensors (or memrefs) and attributes; UNSUPPORTED, where there is none."""
         raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} has no kernel")
 
     @classmethod
@@ -124,55 +121,36 @@ class LayerOp(IRDLOperation):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        """The kernel where a run tells shapes, which it gets as arguments; types have the largest.
-
-        Raises:
-          LiteRtError: UNSUPPORTED, where there is none.
-        """
+        """The kernel where a run tells shapes, which it gets as arguments; types have the largest."""
         what = f"{cls.name} has no kernel for shapes that a run tells"
         raise LiteRtError(Status.UNSUPPORTED, what)
 
     @classmethod
     def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
-        """Refuses tensors, or on IERT buffers, that the layer is not for; the default takes all.
-
-        Raises:
-          VerifyException: with what was found.
-        """
-
-    def dynamic_inputs(self) -> Sequence[int]:
-        """The inputs that `input_shapes` belong to."""
-        return read_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes))
-
-    def dynamic_outputs(self) -> Sequence[int]:
-        """The outputs that `output_shapes`, or `result_shapes`, belong to."""
-        count = len(self.output_shapes) + len(self.result_shapes)
-        return read_ports(self.attributes, DYNAMIC_OUTPUTS, count)
+        """Refuses tensors, or on IERT buffers, that the layer is not for; the default takes all."""
 
     def verify_(self) -> None:
         check_tensors("input", self.inputs.types)
         check_tensors("output", self.outputs.types)
         if not self.outputs:
             raise VerifyException("a layer without outputs")
-        check_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes), len(self.inputs))
-        num_shapes = len(self.output_shapes) + len(self.result_shapes)
-        check_ports(self.attributes, DYNAMIC_OUTPUTS, num_shapes, len(self.outputs))
+        _check_shapes(self)
         self.check_types(self.inputs.types, self.outputs.types)
 
     @classmethod
     def parse(cls, parser: Parser) -> LayerOp:
-        names = parse_names(parser)
-        input_names = parse_shape_names(parser)
-        output_names = parse_shape_names(parser) or []
+        names, input_names, output_names = (
+            parse(parser) for parse in (parse_names, parse_shape_names, parse_shape_names)
+        )
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         at = parser.pos
         operand_types = parse_types(parser)
         parser.parse_punctuation("->")
         result_types = parse_types(parser)
-        all_names = [*names, *(input_names or ()), *output_names]
+        all_names = [*names, *input_names, *output_names]
         operands = parser.resolve_operands(all_names, operand_types, at)
-        first, second = len(names), len(names) + len(input_names or ())
+        first, second = len(names), len(names) + len(input_names)
         outputs = [t for t in result_types if not isinstance(t, ShapeType)]
         return cls(
             operands[:first],
@@ -187,8 +165,7 @@ class LayerOp(IRDLOperation):
         print_values(printer, self.inputs)
         if self.input_shapes or self.output_shapes:
             print_values(printer, self.input_shapes, "[]")
-        if self.output_shapes:
-            print_values(printer, self.output_shapes, "[]")
+        print_shapes(printer, self.output_shapes)
         print_attributes(printer, self.attributes)
         printer.print_string(" : ")
         print_types(printer, [value.type for value in self.operands])
@@ -253,25 +230,27 @@ class AnyBufferLayerOp(IRDLOperation):
         shapes = (self.input_shapes, self.output_shapes)
         return BufferGroups(self.inputs, self.outputs, self.scratch, *shapes)
 
-    def dynamic_inputs(self) -> Sequence[int]:
-        """The inputs that `input_shapes` belong to."""
-        return read_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes))
-
-    def dynamic_outputs(self) -> Sequence[int]:
-        """The outputs that `output_shapes` belong to."""
-        return read_ports(self.attributes, DYNAMIC_OUTPUTS, len(self.output_shapes))
-
     def verify_(self) -> None:
         check_memrefs("input", self.inputs.types)
         check_memrefs("output", self.outputs.types)
         check_memrefs("scratch", self.scratch.types)
         check_memrefs("shape", [*self.input_shapes.types, *self.output_shapes.types])
         if self.outputs:
-            check_ports(self.attributes, DYNAMIC_INPUTS, len(self.input_shapes), len(self.inputs))
-            counts = len(self.output_shapes), len(self.outputs)
-            check_ports(self.attributes, DYNAMIC_OUTPUTS, *counts)
+            _check_shapes(self)
         elif self.NEEDS_OUTPUTS:
             raise VerifyException("a layer without outputs")
+
+
+def input_shapes_of(op: LayerOp | AnyBufferLayerOp) -> dict[int, SSAValue]:
+    """The shapes of a layer's inputs that a run tells, by the inputs."""
+    shapes = op.input_shapes
+    return dict(zip(read_ports(op.attributes, DYNAMIC_INPUTS, len(shapes)), shapes, strict=True))
+
+
+def output_shapes_of(op: LayerOp | AnyBufferLayerOp) -> dict[int, SSAValue]:
+    """The same of its outputs."""
+    shapes = [*op.output_shapes, *(op.result_shapes if isinstance(op, LayerOp) else ())]
+    return dict(zip(read_ports(op.attributes, DYNAMIC_OUTPUTS, len(shapes)), shapes, strict=True))
 
 
 def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Sequence[int]:
@@ -282,22 +261,19 @@ def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Se
     return [int(i.value.data) for i in attribute.data if isinstance(i, IntegerAttr)]
 
 
-def check_ports(attributes: Mapping[str, Attribute], name: str, count: int, ports: int) -> None:
-    """Each shape belongs to an input or output that is there.
-
-    Raises:
-      VerifyException: if not.
-    """
-    attribute = attributes.get(name)
-    found = read_ports(attributes, name, count)
-    is_list = attribute is None or isinstance(attribute, ArrayAttr)
-    if (
-        not is_list
-        or len(found) != count
-        or len(set(found)) != count
-        or any(not 0 <= i < ports for i in found)
+def _check_shapes(op: LayerOp | AnyBufferLayerOp) -> None:
+    """Each shape belongs to an input or output that is there."""
+    results = op.result_shapes if isinstance(op, LayerOp) else ()
+    for name, count, ports in (
+        (DYNAMIC_INPUTS, len(op.input_shapes), len(op.inputs)),
+        (DYNAMIC_OUTPUTS, len(op.output_shapes) + len(results), len(op.outputs)),
     ):
-        shown = attribute if attribute is not None else list(found)
-        raise VerifyException(
-            f"{name} is {shown}, expected {count} different numbers below {ports}, one for each shape"
-        )
+        attribute = op.attributes.get(name)
+        found = read_ports(op.attributes, name, count)
+        is_list = attribute is None or isinstance(attribute, ArrayAttr)
+        is_each_there = len(set(found)) == len(found) and all(0 <= i < ports for i in found)
+        if not is_list or len(found) != count or not is_each_there:
+            shown = attribute if attribute is not None else list(found)
+            raise VerifyException(
+                f"{name} is {shown}, expected {count} different numbers below {ports}, one for each shape"
+            )

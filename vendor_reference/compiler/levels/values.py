@@ -56,6 +56,13 @@ class AnyConstantOp(IRDLOperation):
         assert isinstance(self.value, (DenseIntOrFPElementsAttr, DenseResourceAttr))
         return self.value
 
+    def with_type(self, ir_type: Attribute) -> ConstantValue:
+        """Its value as one of another type: of a buffer, or with another layout; it stays in row order."""
+        value: Any = self.constant()
+        if isinstance(value, DenseResourceAttr):
+            return DenseResourceAttr(value.resource_handle, ir_type)  # type: ignore[arg-type]
+        return DenseIntOrFPElementsAttr(ir_type, value.data)  # type: ignore[arg-type]
+
     def key(self) -> str:
         """Of its resource; "" for a value in the text."""
         value = self.value
@@ -93,8 +100,7 @@ class AnyConstantOp(IRDLOperation):
         return cls(value)
 
     def print(self, printer: Printer) -> None:
-        value = self.value
-        assert isinstance(value, (DenseIntOrFPElementsAttr, DenseResourceAttr))
+        value = self.constant()
         printer.print_string(" ")
         printer.print_attribute(value.get_type())
         printer.print_string(" = ")

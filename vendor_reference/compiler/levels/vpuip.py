@@ -30,11 +30,12 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from vendor_reference.compiler.ir.assembly import (
+    find_value,
     number,
-    parse_names,
-    parse_shape_names,
-    parse_values,
+    parse_operands,
+    parse_shapes,
     print_attributes,
+    print_shapes,
     print_values,
 )
 from vendor_reference.compiler.ir.types import space_of
@@ -89,39 +90,29 @@ class TaskOp(AnyBufferLayerOp):
             raise VerifyException("a task runs a function, or code: one of them")
         super().verify_()
         for name in (GLOBAL_SIZE, LOCAL_SIZE):
-            self._check_size(name)
-        if self.numbers(LOCAL_SIZE) and len(self.numbers(LOCAL_SIZE)) != len(
-            self.numbers(GLOBAL_SIZE)
-        ):
-            raise VerifyException(
-                f"{len(self.numbers(LOCAL_SIZE))} local sizes for {len(self.numbers(GLOBAL_SIZE))} global sizes"
-            )
+            size = self.numbers(name)
+            if name in self.attributes and (not 1 <= len(size) <= 3 or min(size) < 0):
+                found = self.attributes[name]
+                raise VerifyException(f"{name} is {found}, expected 1 to 3 numbers from 0 on")
+        sizes, groups = len(self.numbers(GLOBAL_SIZE)), len(self.numbers(LOCAL_SIZE))
+        if groups and groups != sizes:
+            raise VerifyException(f"{groups} local sizes for {sizes} global sizes")
         shaves = self.attributes.get(NUM_SHAVES)
         if shaves is not None and (not isinstance(shaves, IntegerAttr) or shaves.value.data < 1):
             raise VerifyException(f"{NUM_SHAVES} is {shaves}, expected a number from 1 on")
-
-    def _check_size(self, name: str) -> None:
-        attribute = self.attributes.get(name)
-        if attribute is None:
-            return
-        numbers = self.numbers(name)
-        if not 1 <= len(numbers) <= 3 or min(numbers) < 0:
-            raise VerifyException(f"{name} is {attribute}, expected 1 to 3 numbers from 0 on")
 
     @classmethod
     def parse(cls, parser: Parser) -> TaskOp:
         layer: str | SSAValue
         if parser.parse_optional_keyword("from") is not None:
-            (layer,) = parse_values(parser, [parser.parse_unresolved_operand()])
+            layer = find_value(parser, parser.parse_unresolved_operand())
         else:
             layer = parser.parse_symbol_name().data
-        inputs = parse_values(parser, parse_names(parser))
-        input_shapes = parse_values(parser, parse_shape_names(parser) or [])
+        inputs, input_shapes = parse_operands(parser), parse_shapes(parser)
         parser.parse_punctuation("->")
-        outputs = parse_values(parser, parse_names(parser))
-        output_shapes = parse_values(parser, parse_shape_names(parser) or [])
+        outputs, output_shapes = parse_operands(parser), parse_shapes(parser)
         has_scratch = parser.parse_optional_keyword("scratch") is not None
-        scratch = parse_values(parser, parse_names(parser)) if has_scratch else []
+        scratch = parse_operands(parser) if has_scratch else []
         groups = BufferGroups(inputs, outputs, scratch, input_shapes, output_shapes)
         return cls(layer, groups, parser.parse_optional_attr_dict())
 
@@ -133,21 +124,15 @@ class TaskOp(AnyBufferLayerOp):
             printer.print_string(" ")
             printer.print_symbol_name(self.callee.root_reference.data)
         printer.print_string(" ")
-        self._print_group(printer, self.inputs, self.input_shapes)
+        print_values(printer, self.inputs)
+        print_shapes(printer, self.input_shapes)
         printer.print_string(" -> ")
-        self._print_group(printer, self.outputs, self.output_shapes)
+        print_values(printer, self.outputs)
+        print_shapes(printer, self.output_shapes)
         if self.scratch:
             printer.print_string(" scratch ")
             print_values(printer, self.scratch)
         print_attributes(printer, self.attributes)
-
-    @staticmethod
-    def _print_group(
-        printer: Printer, buffers: Sequence[SSAValue], shapes: Sequence[SSAValue]
-    ) -> None:
-        print_values(printer, buffers)
-        if shapes:
-            print_values(printer, shapes, "[]")
 
 
 @irdl_op_definition

@@ -119,9 +119,9 @@ def _geometry(loops: Loops) -> KernelArgument:
 def _global_size(loops: Loops) -> tuple[str, ...]:
     """Chunks of a row; and rows, or groups of short ones."""
     chunks = str(-(-loops.sizes[-1] // CHUNK))
-    return (
-        (chunks,) if loops.is_flat else (chunks, str(-(-loops.num_rows // _rows_per_item(loops))))
-    )
+    if loops.is_flat:
+        return (chunks,)
+    return chunks, str(-(-loops.num_rows // _rows_per_item(loops)))
 
 
 def _rows_per_item(loops: Loops) -> int:
@@ -175,15 +175,11 @@ class _Text:
         return [*parameters, "const uint size" if is_flat else "const __global uint* geometry"]
 
     def _flat(self) -> list[str]:
-        return [
-            *_chunk("size"),
-            *(
-                f"const __global {self._stored(n)}* const {n}p = {n}_data;"
-                for n in self._names[:-1]
-            ),
-            f"__global {self._stored('r')}* const rp = r_data;",
-            *self._elements(),
-        ]
+        lines = _chunk("size")
+        for name in self._names:
+            constant = "" if name == "r" else "const "
+            lines.append(f"{constant}__global {self._stored(name)}* const {name}p = {name}_data;")
+        return [*lines, *self._elements()]
 
     def _rows(self) -> list[str]:
         """Rows of the innermost loop; `geometry` is read in the order in which `_geometry` writes it."""
@@ -250,14 +246,8 @@ class _Text:
         return [*lines, store(result, computed, self._place("r"), value, count)]
 
     def _place(self, name: str) -> str:
-        step = self._steps[name]
-        return (
-            f"{name}p"
-            if step == 0
-            else f"{name}p + i"
-            if step == 1
-            else f"{name}p + i * {name}_step"
-        )
+        places = {0: f"{name}p", 1: f"{name}p + i"}
+        return places.get(self._steps[name], f"{name}p + i * {name}_step")
 
     def _stored(self, name: str) -> str:
         operand = self._result if name == "r" else self._operands[self._names.index(name)]

@@ -54,13 +54,9 @@ def vector_typedefs(c_types: Iterable[str], size: int) -> list[str]:
 
 
 def load(element_type: ElementType, compute: str, place: str, count: int) -> str:
-    """The expression that reads elements.
+    """The expression that reads elements at a pointer as another type: `float`, `int`, ...
 
-    Args:
-      element_type: as stored.
-      compute: the type that they are read as: `float`, `int`, ...
-      place: a pointer to the first.
-      count: 1, or the size of a vector.
+    `count` is 1, or the size of a vector.
     """
     stored = CL_TYPES[element_type]
     if stored == "half":

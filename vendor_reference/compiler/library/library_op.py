@@ -202,10 +202,7 @@ def library_ops() -> Mapping[str, LibraryOp]:
 
 
 def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
-    """The ops that an option's value names.
-
-    Args:
-      wanted: names in the schema, with commas between them, in either case; or `all`.
+    """The ops that an option's value names, in either case, with commas between them; or `all`.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for an op that the library does not have.
@@ -219,9 +216,8 @@ def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
     for name in names:
         if name not in known:
             near = get_close_matches(name, [*known, "ALL"], 1)
-            hint = (
-                f"Do you mean {near[0].lower() if near == ['ALL'] else near[0]}? " if near else ""
-            )
+            meant = "all" if near == ["ALL"] else "".join(near)
+            hint = f"Do you mean {meant}? " if near else ""
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 f"--{REFERENCE_OPS}: the library has no op '{name}'",

@@ -124,12 +124,10 @@ __kernel void KERNEL(const __global {word}* from, __global {word}* to, const __g
 
 @dataclass(frozen=True, slots=True)
 class MovedPart:
-    """Elements of a result.
+    """Elements of a result: where they lie, and where those of an input of the op come from.
 
     Attributes:
-      result: where they lie.
-      source: where they come from, of the same shape; None for the value that fills.
-      input: the op's input that they come from.
+      source: of the same shape; None for the value that fills.
     """
 
     result: View
@@ -151,13 +149,9 @@ def move_mismatch(call: PlacedOp) -> str:
 def move_kernel(
     title: str, num_inputs: int, parts: Sequence[MovedPart], value: bytes = b""
 ) -> KernelSpec:
-    """The kernel that writes the parts of output 0.
+    """The kernel that writes the parts of output 0, which are apart from each other.
 
-    Args:
-      title: of the layer.
-      num_inputs: of the layer, all of which the kernel gets.
-      parts: apart from each other.
-      value: the bytes of the element that fills parts without a source.
+    It gets all inputs of the layer; `value` has the bytes of the element that fills parts without a source.
     """
     bits = parts[0].result.element_type.bits
     word_type, word = ElementType[f"UINT{bits}"], UNSIGNED[bits]
@@ -218,11 +212,7 @@ def _text(word: str, num_inputs: int) -> str:
 
 
 def find_turn(loops: Loops) -> int | None:
-    """The loop whose elements are neighbours where they are read, if those written are others; None if not.
-
-    Args:
-      loops: of what is read, and what is written.
-    """
+    """The loop whose elements are neighbours where they are read, if those written are others; None if not."""
     reads, writes = loops.strides
     if writes[-1] != 1 or reads[-1] == 1 or 1 not in reads:
         return None
@@ -230,12 +220,9 @@ def find_turn(loops: Loops) -> int | None:
 
 
 def transposition_kernel(title: str, word: str, loops: Loops) -> KernelSpec:
-    """The kernel that writes output 0.
+    """The kernel that writes output 0, by loops in which `find_turn` has found one.
 
-    Args:
-      title: of the layer.
-      word: what elements are moved as: `uint`.
-      loops: of what is read, and what is written; `find_turn` has found one.
+    Elements are moved as `word`: `uint`.
     """
     turned = find_turn(loops)
     assert turned is not None

@@ -31,13 +31,7 @@ class View:
     def dense(
         cls, element_type: ElementType, shape: tuple[int, ...], order: Sequence[int] | None = None
     ) -> View:
-        """A tensor without gaps.
-
-        Args:
-          element_type: of the elements.
-          shape: none of it unknown.
-          order: dimensions, the slowest in memory first; None for row order.
-        """
+        """A tensor of known shape without gaps; the order is row order where none is given."""
         strides, stride = [0] * len(shape), 1
         for dim in reversed(order if order is not None else range(len(shape))):
             strides[dim] = stride

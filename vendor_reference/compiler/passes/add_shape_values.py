@@ -48,7 +48,7 @@ from vendor_reference.compiler.levels.layer import (
 from vendor_reference.compiler.levels.values import ShapeOfOp, ShapeType
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
-from vendor_reference.custom_layers.kernel_spec import ShapeArgument
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, ShapeArgument
 
 SHAPE_FUNCTION = "shape_function"
 """On a builtin layer, the function that finds the shape of its first dynamic output."""
@@ -174,7 +174,8 @@ class _FunctionShapes:
         input_shapes = [self._shape(op.operands[i]) for i in inputs]
         sources = read_output_shapes(function.attributes, len(op.results))
         bounds = read_shapes(op.attributes, BOUNDS, len(op.results))
-        own = [port for port in outputs if port in _written(function)]
+        spec = read_kernel(function.attributes) if KERNEL in function.attributes else KernelSpec()
+        own = [port for port in outputs if ShapeArgument(True, port) in spec.arguments]
         given: dict[int, SSAValue] = {}
         same: dict[int, SSAValue] = {}
         for port in outputs:
@@ -187,7 +188,7 @@ class _FunctionShapes:
                 held = [
                     None if i in inputs else shape_of(v.type) for i, v in enumerate(op.operands)
                 ]
-                for absent in _absent(function):
+                for absent in sorted(spec.absent_inputs):
                     held.insert(absent, ())
                 shape_function = ShapeFunction(source.texts, tuple(held))
                 name = self._module.shape_function(symbol, shape_function)
@@ -267,18 +268,3 @@ def _types(function: FuncOp) -> Sequence[Attribute]:
 
 def _open_ports(values: Sequence[SSAValue]) -> Sequence[int]:
     return [index for index, value in enumerate(values) if is_open(value.type)]
-
-
-def _absent(function: FuncOp) -> Sequence[int]:
-    """The inputs that a layer's op leaves out, ascending."""
-    if KERNEL not in function.attributes:
-        return ()
-    return sorted(read_kernel(function.attributes).absent_inputs)
-
-
-def _written(function: FuncOp) -> set[int]:
-    """The outputs whose shapes a layer's own kernel writes."""
-    if KERNEL not in function.attributes:
-        return set()
-    arguments = read_kernel(function.attributes).arguments
-    return {a.index for a in arguments if isinstance(a, ShapeArgument) and a.is_output}

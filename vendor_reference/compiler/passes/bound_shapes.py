@@ -39,15 +39,15 @@ from vendor_reference.compiler.ir.shape_attributes import (
 from vendor_reference.compiler.ir.types import is_open, shape_of
 from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.levels.ie import ActualShapeOfOp
-from vendor_reference.compiler.levels.layer import (
-    DYNAMIC_INPUTS,
-    DYNAMIC_OUTPUTS,
-    LayerOp,
-    read_ports,
-)
-from vendor_reference.compiler.levels.values import ShapeOfOp, ShapeType
+from vendor_reference.compiler.levels.layer import LayerOp, input_shapes_of, output_shapes_of
+from vendor_reference.compiler.levels.values import ShapeOfOp
 from vendor_reference.compiler.pass_pipeline import CompilerPass
-from vendor_reference.compiler.shape_functions import ShapeFunction, find_shape_function
+from vendor_reference.compiler.shape_functions import (
+    CalledLayer,
+    ShapeFunction,
+    find_shape_function,
+    read_call,
+)
 from vendor_reference.executable.executable import format_shape
 
 
@@ -84,7 +84,7 @@ class _FunctionBounds:
     def run(self) -> None:
         function, arguments = self._function, list(self._block.args)
         given = read_shapes(function.attributes, BOUNDS, len(arguments))
-        function.attributes[INPUT_PATTERNS] = shapes_attribute(_patterns(arguments))
+        function.attributes[INPUT_PATTERNS] = shapes_attribute(_patterns(self._block.arg_types))
         for index, (argument, bound) in enumerate(zip(arguments, given, strict=True)):
             if is_open(argument.type):
                 set_type(argument, self._bounded(argument, bound, f"argument {index}"))
@@ -104,16 +104,11 @@ class _FunctionBounds:
 
     @_bound.register(ReturnOp)
     def _return(self, op: ReturnOp) -> None:
-        self._function.attributes[OUTPUT_PATTERNS] = shapes_attribute(self._returned)
+        outputs = self._function.function_type.outputs.data
+        before = [t for t in outputs if isinstance(t, TensorType)]
+        self._function.attributes[OUTPUT_PATTERNS] = shapes_attribute(_patterns(before))
         types = FunctionType.from_lists(self._block.arg_types, list(op.operand_types))
         self._function.function_type = types
-
-    @property
-    def _returned(self) -> Sequence[Shape | None]:
-        """Patterns of the results as they were before they were bounded."""
-        types = self._function.function_type.outputs.data
-        tensors = [t for t in types if isinstance(t, TensorType)]
-        return [shape_of(t) if -1 in shape_of(t) else None for t in tensors]
 
     @_bound.register(CallOp)
     def _call(self, op: CallOp) -> None:
@@ -123,59 +118,44 @@ class _FunctionBounds:
         if found is not None:
             self._bounds[op.results[0]] = self._largest(found, op.arguments)
             return
-        bounds = read_shapes(op.attributes, BOUNDS, len(_tensors(op.results) or op.results))
+        layer = read_call(op, function)
+        bounds = read_shapes(op.attributes, BOUNDS, len(layer.outputs or op.results))
         op.attributes.pop(BOUNDS, None)
-        tensors = _tensors(op.results)
-        if not tensors:  # a kernel that finds shapes
+        if not layer.outputs:  # a kernel that finds shapes
             for result, bound in zip(op.results, bounds, strict=True):
                 self._bounds[result] = self._known(bound, f"what '{symbol}' finds")
             return
-        inputs = read_ports(function.attributes, DYNAMIC_INPUTS, 0)
-        ports = list(read_ports(function.attributes, DYNAMIC_OUTPUTS, 0))
-        own = list(op.results[len(tensors) :])
-        given = list(op.arguments)[len(_tensors(op.arguments)) + len(inputs) :]
-        shapes = dict(zip(ports, [*given, *own], strict=True))
-        sources = read_output_shapes(function.attributes, len(tensors))
-        for port, tensor in enumerate(tensors):
+        sources = read_output_shapes(function.attributes, len(layer.outputs))
+        for port, tensor in enumerate(layer.outputs):
             if not is_open(tensor.type):
                 continue
-            source = sources[port]
-            if port in shapes and shapes[port] in self._bounds:
-                bound = self._bounds[shapes[port]]
-            elif port in shapes:  # its own kernel's
-                bound = self._own(source, bounds[port], op, inputs, symbol)
-                self._bounds[shapes[port]] = bound
-            else:
-                bound = shape_of(op.arguments[getattr(source, "input", 0)].type)
+            source, shape = sources[port], layer.output_shapes.get(port)
+            if shape is None:
+                bound = shape_of(layer.inputs[getattr(source, "input", 0)].type)
+            elif shape in self._bounds:
+                bound = self._bounds[shape]
+            else:  # its own kernel's
+                bound = self._bounds[shape] = self._own(source, bounds[port], layer, symbol)
             set_type(tensor, self._bounded(tensor, bound, f"output {port} of '{symbol}'"))
 
-    def _own(
-        self,
-        source: object,
-        given: Shape | None,
-        op: CallOp,
-        inputs: Sequence[int],
-        symbol: str,
-    ) -> Shape:
+    def _own(self, source: object, given: Shape | None, layer: CalledLayer, symbol: str) -> Shape:
         """The bound of what a layer's kernel finds."""
         if given is None and isinstance(source, Formulas):
-            tensors = _tensors(op.arguments)
-            held = [None if i in inputs else shape_of(v.type) for i, v in enumerate(tensors)]
-            passed = list(op.arguments)[len(tensors) : len(tensors) + len(inputs)]
-            return self._largest(ShapeFunction(source.texts, tuple(held)), passed)
+            passed = layer.input_shapes
+            held = [None if i in passed else shape_of(v.type) for i, v in enumerate(layer.inputs)]
+            return self._largest(ShapeFunction(source.texts, tuple(held)), list(passed.values()))
         return self._known(given, f"what '{symbol}' finds")
 
     @_bound.register(LayerOp)
     def _layer(self, op: LayerOp) -> None:
         bounds = read_shapes(op.attributes, BOUNDS, len(op.outputs))
         op.attributes.pop(BOUNDS, None)
-        given = [*op.output_shapes, *op.result_shapes]
-        shapes = dict(zip(op.dynamic_outputs(), given, strict=True))
+        shapes = output_shapes_of(op)
         for port, tensor in enumerate(list(op.outputs)):
             if not is_open(tensor.type):
                 continue
             if port not in shapes:
-                bound = shape_of(op.inputs[op.dynamic_inputs()[0]].type)
+                bound = shape_of(op.inputs[next(iter(input_shapes_of(op)))].type)
             else:
                 bound = self._bounds.get(shapes[port]) or self._known(bounds[port], op.name)
                 self._bounds[shapes[port]] = bound
@@ -212,9 +192,5 @@ class _FunctionBounds:
         return bound
 
 
-def _tensors(values: Sequence[SSAValue]) -> list[SSAValue]:
-    return [value for value in values if not isinstance(value.type, ShapeType)]
-
-
-def _patterns(values: Sequence[SSAValue]) -> Sequence[Shape | None]:
-    return [shape_of(value.type) if is_open(value.type) else None for value in values]
+def _patterns(types: Sequence[Attribute]) -> Sequence[Shape | None]:
+    return [shape_of(t) if is_open(t) else None for t in types]

@@ -19,8 +19,6 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
-    DenseResourceAttr,
     DictionaryAttr,
     FunctionType,
     ModuleOp,
@@ -252,13 +250,7 @@ class _FunctionLowering:
 
     @_lower.register(ConstantOp)
     def _constant(self, op: ConstantOp) -> None:
-        value, ir_type = op.value, memref_of(_tensor(op.output))
-        if isinstance(value, DenseResourceAttr):
-            lowered = DenseResourceAttr(value.resource_handle, ir_type)
-            constant = BufferConstantOp(lowered)
-        else:
-            assert isinstance(value, DenseIntOrFPElementsAttr)
-            constant = BufferConstantOp(DenseIntOrFPElementsAttr(ir_type, value.data))
+        constant = BufferConstantOp(op.with_type(memref_of(_tensor(op.output))))
         self._ops.append(constant)
         self._set(op.output, constant.output)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatchmethod
+from itertools import islice
 from math import prod
 
 from xdsl.context import Context
@@ -59,6 +60,8 @@ from vendor_reference.compiler.levels.layer import (
     DYNAMIC_INPUTS,
     DYNAMIC_OUTPUTS,
     BufferGroups,
+    input_shapes_of,
+    output_shapes_of,
     read_ports,
 )
 from vendor_reference.compiler.levels.vpuip import (
@@ -75,7 +78,7 @@ from vendor_reference.compiler.levels.vpuip import (
 )
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import FORMULAS
-from vendor_reference.compiler.work_items import evaluate_work_sizes, memory_bytes
+from vendor_reference.compiler.work_items import evaluate_work_sizes, local_bytes
 from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
     KernelSpec,
@@ -111,17 +114,14 @@ _TASKS: dict[str, type[TaskOp]] = {"OCL": OclOp, "CPP": CppOp}
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A layer's function and what is known of it: numbers are of its operands, ports those that have shapes."""
+    """A layer's function and what is known of it; dynamic inputs and outputs are those that have shapes."""
 
     symbol: str
     spec: KernelSpec
     task: type[TaskOp]
     num_outputs: int
-    num_scratch: int
-    dynamic_inputs: Sequence[int] = ()
-    dynamic_outputs: Sequence[int] = ()
-    num_given: int = 0
-    """Output shapes that are computed before; those that its kernel writes stand behind the outputs."""
+    dynamic_inputs: Sequence[int]
+    dynamic_outputs: Sequence[int]
 
 
 class _TaskLowering:
@@ -159,8 +159,9 @@ class _TaskLowering:
             replace_op(op, EvaluateShapeOp(op.callee, op.arguments))
             return
         layer = self._called(op)
-        operands = list(op.arguments)
-        least = layer.num_outputs + layer.num_scratch
+        operands, arguments = list(op.arguments), layer.spec.arguments
+        num_scratch = sum(isinstance(a, InternalArgument) for a in arguments)
+        least = layer.num_outputs + num_scratch
         if op.results or len(operands) < least:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -171,17 +172,14 @@ class _TaskLowering:
         if not layer.num_outputs:
             self._shape_kernel(op, layer, operands)
             return
-        end = len(operands) - layer.num_scratch
-        num_shapes = len(layer.dynamic_inputs) + len(layer.dynamic_outputs)
-        num_inputs = end - layer.num_outputs - num_shapes
-        inputs, rest = operands[:num_inputs], operands[num_inputs:end]
-        input_shapes = rest[: len(layer.dynamic_inputs)]
-        del rest[: len(layer.dynamic_inputs)]
-        num_given = layer.num_given
-        outputs = rest[num_given : num_given + layer.num_outputs]
-        output_shapes = rest[:num_given] + rest[num_given + layer.num_outputs :]
-        scratch = operands[end:]
-        self._task(op, layer, BufferGroups(inputs, outputs, scratch, input_shapes, output_shapes))
+        # Shapes of outputs stand in front of these where they are found before, else behind them.
+        num_written = sum(ShapeArgument(True, port) in arguments for port in layer.dynamic_outputs)
+        num_read, num_shapes = len(layer.dynamic_inputs), len(layer.dynamic_outputs)
+        num_inputs = len(operands) - least - num_read - num_shapes
+        counts = (num_inputs, num_read, num_shapes - num_written, layer.num_outputs, num_written)
+        rest = iter(operands)
+        inputs, read, given, outputs, own = (list(islice(rest, count)) for count in counts)
+        self._task(op, layer, BufferGroups(inputs, outputs, list(rest), read, [*given, *own]))
 
     def _shape_kernel(self, op: CallOp, layer: _Layer, operands: Sequence[SSAValue]) -> None:
         """One work item, on shapes alone."""
@@ -204,19 +202,13 @@ class _TaskLowering:
                     Status.INVALID_ARGUMENT, f"a call of '{symbol}', which is no layer's function"
                 )
             spec = function_spec(function)
-            num_scratch = sum(isinstance(a, InternalArgument) for a in spec.arguments)
-            task = _TASKS[read_task(function)]
-            outputs = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
-            own = {a.index for a in spec.arguments if isinstance(a, ShapeArgument) and a.is_output}
             self._layers[symbol] = _Layer(
                 symbol,
                 spec,
-                task,
+                _TASKS[read_task(function)],
                 count_outputs(function, spec),
-                num_scratch,
                 read_ports(function.attributes, DYNAMIC_INPUTS, 0),
-                outputs,
-                sum(port not in own for port in outputs),
+                read_ports(function.attributes, DYNAMIC_OUTPUTS, 0),
             )
         return self._layers[symbol]
 
@@ -224,6 +216,7 @@ class _TaskLowering:
     def _builtin_layer(self, op: BufferLayerOp) -> None:
         inputs, outputs = op.inputs.types, op.outputs.types
         is_dynamic = bool(op.input_shapes or op.output_shapes)
+        read, written = list(input_shapes_of(op)), list(output_shapes_of(op))
         same = (type(op), inputs, outputs, DictionaryAttr(op.attributes), is_dynamic)
         if same not in self._builtin:
             spec = layer_spec(op.layer(), inputs, outputs, same[3], is_dynamic)
@@ -231,18 +224,10 @@ class _TaskLowering:
             function = FuncOp.external(symbol, [*inputs, *outputs, *op.scratch.types], [])
             function.attributes.update({TASK: StringAttr("OCL"), **kernel_attributes(spec)})
             if is_dynamic and not op.output_shapes:
-                same_shapes = [SameShape(op.dynamic_inputs()[0])] * len(outputs)
+                same_shapes = [SameShape(read[0])] * len(outputs)
                 function.attributes[OUTPUT_SHAPES] = output_shapes_attribute(same_shapes)
             self.new_functions.append(function)
-            self._builtin[same] = _Layer(
-                symbol,
-                spec,
-                OclOp,
-                len(outputs),
-                len(op.scratch),
-                op.dynamic_inputs(),
-                op.dynamic_outputs(),
-            )
+            self._builtin[same] = _Layer(symbol, spec, OclOp, len(outputs), read, written)
         self._task(op, self._builtin[same], op.groups())
 
     @lower.register(BufferCustomBinaryLayerOp)
@@ -286,15 +271,12 @@ def _launch(
     shapes = op_shapes(spec, inputs, outputs)
     try:
         global_size, local_size = evaluate_work_sizes(spec, shapes)
-        local_bytes = sum(
-            max(memory_bytes(a, spec, shapes), 1)
-            for a in spec.arguments
-            if isinstance(a, LocalArgument)
-        )
-        if local_bytes > soc.cmx_size:
+        local = [a for a in spec.arguments if isinstance(a, LocalArgument)]
+        size = sum(max(local_bytes(a, spec, shapes), 1) for a in local)
+        if size > soc.cmx_size:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{local_bytes} bytes of local memory, {soc.name} has {soc.cmx_size} of CMX",
+                f"{size} bytes of local memory, {soc.name} has {soc.cmx_size} of CMX",
             )
     except LiteRtError as error:
         raise at_layer(error, spec) from error

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DenseResourceAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from vendor_reference.compiler.ir.edits import set_type
@@ -171,7 +171,7 @@ class _BlockOptimization:
 
     def _make(self, root: SSAValue, order: Order, user: Operation) -> SSAValue:
         if isinstance(root.owner, ConstantOp):
-            constant = _constant_in_order(root.owner, order)
+            constant = ConstantOp(root.owner.with_type(with_order(root.type, order)))
             self._block.insert_op_before(constant, user)
             return constant.output
         shape = shape_of(root.type)
@@ -197,16 +197,6 @@ def _agrees(op: LayerOp) -> bool:
     order = order_of(op.results[0].type)
     values = [*(op.operands[place] for place in agnostic_ports(op)), *op.outputs]
     return all(order_of(value.type) == order for value in values)
-
-
-def _constant_in_order(constant: ConstantOp, order: Order) -> ConstantOp:
-    """The same constant, laid out so when it is loaded: its value stays in row order."""
-    new_type = with_order(constant.output.type, order)
-    value = constant.value
-    if isinstance(value, DenseResourceAttr):
-        return ConstantOp(DenseResourceAttr(value.resource_handle, new_type))
-    assert isinstance(value, DenseIntOrFPElementsAttr)
-    return ConstantOp(DenseIntOrFPElementsAttr(new_type, value.data))
 
 
 PASS = OptimizeReorders

@@ -18,7 +18,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.dialects.memref import AllocOp, DeallocOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
+from xdsl.ir import Attribute, Block, Operation, SSAValue, Use
 
 from litert.core.errors import LiteRtError
 from vendor_reference.compiler.ir.edits import remove_op
@@ -36,7 +36,7 @@ from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.library_layers import LibraryLayer, layer_attributes, read_attributes
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.tensor_requirements import read_requirements
-from vendor_reference.custom_layers.kernel_spec import InternalArgument, KernelSpec
+from vendor_reference.custom_layers.kernel_spec import InternalArgument
 from vendor_reference.custom_layers.layout import Format
 
 
@@ -60,14 +60,10 @@ PASS = PlaceParts
 
 
 class _BlockPlacement:
-    """One walk over a function, from its end: what is a part of a part is placed at once.
-
-    Attributes:
-      has_called: whether calls have got views.
-    """
+    """One walk over a function, from its end: what is a part of a part is placed at once."""
 
     def __init__(self, block: Block, layers: StridedLayers) -> None:
-        self.has_called = False
+        self.has_called = False  # whether calls have got views
         self._block = block
         self._layers = layers
         self._steps: dict[Operation, int] = {}
@@ -86,9 +82,7 @@ class _BlockPlacement:
 
     def _place(self, op: BufferLayerOp, rule: LibraryOp) -> None:
         result = op.outputs[0]
-        if not isinstance(result, BlockArgument) and not isinstance(
-            result.owner, (AllocOp, ViewOp)
-        ):
+        if not isinstance(result.owner, (Block, AllocOp, ViewOp)):
             return
         inputs = tuple(view_of(value.type) for value in op.inputs)
         call = PlacedOp(inputs, view_of(result.type), read_attributes(op.attributes))
@@ -188,12 +182,7 @@ _STRIDES = ("IE.input_strides", "IE.output_strides")
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """An input or output of a layer.
-
-    Attributes:
-      is_output: whether the layer writes it.
-      wanted: the format that its kernel asks for.
-    """
+    """An input or output of a layer, with the format that its kernel asks for."""
 
     is_output: bool
     wanted: Format
@@ -249,20 +238,12 @@ def _read_operands(function: FuncOp, count: int) -> list[_Operand | None]:
     if spec.cpu_layer is not None or num_inputs < 0:
         return []
     asked = read_requirements(attributes, num_inputs, num_outputs)
+    inputs = enumerate(all_inputs(spec, asked.inputs))
+    tensors = [(False, index, tensor) for index, tensor in inputs if tensor is not None]
+    tensors += [(True, index, tensor) for index, tensor in enumerate(asked.outputs)]
     return [
-        *(
-            _operand(spec, False, index, tensor.takes_view)
-            for index, tensor in enumerate(all_inputs(spec, asked.inputs))
-            if tensor is not None
-        ),
-        *(
-            _operand(spec, True, index, tensor.takes_view)
-            for index, tensor in enumerate(asked.outputs)
-        ),
+        _Operand(is_output, asked_format(spec, is_output, index))
+        if tensor.takes_view and (is_output or index not in spec.flat_inputs)
+        else None
+        for is_output, index, tensor in tensors
     ]
-
-
-def _operand(spec: KernelSpec, is_output: bool, index: int, taken: bool) -> _Operand | None:
-    if not taken or (not is_output and index in spec.flat_inputs):
-        return None
-    return _Operand(is_output, asked_format(spec, is_output, index))

@@ -77,13 +77,9 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
 
 
 def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
-    """A sentence for each space in which something lives between tasks.
+    """A sentence for each space in which something lives between tasks, of a module behind `plan-memory`.
 
     Functions for devices with fp16 arithmetic do not count: the others have the larger tensors.
-
-    Args:
-      module: behind the pass `plan-memory`.
-      soc: what it is compiled for.
     """
     for space, room in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
         plans = [

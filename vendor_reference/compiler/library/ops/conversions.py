@@ -73,12 +73,8 @@ class _Quantization(_Conversion):
 
     def attributes(self, op: Op) -> Attributes:
         for tensor in (*self.operands(op), *op.outputs):
-            quantization = tensor.quantization
-            if (
-                tensor.element_type in INTEGER_LIMITS
-                and quantization is not None
-                and len(quantization.scale) > 1
-            ):
+            quantization = tensor.quantization if tensor.element_type in INTEGER_LIMITS else None
+            if quantization is not None and len(quantization.scale) > 1:
                 zero_points = tuple(int(zero) for zero in quantization.zero_point)
                 return {
                     _CHANNEL_SCALES: tuple(float(scale) for scale in quantization.scale),
@@ -100,10 +96,7 @@ class _Quantization(_Conversion):
         source, operands = call.inputs[0], [KernelOperand(call.inputs[0], call.scale(0))]
         expression, scale = "a", call.scale(-1)
         if _AXIS in call.attributes:
-            operands += [
-                _for_channels(call, _CHANNEL_SCALES),
-                _for_channels(call, _CHANNEL_ZERO_POINTS),
-            ]
+            operands += [_for_channels(call, n) for n in (_CHANNEL_SCALES, _CHANNEL_ZERO_POINTS)]
             is_source = source.element_type in INTEGER_LIMITS
             expression = "(a - c) * b" if is_source else "a / b + c"
             scale = None if is_source else Scale(1, 0)

@@ -157,9 +157,8 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     sizes = [set(column) - {1} for column in zip(*padded, strict=True)]
-    return (
-        tuple(min(size, default=1) for size in sizes) if all(len(s) <= 1 for s in sizes) else None
-    )
+    fits = all(len(size) <= 1 for size in sizes)
+    return tuple(min(size, default=1) for size in sizes) if fits else None
 
 
 OPS = (

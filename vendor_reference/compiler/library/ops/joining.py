@@ -91,10 +91,8 @@ class _Pad(LibraryOp):
         is_number = value.is_constant and len(value.data) * 8 == element_type.bits
         if not is_number or value.element_type is not element_type or element_type not in _FORMATS:
             return "its value is computed, or not one number of its type"
-        has_scale = element_type not in INTEGER_LIMITS or find_scale(value) in (
-            None,
-            find_scale(op.outputs[0]),
-        )
+        scales = (None, find_scale(op.outputs[0]))
+        has_scale = element_type not in INTEGER_LIMITS or find_scale(value) in scales
         return "" if has_scale else "its value has another scale than its result"
 
     def attributes(self, op: Op) -> Attributes:
