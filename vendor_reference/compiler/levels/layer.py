@@ -139,9 +139,8 @@ class LayerOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> LayerOp:
-        names, input_names, output_names = (
-            parse(parser) for parse in (parse_names, parse_shape_names, parse_shape_names)
-        )
+        names, input_names = parse_names(parser), parse_shape_names(parser)
+        output_names = parse_shape_names(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         at = parser.pos

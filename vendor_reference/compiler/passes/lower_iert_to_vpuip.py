@@ -161,7 +161,8 @@ class _TaskLowering:
         layer = self._called(op)
         operands, arguments = list(op.arguments), layer.spec.arguments
         num_scratch = sum(isinstance(a, InternalArgument) for a in arguments)
-        least = layer.num_outputs + num_scratch
+        num_read, num_shapes = len(layer.dynamic_inputs), len(layer.dynamic_outputs)
+        least = num_read + num_shapes + layer.num_outputs + num_scratch
         if op.results or len(operands) < least:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -174,9 +175,13 @@ class _TaskLowering:
             return
         # Shapes of outputs stand in front of these where they are found before, else behind them.
         num_written = sum(ShapeArgument(True, port) in arguments for port in layer.dynamic_outputs)
-        num_read, num_shapes = len(layer.dynamic_inputs), len(layer.dynamic_outputs)
-        num_inputs = len(operands) - least - num_read - num_shapes
-        counts = (num_inputs, num_read, num_shapes - num_written, layer.num_outputs, num_written)
+        counts = (
+            len(operands) - least,
+            num_read,
+            num_shapes - num_written,
+            layer.num_outputs,
+            num_written,
+        )
         rest = iter(operands)
         inputs, read, given, outputs, own = (list(islice(rest, count)) for count in counts)
         self._task(op, layer, BufferGroups(inputs, outputs, list(rest), read, [*given, *own]))
