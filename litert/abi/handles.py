@@ -18,12 +18,6 @@ STEP = 16
 _Object = TypeVar("_Object")
 
 
-class _Nothing:
-    """Behind a handle that is not known."""
-
-
-_NOTHING = _Nothing()
-
 # Of all tables together: a handle of one is unknown to the others. No address of a process looks like this.
 _numbers = itertools.count(0x4C52_0000_0000_0010, STEP)
 
@@ -46,16 +40,16 @@ class Handles:
         Raises:
           LiteRtError: INVALID_ARGUMENT, for one that is NULL, never given, dropped, or of another kind.
         """
-        found = self._objects.get(handle, _NOTHING)
+        found = self._objects.get(handle)
         if found.__class__ is kind:  # mostly, and some plugins ask a million times
             return found
         number = handle if isinstance(handle, int) else address_of(handle)
-        found = self._objects.get(number, _NOTHING)
-        if isinstance(found, kind) and found is not _NOTHING:
+        found = self._objects.get(number)
+        if found is not None and isinstance(found, kind):
             return found
         if not number:
             what = f"a NULL pointer, where a handle of a {kind.__name__} belongs"
-        elif found is _NOTHING:
+        elif found is None:
             what = f"{number:#x} is no handle of a {kind.__name__}: never given, or released"
         else:
             what = f"a handle of a {type(found).__name__}, where one of a {kind.__name__} belongs"
@@ -68,9 +62,6 @@ class Handles:
     def clear(self) -> None:
         """Forgets all."""
         self._objects.clear()
-
-    def __len__(self) -> int:
-        return len(self._objects)
 
 
 def address_of(pointer: Any) -> int:

@@ -90,17 +90,10 @@ class CheckPrints:
 def run_in_children(
     target: str, argument: Mapping[str, object], *, timeout_s: float, subject: str
 ) -> list[Finding]:
-    """Runs all checks of a target.
+    """Runs all checks of a target, of which each has a time limit; after a few that hang, no other is run.
 
-    Args:
-      target: a generator function, `package.module:function`, that yields what `run_checks` does; its
-        argument has `done`, `stopped` and `trace` besides.
-      argument: as JSON has it.
-      timeout_s: for each check.
-      subject: whose checks they are, for messages.
-
-    Returns:
-      A finding for each check; after a few that hang, no other is run.
+    The target is a generator function, `package.module:function`, that yields what `run_checks` does. It gets the
+    argument, with `done`, `stopped` and `trace`, as JSON has it.
 
     Raises:
       LiteRtError: what keeps a child from beginning at all.

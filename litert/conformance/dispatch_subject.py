@@ -32,11 +32,7 @@ class CheckedDevice:
     """A device context with its assets; a context manager."""
 
     def __init__(self, table: CheckedTable, assets: Mapping[str, bytes]) -> None:
-        """Creates it and registers the assets, in their order.
-
-        Raises:
-          BrokenRuleError: where the vendor fails.
-        """
+        """Creates it and registers the assets, in their order."""
         self.table = table
         self._memory: list[GuardedMemory] = []
         self._names: list[Any] = []
@@ -290,11 +286,7 @@ class DispatchSubject(VendorSubject[CheckedTable]):
 
     @property
     def case(self) -> Case:
-        """The NPU call that the contract is checked with.
-
-        Raises:
-          UnseenError: there is none.
-        """
+        """The NPU call that the contract is checked with; `UnseenError` where there is none."""
         if not self.cases:
             raise UnseenError("there is no byte code of the vendor's compiler to run")
         return self.cases[0]

@@ -11,7 +11,7 @@ from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.plugin_library import FUNCTIONS, GET_REFUSAL, plugin_loading_flags
-from compiler_plugin.outline import Partition, extract, make_partition
+from compiler_plugin.outline import Partition, extract, make_partition, model_of
 from compiler_plugin.partition import find_partitions
 from litert.abi.definitions import ffi
 from litert.conformance.checks import BrokenRuleError, UnseenError
@@ -27,7 +27,7 @@ from litert.conformance.vendor_calls import (
     open_library,
 )
 from litert.core.status import Status
-from litert.model.graph import Buffer, Model, OperatorCode, Subgraph
+from litert.model.graph import Model, Subgraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +46,7 @@ def load_functions(path: str, trace: CallTrace) -> VendorFunctions:
 
 
 def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
-    """Text that `what` gave, of at most so many bytes and one at least; with a limit of 0 of any number.
-
-    Raises:
-      BrokenRuleError: it is NULL, too short or long, or not UTF-8.
-    """
+    """Text that `what` gave, which must be UTF-8, of one to so many bytes; with a limit of 0 of any number."""
     if not pointer:
         raise BrokenRuleError(f"{what} gives NULL, where text belongs")
     data: bytes = ffi.string(pointer)
@@ -97,11 +93,7 @@ class PluginSubject(VendorSubject[VendorFunctions]):
 
     @property
     def taken(self) -> NamedModel:
-        """The first model that the plugin takes something of.
-
-        Raises:
-          UnseenError: there is none.
-        """
+        """The first model that the plugin takes something of; `UnseenError` where there is none."""
         for model in self.models:
             if self.partitions(model):
                 return model
@@ -148,11 +140,7 @@ class Plugin:
         return ffi.new("char[]", chosen) if chosen else ffi.NULL
 
     def partition(self, subgraph: Subgraph, soc_model: Any = None) -> dict[int, int]:
-        """Partition indices by position, of the ops that it takes.
-
-        Raises:
-          BrokenRuleError: it fails, or takes what is no op of the subgraph, or one twice.
-        """
+        """Partition indices by position, of the ops that it takes, each once."""
         soc = self.soc_model() if soc_model is None else soc_model
         pushed = PushedOps()
         with self.subject.host.call() as handle_of:
@@ -169,11 +157,7 @@ class Plugin:
         return found
 
     def refusal(self, index: int) -> bytes:
-        """Why an op of the subgraph that was partitioned last was not taken; b"" for no reason.
-
-        Raises:
-          BrokenRuleError: it fails otherwise than with NotFound, or gives no text.
-        """
+        """Why an op of the subgraph that was partitioned last was not taken; b"" for no reason."""
         reason = ffi.new("const char**")
         status = self.functions.call(GET_REFUSAL, self.handle, index, reason)
         expect_status(f"{GET_REFUSAL} of op {index}", status, Status.OK, Status.NOT_FOUND)
@@ -183,8 +167,6 @@ class Plugin:
         """The partitions of a model's main subgraph."""
         subgraph = named.model.subgraphs[0]
         selected = self.partition(subgraph)
-        if not selected:
-            return []
         ops = {subgraph.ops[position] for position in selected}
         dependencies = find_dependencies(subgraph, ops, ())
         results = find_results(named.model, subgraph)
@@ -198,7 +180,7 @@ class Plugin:
         soc = self.soc_model() if soc_model is None else soc_model
         made = ffi.new("LiteRtCompiledResult*")
         with self.subject.host.call() as handle_of:
-            model = handle_of("LiteRtModel", model_of_all(partitions))
+            model = handle_of("LiteRtModel", model_of(*partitions))
             arguments = self.handle, soc, model, made
             return self.functions.call("LiteRtCompilerPluginCompile", *arguments), made[0]
 
@@ -253,13 +235,3 @@ class Result:
         if not address[0] or not size[0]:
             raise BrokenRuleError(f"{nothing}: {size[0]} bytes at {address[0]}")
         return bytes(ffi.buffer(address[0], size[0]))
-
-
-def model_of_all(partitions: Sequence[Subgraph]) -> Model:
-    """A model whose subgraphs are partitions, as `compile` gets it."""
-    codes: dict[OperatorCode, None] = {}
-    buffers: dict[Buffer, None] = {}
-    for subgraph in partitions:
-        codes |= dict.fromkeys(op.code for op in subgraph.ops)
-        buffers |= dict.fromkeys(tensor.buffer for tensor in subgraph.tensors)
-    return Model(list(partitions), operator_codes=list(codes), buffers=[Buffer(), *buffers])

@@ -39,24 +39,20 @@ def is_container(module: Blob) -> bool:
 def pack(byte_code: Blob, assets: Sequence[Asset]) -> bytes:
     """Makes a container of a module and its assets, no two of one name; `unpack` keeps their order."""
     names = [(a.op_name.encode(), a.companion_path.encode()) for a in assets]
-    blobs = [byte_code, *(asset.blob for asset in assets)]
     place = _HEADER.size + _ENTRY.size * len(assets) + sum(len(o) + len(c) for o, c in names)
-    paddings: list[bytes] = []
     offsets: list[int] = []
-    for blob in blobs:
-        paddings.append(bytes(-place % _ALIGNMENT))
-        offsets.append(place + len(paddings[-1]))
+    data: list[bytes | memoryview] = []
+    for blob in (byte_code, *(asset.blob for asset in assets)):
+        padding = bytes(-place % _ALIGNMENT)
+        offsets.append(place + len(padding))
+        data += (padding, blob.view)
         place = offsets[-1] + blob.size
-    entries = zip(names, offsets[1:], blobs[1:], strict=True)
-    data = zip(paddings, (blob.view for blob in blobs), strict=True)
-    return b"".join(
-        [
-            _HEADER.pack(_MAGIC, _VERSION, len(assets), offsets[0], byte_code.size),
-            *(_ENTRY.pack(len(o), len(c), offset, blob.size) for (o, c), offset, blob in entries),
-            *(text for name in names for text in name),
-            *(piece for padded in data for piece in padded),
-        ]
+    head = _HEADER.pack(_MAGIC, _VERSION, len(assets), offsets[0], byte_code.size)
+    entries = (
+        _ENTRY.pack(len(op_name), len(path), offset, asset.blob.size)
+        for (op_name, path), offset, asset in zip(names, offsets[1:], assets, strict=True)
     )
+    return b"".join([head, *entries, *(text for name in names for text in name), *data])
 
 
 def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:

@@ -40,9 +40,7 @@ def find_flexbuffer_options(
 def write_flexbuffer_options(options: Mapping[str, object], where: str = "") -> bytes:
     """A FlexBuffer map of options, with sorted keys.
 
-    Args:
-      options: numbers of 64 bits, text, bytes, None, and lists and maps of these; also NumPy's numbers and arrays.
-      where: for messages.
+    Values are numbers of 64 bits, text, bytes, None, and lists and maps of these; also NumPy's numbers and arrays.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a name or a value that a FlexBuffer cannot hold.
@@ -56,11 +54,7 @@ def write_flexbuffer_options(options: Mapping[str, object], where: str = "") -> 
 
 
 def as_flex_value(value: object, name: str, where: str = "") -> FlexValue:
-    """What a FlexBuffer holds for a value, as `find_flexbuffer_options` gives it back, but for lists.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, with the option's name.
-    """
+    """What a FlexBuffer holds for an option's value, as `find_flexbuffer_options` gives it back, but for lists."""
     return _as_flex_value(value, f"option '{name}'", where, 0)
 
 

@@ -25,9 +25,8 @@ _MAX_BITS = 32
 
 def referenced_subgraphs(op: Op) -> Iterator[int]:
     """Indices of the subgraphs that an op names; where it names none, -1 or what the model does not have."""
-    for options in (op.options, op.options_2):
-        for field in () if options is None else _fields(options.type_name):
-            assert options is not None
+    for options in filter(None, (op.options, op.options_2)):
+        for field in _fields(options.type_name):
             value = options.get(field)
             if isinstance(value, int):
                 yield value

@@ -57,27 +57,18 @@ def quantization_table(quantization: Quantization, index_of: IndexOf) -> Table:
 def with_indices(table: Table, blockwise: BlockwiseQuantization, index_of: IndexOf) -> Table:
     """A table as it was read, with today's indices of the tensors that it names."""
     details: Table = table.get("details")
-    return table.with_fields(
-        details=details.with_fields(
-            scales=_index(blockwise.scales, index_of),
-            zero_points=_index(blockwise.zero_points, index_of),
-        )
-    )
+    return table.with_fields(details=details.with_fields(**_indices(blockwise, index_of)))
 
 
 def _details(blockwise: BlockwiseQuantization, index_of: IndexOf) -> Table:
-    indices = {
-        "scales": _index(blockwise.scales, index_of),
-        "zero_points": _index(blockwise.zero_points, index_of),
-        "block_size": blockwise.block_size,
-    }
+    fields = {**_indices(blockwise, index_of), "block_size": blockwise.block_size}
     if blockwise.quantized_dimensions is None:
         shape = tuple(blockwise.block_shape) or None
-        return Table.make(_BLOCKWISE, **indices, block_shape=shape)
-    return Table.make(
-        _MULTI_AXIS, **indices, quantized_dimensions=tuple(blockwise.quantized_dimensions)
-    )
+        return Table.make(_BLOCKWISE, **fields, block_shape=shape)
+    dimensions = tuple(blockwise.quantized_dimensions)
+    return Table.make(_MULTI_AXIS, **fields, quantized_dimensions=dimensions)
 
 
-def _index(tensor: ConstantTensor | None, index_of: IndexOf) -> int:
-    return -1 if tensor is None else index_of(tensor)
+def _indices(blockwise: BlockwiseQuantization, index_of: IndexOf) -> dict[str, int]:
+    tensors = {"scales": blockwise.scales, "zero_points": blockwise.zero_points}
+    return {name: -1 if named is None else index_of(named) for name, named in tensors.items()}

@@ -22,9 +22,7 @@ RAW_FORMATS = {
 RAW_TYPES: Sequence[ElementType] = tuple(RAW_FORMATS)
 """What a field of a C struct may be; enums are INT32, and `bool` takes a byte."""
 
-
 RawValue: TypeAlias = bool | int | float | tuple[bool | int | float, ...]
-
 
 Declaration: TypeAlias = tuple[str, ElementType | str] | tuple[str, ElementType | str, int]
 """Name and type (`"int32"`) of a field, and how many elements an array has."""
@@ -79,8 +77,7 @@ def read_raw_fields(
     """The values of fields; of arrays tuples.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a field of another type than `RAW_TYPES`, or one that is not within
-        the options.
+      LiteRtError: INVALID_ARGUMENT, for a field of a type not in `RAW_TYPES`, or one that is not in the options.
     """
     values: dict[str, RawValue] = {}
     for field in fields:
@@ -103,13 +100,9 @@ def write_raw_fields(
     data: bytes | memoryview = b"",
     where: str = "",
 ) -> bytes:
-    """A C struct with values in its fields.
+    """A C struct with values in its fields; also NumPy's numbers, and lists of them for arrays.
 
-    Args:
-      values: one for each field; also NumPy's numbers, and lists of them for arrays.
-      fields: of the struct.
-      data: the struct as it was: bytes that no field has stay as they are there. Else they are zeros.
-      where: for messages.
+    Bytes that no field has are as in `data`, or zeros.
 
     Returns:
       As many bytes as the C struct has (`sizeof`), or `data` had, if those are more.

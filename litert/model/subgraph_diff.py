@@ -42,13 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class OpPlace:
-    """An op in one of the two models.
-
-    Attributes:
-      index: its position in the subgraph.
-      name: custom code, or the builtin operator's name.
-      outputs: names of the tensors that it writes.
-    """
+    """An op in one of the two models: its position, its name, and the names of the tensors that it writes."""
 
     index: int
     name: str

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import weakref
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,10 @@ from litert.abi.definitions import ffi
 from litert.abi.handles import Handles, address_of
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+
+
+class _Op:
+    pass
 
 
 def test_a_handle_leads_to_its_object_as_a_number_and_as_a_pointer() -> None:
@@ -54,10 +60,11 @@ def test_no_number_is_followed(number: int) -> None:
 
 
 def test_a_dropped_handle_is_unknown_and_its_object_is_let_go() -> None:
-    handles = Handles()
-    handle = handles.put("op")
+    handles, op = Handles(), _Op()
+    gone, handle = weakref.ref(op), handles.put(op)
+    del op
     handles.drop(handle)
     handles.drop(ffi.cast("LiteRtOp", handle))
     with pytest.raises(LiteRtError, match="never given, or released"):
-        handles.get(handle, str)
-    assert not len(handles)
+        handles.get(handle, _Op)
+    assert gone() is None

@@ -9,9 +9,10 @@ from typing import Any
 
 from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.plugin_library import GET_REFUSAL
+from compiler_plugin.outline import model_of
 from litert.abi.definitions import ffi
 from litert.conformance.checks import Check, Rules, Stage, UnseenError, null_check
-from litert.conformance.plugin_subject import PluginSubject, model_of_all
+from litert.conformance.plugin_subject import PluginSubject
 from litert.conformance.vendor_calls import check_statuses, expect_status
 from litert.core.status import Status
 
@@ -65,7 +66,7 @@ def _with_plugin(subject: PluginSubject, function: str, place: int) -> None:
             ],
             GET_REFUSAL: [0, text],
             "LiteRtCompilerPluginCompile": [
-                soc, handle_of("LiteRtModel", model_of_all([subgraph])),
+                soc, handle_of("LiteRtModel", model_of(subgraph)),
                 ffi.new("LiteRtCompiledResult*"),
             ],
         }[function]  # fmt: skip

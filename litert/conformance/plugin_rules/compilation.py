@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
+from compiler_plugin.graph_copy import copy_ops
 from compiler_plugin.native.plugin_library import GET_REFUSAL
 from compiler_plugin.outline import extract
 from compiler_plugin.snapshot import Snapshot
@@ -50,22 +51,13 @@ def _reads_only(subject: PluginSubject) -> None:
 
 def _with_guarded_constants(subgraph: Subgraph) -> Subgraph:
     """A copy whose constants nobody can write, or read beyond their ends."""
-    copy = Subgraph(subgraph.name)
-    copies = {tensor: tensor.clone() for tensor in subgraph.tensors}
-    for tensor, clone in copies.items():
+    copy = copy_ops(subgraph.name, subgraph.inputs, subgraph.ops, subgraph.outputs)
+    for tensor in copy.tensors:
         if tensor.is_constant:
             memory = GuardedMemory(len(tensor.data))
             memory.view[:] = tensor.data
             memory.make_read_only()
-            clone.buffer = Buffer(Blob(memory.view))
-    copy.tensors = list(copies.values())
-    copy.inputs = [copies[tensor] for tensor in subgraph.inputs]
-    copy.outputs = [copies[tensor] for tensor in subgraph.outputs]
-    for op in subgraph.ops:
-        inputs = [None if tensor is None else copies[tensor] for tensor in op.inputs]
-        clone_op = type(op)(op.code, inputs, [copies[t] for t in op.outputs], op.options)
-        clone_op.options_2, clone_op.custom_options = op.options_2, op.custom_options
-        copy.ops.append(clone_op)
+            tensor.buffer = Buffer(Blob(memory.view))
     return copy
 
 
