@@ -20,13 +20,7 @@ from litert.model.positions import Edge
 
 @dataclass(frozen=True, slots=True)
 class CompositeFate:
-    """What has become of a composite.
-
-    Attributes:
-      name: of what it computes.
-      ops: positions of what is in the subgraph of it: itself, or its parts.
-      is_apart: whether it is these.
-    """
+    """What has become of a composite: the positions of itself, or of its parts where it is taken apart."""
 
     name: str
     ops: Sequence[int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
@@ -120,7 +120,16 @@ def check_shape_bounds(model: Model, bounds: Mapping[str, Sequence[int]]) -> Non
         tensors = [t for s in model.subgraphs for t in s.tensors if t.name == name]
         open_tensors = [t for t in tensors if not t.type.layout.is_static]
         if not open_tensors:
-            raise _no_tensor(model, name, tensors)
+            inputs = [t for s in model.subgraphs for t in s.inputs if not t.type.layout.is_static]
+            named = dict.fromkeys(f"'{t.name}' ({t.type})" for t in inputs)
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"'{name}' has a fixed shape, {tensors[0].type}"
+                if tensors
+                else f"the model has no tensor '{name}'",
+                "--shape_bounds",
+                f"It has {', '.join(named)}." if named else "All its inputs have fixed shapes.",
+            )
         for tensor in open_tensors:
             _check_bound(tensor, bound)
 
@@ -129,9 +138,8 @@ def _check_bound(tensor: Tensor, bound: Sequence[int]) -> None:
     where = f"--shape_bounds of '{tensor.name}'"
     shown = "x".join(map(str, bound))
     pattern = tensor.type.shape
-    if len(pattern) != len(bound) or any(
-        p not in (-1, b) for p, b in zip(pattern, bound, strict=True)
-    ):
+    fits = len(pattern) == len(bound)
+    if not fits or any(p not in (-1, b) for p, b in zip(pattern, bound, strict=True)):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
             f"{shown} is no bound of {tensor.type}",
@@ -145,20 +153,3 @@ def _check_bound(tensor: Tensor, bound: Sequence[int]) -> None:
             where,
             "Give at least that.",
         )
-
-
-def _no_tensor(model: Model, name: str, tensors: Sequence[Tensor]) -> LiteRtError:
-    named = list(dict.fromkeys(_inputs(model)))
-    has = f"It has {', '.join(named)}." if named else "All its inputs have fixed shapes."
-    what = f"the model has no tensor '{name}'"
-    if tensors:
-        what = f"'{name}' has a fixed shape, {tensors[0].type}"
-    return LiteRtError(Status.INVALID_TOOL_CONFIG, what, "--shape_bounds", has)
-
-
-def _inputs(model: Model) -> Iterator[str]:
-    """Inputs of dynamic shape, as a bound would name them."""
-    for subgraph in model.subgraphs:
-        for tensor in subgraph.inputs:
-            if not tensor.type.layout.is_static:
-                yield f"'{tensor.name}' ({tensor.type})"

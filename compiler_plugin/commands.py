@@ -10,6 +10,7 @@ from functools import partial
 
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.checks import check_output, check_required, write_output
+from compiler_plugin.compiling import compile_copies
 from compiler_plugin.composites import forget_decompositions
 from compiler_plugin.graph_copy import copy_ops
 from compiler_plugin.isolation.hosting import Hosting
@@ -88,8 +89,7 @@ def compile_model(
             copy_ops(f"Subgraph_{index}", subgraph.inputs, subgraph.ops, subgraph.outputs)
             for index, subgraph in enumerate(model.subgraphs)
         ]
-        notes = [f"{copy.name}: {note}" for copy in copies if (note := run.prepare(copy))]
-        result = plugin.compile(copies)
+        result = compile_copies(plugin, copies, run.prepare)
         plugin.close()
         run.report_transformations()
         report.calls = [
@@ -99,7 +99,7 @@ def compile_model(
             )
         ]
         report.modules = [module.size for module in result.byte_code]
-        report.notes = [*notes, *result.notes]
+        report.notes = result.notes
         if len(result.byte_code) > 1:
             report.warnings.append(
                 f"of {len(result.byte_code)} byte code modules only the first is written"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from compiler_plugin.composites import forget_decompositions
 from compiler_plugin.outline import Partition, extract
 from compiler_plugin.plan import SubgraphPlan, leave_smallest
-from compiler_plugin.plugin import CompiledResult
+from compiler_plugin.plugin import CallInfo, CompiledResult
 from compiler_plugin.report import CallReport, Report
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
@@ -28,17 +28,10 @@ def leave_as_is(subgraph: Subgraph) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledPartition:
-    """A partition that the vendor has taken.
-
-    Attributes:
-      module: of byte code; partitions may share one.
-      function_name: of the partition in its module.
-      shape_outputs: the partition's outputs whose shapes only a run tells.
-    """
+    """What the vendor has made of a partition: its call, in a byte code module that others may share."""
 
     module: Blob
-    function_name: str
-    shape_outputs: Sequence[int] = ()
+    call: CallInfo
 
 
 @dataclass(slots=True)
@@ -85,19 +78,25 @@ def compile_partitions(
     progress(0, total)
     while batch:
         partitions = [partition for _, partition in batch]
-        result = _compile(plugin, partitions, prepare)
-        if not isinstance(result, LiteRtError):
-            _keep(compilation, *result, partitions)
-            done += sum(len(partition.ops) for _, partition in batch)
-        elif len(batch) > 1:
-            waiting += reversed(batch)
-        else:
+        copies = [extract(partition) for partition in partitions]
+        for copy in copies:
+            forget_decompositions(copy)
+        try:
+            result = compile_copies(plugin, copies, prepare)
+        except LiteRtError as error:
+            if error.status is not Status.UNSUPPORTED:
+                raise
             plan, partition = batch[0]
-            if len(partition.ops) > 1:
+            if len(batch) > 1:
+                waiting += reversed(batch)
+            elif len(partition.ops) > 1:
                 waiting += [(plan, half) for half in reversed(plan.split(partition))]
             else:
-                plan.leave(partition, _reason(result))
+                plan.leave(partition, _reason(error))
                 done += 1
+        else:
+            _keep(compilation, result, partitions)
+            done += sum(len(partition.ops) for partition in partitions)
         progress(done, total)
         batch = [waiting.pop()] if waiting else []
     leave_smallest(plans, max_partitions)
@@ -106,40 +105,28 @@ def compile_partitions(
     return compilation
 
 
-def _compile(
-    plugin: VendorPlugin, partitions: Sequence[Partition], prepare: Prepare
-) -> tuple[CompiledResult, list[str]] | LiteRtError:
-    """What the vendor makes of partitions, and what was done to them before; or why not."""
-    try:
-        copies = [extract(partition) for partition in partitions]
-        for copy in copies:
-            forget_decompositions(copy)
-        notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
-        return plugin.compile(copies), notes
-    except LiteRtError as error:
-        if error.status is not Status.UNSUPPORTED:
-            raise
-        return error
+def compile_copies(
+    plugin: VendorPlugin, copies: Sequence[Subgraph], prepare: Prepare
+) -> CompiledResult:
+    """What the vendor makes of copies once they are prepared, which the notes begin with."""
+    notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
+    result = plugin.compile(copies)
+    return replace(result, notes=[*notes, *result.notes])
 
 
 def _keep(
-    compilation: Compilation,
-    result: CompiledResult,
-    notes: Sequence[str],
-    partitions: Sequence[Partition],
+    compilation: Compilation, result: CompiledResult, partitions: Sequence[Partition]
 ) -> None:
     for partition, call in zip(partitions, result.calls, strict=True):
         module = result.byte_code[call.byte_code_index]
-        compilation.partitions[partition] = CompiledPartition(
-            module, call.name, tuple(call.shape_outputs)
-        )
+        compilation.partitions[partition] = CompiledPartition(module, call)
     unused = set(range(len(result.byte_code))) - {call.byte_code_index for call in result.calls}
     for index in sorted(unused):
         size = result.byte_code[index].size
         compilation.warnings.append(
             f"no call is in byte code module {index} ({size} bytes): it is left out"
         )
-    for note in (*notes, *result.notes):
+    for note in result.notes:
         if note not in compilation.notes:
             compilation.notes.append(note)
     compilation.native_assets.update(result.native_assets)
@@ -162,7 +149,7 @@ def report_calls(
     """The calls, and what there is to say of their compilation."""
     index = {id(module): number for number, module in enumerate(modules)}
     report.calls = [
-        CallReport.of(part.name, plan.index, part, made.function_name, index[id(made.module)])
+        CallReport.of(part.name, plan.index, part, made.call.name, index[id(made.module)])
         for plan in plans
         for part in plan.partitions
         for made in [compilation.partitions[part]]

@@ -21,17 +21,9 @@ MAX_DEPTH = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """What is in the place of a composite.
-
-    Attributes:
-      composite: what the op says of itself.
-      outer: the composite's op that it was a part of; None for one of the file's.
-      ops: copies of the decomposition's, in its order.
-      tensors: that came with them.
-    """
+    """What is in the place of a composite: copies of its decomposition's ops, and tensors that came with them."""
 
     composite: Composite
-    outer: Op | None
     ops: Sequence[Op]
     tensors: Sequence[Tensor]
 
@@ -78,9 +70,7 @@ class OpenComposites:
             first = len(self._subgraph.tensors)
             body = self._model.subgraphs[composite.decomposition]
             ops = copy_decomposition(self._subgraph, op, body, share_buffers=True)
-            self.parts[op] = Parts(
-                composite, self._outer.get(op), ops, self._subgraph.tensors[first:]
-            )
+            self.parts[op] = Parts(composite, ops, self._subgraph.tensors[first:])
             self._outer.update(dict.fromkeys(ops, op))
         self._subgraph.ops = [
             part
@@ -126,11 +116,10 @@ class OpenComposites:
         The parts of a composite that has some run one after the other, as they stand, so that its first and its
         last speak for all: each with each, two large composites would have more than there is memory for.
 
-        Args:
-          index: of the subgraph.
-          edges: of all subgraphs of the model as it was.
+        `edges` are those of all subgraphs of the model as it was.
         """
-        distinct = {number: set(edges[number]) for number in self._used(index)}
+        bodies = {parts.composite.decomposition for parts in self.parts.values()}
+        distinct = {number: set(edges[number]) for number in {index, *bodies}}
         pairs = list(_pairs(self._before, distinct[index]))
         for parts in self.parts.values():
             pairs += _pairs(parts.ops, distinct[parts.composite.decomposition])
@@ -143,10 +132,6 @@ class OpenComposites:
             moved.update(pairwise(leaves))
         moved.update((ends[before][1], ends[after][0]) for before, after in pairs)
         return sorted(moved)
-
-    def _used(self, index: int) -> set[int]:
-        """A subgraph, and the decompositions whose copies are in it."""
-        return {index, *(parts.composite.decomposition for parts in self.parts.values())}
 
     def _all_outer(self, op: Op) -> Iterator[Op]:
         outer = self._outer.get(op)
@@ -183,13 +168,7 @@ def find_decompositions(model: Model) -> dict[int, str]:
 
 
 def find_unused(model: Model, decompositions: Collection[int], gone: Collection[Op]) -> list[int]:
-    """The decompositions that nothing needs once some ops are gone.
-
-    Args:
-      model: with these ops still in it.
-      decompositions: indices of the subgraphs that may be unused.
-      gone: ops that will not be in it.
-    """
+    """Which of some decompositions, subgraphs by index, nothing needs once ops of the model are gone."""
     used: set[int] = set()
     waiting = [index for index in range(len(model.subgraphs)) if index not in decompositions]
     while waiting:

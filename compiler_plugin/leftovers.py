@@ -40,11 +40,10 @@ def move_control_dependencies(model: Model, places: Mapping[Subgraph, Mapping[in
     set_control_dependencies(model, edges)
 
 
-def tensors_of(op: Op) -> Iterator[Tensor]:
-    """All tensors that an op has."""
-    for tensor in (*op.inputs, *op.outputs, *op.intermediates):
-        if tensor is not None:
-            yield tensor
+def tensors_of(ops: Iterable[Op]) -> set[Tensor]:
+    """All tensors that ops have, and those that their quantization names."""
+    found = {t for op in ops for t in (*op.inputs, *op.outputs, *op.intermediates) if t is not None}
+    return found.union(*map(block_scales, found))
 
 
 def block_scales(tensor: Tensor) -> Iterator[Tensor]:
@@ -70,6 +69,16 @@ def find_dead_tensors(
         if tensor not in dead:
             dead.difference_update(block_scales(tensor))
     return dead
+
+
+def drop_dead(
+    model: Model, subgraph: Subgraph, candidates: Iterable[Tensor], gone: Iterable[Op]
+) -> None:
+    """Takes out tensors that nothing has any more, and what only they and ops that are gone had."""
+    dead = find_dead_tensors(model, subgraph, candidates)
+    subgraph.remove_tensors(dead)
+    drop_buffers(model, {tensor.buffer for tensor in dead})
+    drop_operator_codes(model, {op.code for op in gone})
 
 
 def drop_buffers(model: Model, candidates: Collection[Buffer]) -> None:

@@ -13,7 +13,6 @@ from compiler_plugin.composites import copy_decomposition
 from compiler_plugin.dependencies import find_execution_order
 from compiler_plugin.graph_copy import copy_ops
 from compiler_plugin.leftovers import (
-    block_scales,
     drop_buffers,
     drop_operator_codes,
     find_dead_tensors,
@@ -145,8 +144,7 @@ def replace_partitions(
             continue
         subgraph = partitions[0].subgraph
         old = [op for partition in partitions for op in partition.ops]
-        touched = {tensor for op in old for tensor in tensors_of(op)}
-        touched |= {scales for tensor in touched for scales in block_scales(tensor)}
+        touched = tensors_of(old)
         for op in old:
             op.release()
         calls.append([Op(_dispatch_code(model), p.inputs, p.outputs) for p in partitions])

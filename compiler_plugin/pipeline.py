@@ -130,20 +130,13 @@ def apply_in_memory(
     progress: Progress | None = None,
     target: str = "",
 ) -> Iterator[tuple[Model, Report]]:
-    """Does all of `apply_plugin` but the writing.
+    """Does all of `apply_plugin` but the writing, for a model's path or its bytes.
 
-    Args:
-      source: path of the model, or its bytes.
-      options: as `apply_plugin`.
-      progress: as `apply_plugin`.
-      target: where it will be written to, so that this is known to be possible before any work is done.
+    That `target` can be written to is known before any work is done.
 
     Yields:
       The compiled model, to be written, and the report, without what writing adds. They hold files that are open
       until the end of the block.
-
-    Raises:
-      LiteRtError: as `apply_plugin`.
     """
     options = options or ApplyOptions()
     tell = progress or no_progress
@@ -257,19 +250,19 @@ def _put_calls(
     compiled: dict[Op, CompiledPartition] = {}
     functions: list[tuple[str, list[ShapeOutput]]] = []
     replaced = replace_partitions(model, [(plan.dependencies, plan.partitions) for plan in plans])
-    for plan, calls in zip(plans, replaced, strict=True):
-        for partition, call in zip(plan.partitions, calls, strict=True):
-            compiled[call] = found = compilation.partitions[partition]
-            name = found.function_name
-            added = add_shape_outputs(model, plan.subgraph, call, name, found.shape_outputs)
-            functions.append((name, added))
+    for plan, ops in zip(plans, replaced, strict=True):
+        for partition, op in zip(plan.partitions, ops, strict=True):
+            compiled[op] = compilation.partitions[partition]
+            call = compiled[op].call
+            added = add_shape_outputs(model, plan.subgraph, op, call.name, call.shape_outputs)
+            functions.append((call.name, added))
     check_function_names(functions, f"vendor '{vendor}', compile")
     modules: dict[int, Appended] = {}
     for op in model.ops():
         if op in compiled:
             module = compiled[op].module
             appended = modules.setdefault(id(module), Appended(module, []))
-            appended.users.append((op, compiled[op].function_name))
+            appended.users.append((op, compiled[op].call.name))
     model.byte_code += modules.values()
     shape_outputs = [output for added in dict(functions).values() for output in added]
     return [appended.blob for appended in modules.values()], shape_outputs

@@ -12,7 +12,6 @@ from compiler_plugin.isolation.hosting import (
     NATIVE_LOADER,
     SHARED_LIBRARY,
     Hosting,
-    find_libraries,
 )
 from compiler_plugin.plugin import CompilerPluginFactory, Hardware
 from litert.core.errors import LiteRtError
@@ -81,7 +80,7 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
       LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
     """
     hosting = hosting or Hosting()
-    hosting.start([path for path in find_libraries(libs) if path not in hosting.started])
+    hosting.start(libs)
     plugins: list[RegisteredPlugin] = []
     broken: dict[str, LiteRtError] = {}
     for folder in libs:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from compiler_plugin.apply_options import ApplyOptions
-from compiler_plugin.isolation.hosting import Hosting, find_libraries
+from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.transform_options import TransformOptions
 from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions, DumpOptions
 from litert.core.option import Flag, Section, options_of, values_by_field
@@ -97,7 +97,7 @@ def execute(argv: Sequence[str]) -> int:
     # Processes of plugins start now, while this one still imports.
     hosting = Hosting(**values_by_field(options_of(Hosting), values.flag_values_dict()))
     if values.cmd != "noop" and not values.list_transformations:
-        hosting.start(find_libraries([folder for folder in values.libs if folder]))
+        hosting.start([folder for folder in values.libs if folder])
     paths, unknown = split_arguments(rest)
     model, output = _paths(values, paths)
     options = _read_options(values, unknown, output, hosting)

@@ -52,10 +52,16 @@ class Hosting:
     )
     started: dict[str, PluginProcess] = field(default_factory=dict, compare=False, repr=False)
 
-    def start(self, paths: Sequence[str]) -> None:
-        """Starts a process for each library, by its path, and waits for none."""
-        if not self.in_process:
-            for path in paths:
+    def start(self, folders: Sequence[str]) -> None:
+        """Starts a process for each library in folders and below them, and waits for none.
+
+        Raises:
+          LiteRtError: NOT_FOUND, if a folder is missing or is none.
+        """
+        from litert.host.extensions import find_files  # here: --help must not wait for it
+
+        for path in find_files(folders, [SHARED_LIBRARY]):
+            if not self.in_process and path not in self.started:
                 self.started[path] = PluginProcess(path, self.timeout_s)
 
     def take(self, path: str) -> PluginProcess:
@@ -104,14 +110,3 @@ class PluginProcess:
           LiteRtError: that of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the child did not survive it.
         """
         return self.ask("load", self._load)
-
-
-def find_libraries(folders: Sequence[str]) -> list[str]:
-    """The libraries of compiler plugins in folders and below them.
-
-    Raises:
-      LiteRtError: NOT_FOUND, if a folder is missing or is none.
-    """
-    from litert.host.extensions import find_files  # here: --help must not wait for it
-
-    return find_files(folders, [SHARED_LIBRARY])

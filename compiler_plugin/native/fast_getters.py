@@ -49,23 +49,15 @@ class FastGetters:
 
     A table is never changed, so that a thread of the plugin sees one table or another. Processors that reorder
     writes, as aarch64's do, must not show a table before its content: it is written and shown under the same lock.
-
-    Attributes:
-      functions: by slot, as the context has them.
     """
 
     def __init__(self, functions: dict[str, Any], data: Any) -> None:
-        """For `claim`."""
         self.functions = functions
         self._data = data
 
     @classmethod
     def claim(cls, slow: dict[str, Any]) -> FastGetters | None:
-        """Takes the code; None where another context has it.
-
-        Args:
-          slow: callbacks that answer where the code does not, by slot.
-        """
+        """Takes the code; None where another context has it. `slow` answers where the code does not, by slot."""
         global _has_owner
         if _has_owner:
             return None
@@ -95,23 +87,14 @@ class FastGetters:
 
 
 def index_table(owner: int, first: int, number: int) -> Any:
-    """The table of `INDEX`, in C's memory.
-
-    Args:
-      owner: a subgraph's handle.
-      first: the handle of its first op.
-      number: of its ops, whose handles are in a row.
-    """
+    """The table of `INDEX`, in C's memory: of a subgraph's handle, its first op's, and how many are in a row."""
     return _table(struct.pack("<3Q", owner, number, first))
 
 
 def column_table(slot: str, first: int, answers: Sequence[Any]) -> Any:
     """The table of one of `COLUMNS`, in C's memory.
 
-    Args:
-      slot: of the getter.
-      first: the first handle.
-      answers: of all handles in the row, each a number, or a cdata of the struct.
+    `answers` are those of all handles in a row from `first` on, each a number, or a cdata of the struct.
     """
     column = ffi.new(f"{COLUMNS[slot]}[]", answers)
     return _table(struct.pack("<2Q", first, len(answers)) + bytes(ffi.buffer(column)))

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 
 from compiler_plugin.dependencies import find_execution_order
 from compiler_plugin.leftovers import (
-    block_scales,
-    drop_buffers,
-    drop_operator_codes,
-    find_dead_tensors,
+    drop_dead,
     find_results,
     move_control_dependencies,
     tensors_of,
@@ -53,8 +50,7 @@ class GraphBuilder:
     """Behind a `LiteRtBuilder`: the changes of one pattern at one op.
 
     Attributes:
-      tensors: new ones, by the order in which they were built.
-      ops: new ones.
+      tensors, ops: new ones, in the order in which they were built.
       erased: ops of the subgraph that are to go.
     """
 
@@ -83,11 +79,7 @@ class GraphBuilder:
         return self._model.buffers[0]
 
     def set_data(self, tensor: Tensor, data: bytes) -> Buffer:
-        """Gives a tensor constant data: a new one, or one whose op is erased, which folds that op.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for any other tensor.
-        """
+        """Gives a tensor constant data: a new one, or one whose op is erased, which folds that op."""
         buffer = Buffer(Blob(data), is_external=len(data) >= EXTERNAL_SIZE)
         if tensor in self.tensors:
             tensor.buffer = buffer
@@ -110,11 +102,7 @@ class GraphBuilder:
         return op
 
     def erase(self, op: Op) -> None:
-        """Takes an op out.
-
-        Raises:
-          LiteRtError: INVALID_ARGUMENT, for an op that is not of the subgraph.
-        """
+        """Takes an op out."""
         if op not in self._subgraph.ops:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, f"{op.name} is erased, and is no op of the subgraph"
@@ -122,40 +110,27 @@ class GraphBuilder:
         self.erased[op] = None
 
     def apply(self) -> None:
-        """Does what was recorded.
-
-        Raises:
-          LiteRtError: INVALID_GRAPH_INVARIANT, and nothing is done.
-        """
+        """Does what was recorded; or nothing, for what breaks the graph (INVALID_GRAPH_INVARIANT)."""
         self._check()
         model, subgraph = self._model, self._subgraph
         old_order = {op: index for index, op in enumerate(subgraph.ops)}
         place = min((old_order[op] for op in self.erased), default=len(subgraph.ops))
-        touched = {tensor for op in self.erased for tensor in tensors_of(op)}
-        touched |= {scales for tensor in touched for scales in block_scales(tensor)}
+        touched = tensors_of(self.erased)
         for op in self.erased:
             op.release()
         for tensor, buffer in self._data.items():
             tensor.buffer = buffer
             model.buffers.append(buffer)
         new_ops = [built.settle(model.operator_code(built.code.builtin_code)) for built in self.ops]
-        kept = [op not in self.erased for op in subgraph.ops]
-        ops = [
-            *(op for op, keep in zip(subgraph.ops[:place], kept[:place], strict=True) if keep),
-            *new_ops,
-            *(op for op, keep in zip(subgraph.ops[place:], kept[place:], strict=True) if keep),
-        ]
-        subgraph.ops = order_ops(ops)
+        kept = [op for op in subgraph.ops[place:] if op not in self.erased]
+        subgraph.ops = order_ops([*subgraph.ops[:place], *new_ops, *kept])
         used = [t for t in self.tensors if t.producer is not None or t.readers]
         subgraph.tensors += used
         known = set(model.buffers)
         model.buffers += dict.fromkeys(t.buffer for t in used if t.buffer not in known)
         places = {old_order[op]: new for new, op in enumerate(subgraph.ops) if op in old_order}
         move_control_dependencies(model, {subgraph: places})
-        dead = find_dead_tensors(model, subgraph, touched)
-        subgraph.remove_tensors(dead)
-        drop_buffers(model, {tensor.buffer for tensor in dead})
-        drop_operator_codes(model, {op.code for op in self.erased})
+        drop_dead(model, subgraph, touched, self.erased)
 
     def _check(self) -> None:
         """Each tensor that is read is written by one op, or is given or constant."""
@@ -191,11 +166,7 @@ def _broken(what: str) -> LiteRtError:
 
 
 def order_ops(ops: Sequence[Op]) -> list[Op]:
-    """Moves an op that another needs before it; all others stay in their order.
-
-    Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT, for ops that wait for each other.
-    """
+    """Moves an op that another needs before it; all others stay in their order."""
     position = {op: index for index, op in enumerate(ops)}
     dependencies = [
         [
@@ -213,7 +184,5 @@ def order_ops(ops: Sequence[Op]) -> list[Op]:
         for tensor in op.inputs:
             producer = None if tensor is None else tensor.producer
             if producer in place and place[producer] >= place[op]:
-                raise LiteRtError(
-                    Status.INVALID_GRAPH_INVARIANT, f"{op.name} waits for what waits for it"
-                )
+                raise _broken(f"{op.name} waits for what waits for it")
     return ordered

@@ -5,13 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from litert.abi.definitions import ffi
 from litert.abi.handles import STEP, Handles
 from litert.model.graph import Buffer, Op, Subgraph, Tensor
 
-_Object = TypeVar("_Object")
 _OFTEN = 16
 """Questions about a row after which all its answers are worth making."""
 
@@ -59,15 +58,9 @@ class GraphHandles:
     def column(
         self, handle: int, what: str, make: Callable[[int, Sequence[Any]], Any]
     ) -> Any | None:
-        """What belongs to all objects in the row of a handle; made once, when it was asked for often enough.
+        """What belongs to all objects in the row of a handle; None where there is no row, or no hurry.
 
-        Args:
-          handle: of one of them.
-          what: it is.
-          make: it, as a cdata that owns it, given the first handle and the objects.
-
-        Returns:
-          It; None where there is no row, or no hurry.
+        It is made once, as a cdata that owns it, of the first handle and the objects.
         """
         found = self._row_at(handle)
         if found is None:
@@ -79,13 +72,7 @@ class GraphHandles:
         return self.memory(first, what, lambda: make(first, objects))
 
     def memory(self, owner: object, what: str, make: Callable[[], Any]) -> Any:
-        """C memory that belongs to an object, or what else takes long to find; made once.
-
-        Args:
-          owner: the object.
-          what: that the memory holds of it.
-          make: it, as a cdata that owns it.
-        """
+        """C memory that holds something of an object, or what else takes long to find; made once."""
         key = (owner, what)
         found = self._memory.get(key)
         if found is None:
@@ -94,11 +81,8 @@ class GraphHandles:
 
     def text(self, owner: object, what: str, text: str) -> Any:
         """An object's text as a C string; bytes that were no UTF-8 are as they were."""
-        return self.memory(
-            owner,
-            what,
-            lambda: ffi.new("char[]", text.encode("utf-8", "surrogateescape")),
-        )
+        data = text.encode("utf-8", "surrogateescape")
+        return self.memory(owner, what, lambda: ffi.new("char[]", data))
 
     def place(self, tensor: Tensor) -> int:
         """A tensor's index in the subgraph that the plugin has of it; that of a new one is the next."""

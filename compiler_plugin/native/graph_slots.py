@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from compiler_plugin.native.graph_handles import GraphHandles, present_inputs
@@ -62,13 +63,14 @@ class GraphSlots:
         self._get = handles.get
         self._of = handles.of
         self.get_num_model_subgraphs = _count_slot(handles, Model, "subgraphs")
-        self.get_model_subgraph = _item_slot(handles, Model, "subgraphs")
+        self.get_model_subgraph = _item_slot(handles, Model, attrgetter("subgraphs"), "subgraph")
         self.get_num_subgraph_ops = _count_slot(handles, Subgraph, "ops")
         self.get_num_subgraph_inputs = _count_slot(handles, Subgraph, "inputs")
-        self.get_subgraph_input = _item_slot(handles, Subgraph, "inputs")
+        self.get_subgraph_input = _item_slot(handles, Subgraph, attrgetter("inputs"), "input")
         self.get_num_subgraph_outputs = _count_slot(handles, Subgraph, "outputs")
-        self.get_subgraph_output = _item_slot(handles, Subgraph, "outputs")
-        self.get_op_output = _item_slot(handles, Op, "outputs")
+        self.get_subgraph_output = _item_slot(handles, Subgraph, attrgetter("outputs"), "output")
+        self.get_op_input = _item_slot(handles, Op, present_inputs, "input")
+        self.get_op_output = _item_slot(handles, Op, attrgetter("outputs"), "output")
 
     def push_op(self, op_list: int, op: int, partition_index: int) -> None:
         self._get(op_list, PushedOps).ops.append((self._get(op, Op), partition_index))
@@ -79,9 +81,6 @@ class GraphSlots:
             return Status.INVALID_ARGUMENT  # an answer: plugins ask any op
         code[0] = self._handles.text(found, "custom code", found.code.custom_code or "")
         return None
-
-    def get_op_input(self, op: int, index: int, tensor: Any) -> None:
-        tensor[0] = self._of(item(present_inputs(self._get(op, Op)), index, "input"))
 
     def get_custom_options(self, op: int, options: Any, size: Any) -> None:
         self._answer_blob(self._get(op, Op).custom_options, options, size)
@@ -179,10 +178,13 @@ def _count_slot(handles: GraphHandles, kind: type[Any], name: str) -> Callable[.
     return get_count
 
 
-def _item_slot(handles: GraphHandles, kind: type[Any], name: str) -> Callable[..., None]:
+def _item_slot(
+    handles: GraphHandles, kind: type[Any], read: Callable[[Any], Sequence[Any]], what: str
+) -> Callable[..., None]:
+    get, of = handles.get, handles.of
+
     def get_item(owner: int, index: int, handle: Any) -> None:
-        values = getattr(handles.get(owner, kind), name)
-        handle[0] = handles.of(item(values, index, name.removesuffix("s")))
+        handle[0] = of(item(read(get(owner, kind)), index, what))
 
     return get_item
 

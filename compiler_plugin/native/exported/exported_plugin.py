@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from compiler_plugin.asset_files import check_native_assets, open_assets, read_assets
+from compiler_plugin.compiling import compile_copies
 from compiler_plugin.graph_copy import copy_ops
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.offer import DYNAMIC, make_offer
@@ -265,9 +266,7 @@ def _compile(vendor: VendorPlugin, partitions: Sequence[Subgraph]) -> CompiledRe
 
     def compile_some(some: Sequence[Subgraph]) -> CompiledResult:
         copies = [copy_ops(p.name, p.inputs, p.ops, p.outputs) for p in some]
-        notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
-        result = vendor.compile(copies)
-        return replace(result, notes=[*notes, *result.notes])
+        return compile_copies(vendor, copies, prepare)
 
     try:
         return compile_some(partitions)

@@ -46,7 +46,7 @@ def make_offer(
     prepare = prepare_partitions(vendor.data_layout)
     compilation = compile_partitions(vendor, [plan], max_partitions, prepare=prepare)
     for partition in list(plan.partitions):
-        if compilation.partitions[partition].shape_outputs:
+        if compilation.partitions[partition].call.shape_outputs:
             plan.leave(partition, DYNAMIC)
     return plan
 

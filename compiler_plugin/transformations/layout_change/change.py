@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compiler_plugin.leftovers import (
-    drop_buffers,
-    drop_operator_codes,
-    find_dead_tensors,
-    find_results,
-    move_control_dependencies,
-)
+from compiler_plugin.leftovers import drop_dead, find_results, move_control_dependencies
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.layout_change.assignment import Assignment, assign_layouts
 from compiler_plugin.transformations.layout_change.forms import Additions, Forms
@@ -96,10 +90,7 @@ def _clean_up(
     model: Model, subgraph: Subgraph, old_ops: Sequence[Op], candidates: Iterable[Tensor]
 ) -> None:
     """Drops what nothing has any more, and names ops by their new places where the metadata name any."""
-    dead = find_dead_tensors(model, subgraph, candidates)
-    subgraph.remove_tensors(dead)
-    drop_buffers(model, {tensor.buffer for tensor in dead})
-    drop_operator_codes(model, {op.code for op in old_ops})
+    drop_dead(model, subgraph, candidates, old_ops)
     places = {op: place for place, op in enumerate(subgraph.ops)}
     moved = {old: places[op] for old, op in enumerate(old_ops) if op in places}
     move_control_dependencies(model, {subgraph: moved})

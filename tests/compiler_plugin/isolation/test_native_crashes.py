@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from compiler_plugin.commands import list_plugins
-from compiler_plugin.isolation.hosting import Hosting, find_libraries
+from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.native.plugin_library import FUNCTIONS
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.registry import load_point
@@ -225,7 +225,7 @@ def test_a_process_can_be_started_ahead_of_time(
     chain: Chain, befallen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahead = options(befallen)
-    ahead.hosting.start(find_libraries([befallen]))
+    ahead.hosting.start([befallen])
     monkeypatch.setenv("BEFALL", "LiteRtCompilerPluginPartition:segv")  # too late for that process
     assert apply_plugin(chain("A"), "", ahead).npu_ops
     assert not ahead.hosting.started
