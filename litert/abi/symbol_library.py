@@ -10,21 +10,22 @@ from __future__ import annotations
 import logging
 import struct
 import threading
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 
 from litert.abi.definitions import ffi
 from litert.abi.elf_library import CODE, DATA, Code, elf_library, load_library
 from litert.abi.handles import address_of
-from litert.abi.options_table import options_table
+from litert.abi.options_table import OptionsTable, options_table
 from litert.abi.tables import make_callback
 
-SYMBOLS = (
-    "LiteRtGetOpaqueOptions",
-    "LiteRtFindCompilerOptions",
-    "LiteRtGetCompilerOptionsNumCustomOpInfo",
-    "LiteRtGetCompilerOptionsCustomOpInfo",
-)
+SYMBOLS: Mapping[str, Callable[..., object]] = {
+    "LiteRtGetOpaqueOptions": OptionsTable.get_opaque_options,
+    "LiteRtFindCompilerOptions": OptionsTable.find_compiler_options,
+    "LiteRtGetCompilerOptionsNumCustomOpInfo": OptionsTable.get_num_custom_op_info,
+    "LiteRtGetCompilerOptionsCustomOpInfo": OptionsTable.get_custom_op_info,
+}
+"""What answers each of them for this process's options."""
 
 _SONAME = "liblitert_npu_symbols.so"
 
@@ -52,18 +53,12 @@ def symbol_library(machine: str = "") -> bytes:
 @cache
 def _load_symbols() -> Sequence[object]:
     library = load_library(symbol_library(), _SONAME, ffi.RTLD_GLOBAL)
-    table = options_table()
-    functions: Sequence[Callable[..., object]] = (
-        table.get_opaque_options,
-        table.find_compiler_options,
-        table.get_num_custom_op_info,
-        table.get_custom_op_info,
-    )
     kept: list[object] = [library]
-    slots = ffi.cast("uintptr_t*", address_of(ffi.addressof(library, SYMBOLS[0])) + DATA - CODE)
-    for index, (name, function) in enumerate(zip(SYMBOLS, functions, strict=True)):
-        function_type = ffi.typeof(ffi.addressof(library, name))
-        callback = make_callback(function_type, function, name, _logger)
+    addresses = [ffi.addressof(library, name) for name in SYMBOLS]
+    slots = ffi.cast("uintptr_t*", address_of(addresses[0]) + DATA - CODE)
+    for index, (name, function) in enumerate(SYMBOLS.items()):
+        bound = partial(function, options_table())
+        callback = make_callback(ffi.typeof(addresses[index]), bound, name, _logger)
         slots[index] = address_of(callback)
         kept.append(callback)
     return kept

@@ -71,13 +71,6 @@ class CheckedDevice:
             call.attach_all()
             return call.run(data or case.data)
 
-    def refuse(self, case: Case, byte_code: Any, what: str, function: str = "") -> None:
-        """Raises where a call can be made of `what` none can be made of."""
-        status, made = create_invocation(self, case, byte_code, function=function)
-        if not status:
-            self.table.call("invocation_context_destroy", made)
-            raise BrokenRuleError(f"invocation_context_create takes {what}")
-
     def keep(self, data: bytes, offset: int = 0, alignment: int = 64) -> Any:
         """Bytes as a `LiteRtMemBuffer*`, valid as long as this device context."""
         memory = GuardedMemory(offset + len(data), alignment)

@@ -26,15 +26,13 @@ from litert.model.graph import (
     Tensor,
 )
 from litert.model.quantization_table import quantization_table, with_indices
-from litert.model.schema_types import IDENTIFIER
+from litert.model.schema_types import IDENTIFIER, union_numbers
 from litert.model.schema_writer import Offsets, Scalars, SchemaWriter
 from litert.model.table import Table, is_absent
 
 _Item = TypeVar("_Item")
 
 _TENSOR_TYPES = {ElementType[name]: number for number, name in schema.ENUMS["TensorType"].items()}
-_OPTIONS = {name: number for number, name in schema.UNIONS["BuiltinOptions"].items()}
-_OPTIONS_2 = {name: number for number, name in schema.UNIONS["BuiltinOptions2"].items()}
 
 _TENSOR_OFFSETS = (0, 3, 4, 7, 6, 9)  # shape, name, quantization, signature, sparsity, variants
 _TENSOR_SCALARS = ((2, "I"), (10, "I"), (1, "b"), (5, "?"), (8, "?"))
@@ -221,7 +219,7 @@ class ModelTables:
                 packed.append(pack(out.layout(*_OP), addresses, code))
             else:
                 addresses.append(copy(options))
-                number = _number(options, "BuiltinOptions", _OPTIONS)
+                number = _number(options, "BuiltinOptions")
                 packed.append(pack(out.layout(*_OP_WITH_OPTIONS), addresses, code, number))
         return packed
 
@@ -238,10 +236,10 @@ class ModelTables:
             scalars.append((13, "i", op.debug_metadata_index))
         if op.options is not None:
             offsets.append((4, writer.copy(op.options)))
-            scalars.append((3, "B", _number(op.options, "BuiltinOptions", _OPTIONS)))
+            scalars.append((3, "B", _number(op.options, "BuiltinOptions")))
         if op.options_2 is not None:
             offsets.append((12, writer.copy(op.options_2)))
-            scalars.append((11, "B", _number(op.options_2, "BuiltinOptions2", _OPTIONS_2)))
+            scalars.append((11, "B", _number(op.options_2, "BuiltinOptions2")))
         if op.custom_options_format:
             scalars.append((6, "b", op.custom_options_format))
         if not is_absent(op.mutating_variable_inputs):
@@ -311,9 +309,9 @@ def _indices(tensors: Iterable[Tensor | None], index: Mapping[int, int]) -> tupl
     return tuple([index[id(tensor)] for tensor in tensors])
 
 
-def _number(options: Table, union: str, numbers: Mapping[str, int]) -> int:
+def _number(options: Table, union: str) -> int:
     """What a union calls the table that it holds."""
-    number = numbers.get(options.type_name)
+    number = union_numbers(union).get(options.type_name)
     if number is None:
         raise LiteRtError(
             Status.INVALID_GRAPH_INVARIANT, f"{options.type_name} is not a table of {union}"

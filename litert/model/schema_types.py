@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from typing import NamedTuple
@@ -79,6 +80,12 @@ def table_schema(type_name: str) -> TableSchema:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"the TFLite schema has no table '{type_name}'")
     slots = tuple(_field(slot, entry) for slot, entry in enumerate(text.split()))
     return TableSchema(type_name, slots, {field.name: field for field in slots if field})
+
+
+@cache
+def union_numbers(union: str) -> Mapping[str, int]:
+    """What a union calls each table that it may hold."""
+    return {type_name: number for number, type_name in schema.UNIONS[union].items()}
 
 
 def enum_name(enum: str, value: int) -> str:

@@ -14,7 +14,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model import schema
 from litert.model.flatbuffer import OUTSIDE, FlatbufferBytes
-from litert.model.schema_types import Field, FieldKind, TableSchema, table_schema
+from litert.model.schema_types import Field, FieldKind, TableSchema, table_schema, union_numbers
 
 
 class AbsentText(str):
@@ -82,7 +82,7 @@ class Table:
             if field.kind is FieldKind.UNION:
                 values.pop(f"{name}_type", None)
                 if value is not None:
-                    values[f"{name}_type"] = _union_type(shape, field, value)
+                    values[f"{name}_type"] = union_numbers(field.type_name)[value.type_name]
         table = cls.__new__(cls)
         table.type_name = type_name
         table.source = None
@@ -195,25 +195,17 @@ def _checked(shape: TableSchema, field: Field, value: Any) -> Any:
             return memoryview(bytes(value)) if field.code == "B" else tuple(value)
     except (struct.error, TypeError, ValueError, OverflowError) as error:
         raise _unfit(shape, field, value) from error
+    types = union_numbers(field.type_name) if kind is FieldKind.UNION else (field.type_name,)
+
+    def fits(each: object) -> bool:
+        return isinstance(each, Table) and each.type_name in types
+
     if kind is FieldKind.STRING and isinstance(value, str):
         return value
-    if kind is FieldKind.TABLE and isinstance(value, Table) and value.type_name == field.type_name:
+    if kind in (FieldKind.TABLE, FieldKind.UNION) and fits(value):
         return value
-    if kind is FieldKind.UNION and isinstance(value, Table):
-        return value
-    if (
-        kind is FieldKind.TABLES
-        and isinstance(value, Sequence)
-        and all(isinstance(v, Table) and v.type_name == field.type_name for v in value)
-    ):
+    if kind is FieldKind.TABLES and isinstance(value, Sequence) and all(map(fits, value)):
         return tuple(value)
-    raise _unfit(shape, field, value)
-
-
-def _union_type(shape: TableSchema, field: Field, value: Table) -> int:
-    for number, type_name in schema.UNIONS[field.type_name].items():
-        if type_name == value.type_name:
-            return number
     raise _unfit(shape, field, value)
 
 

@@ -27,9 +27,7 @@ def _byte_code_misplaced(subject: DispatchSubject) -> None:
 
 
 def _refuse(subject: DispatchSubject, data: bytes) -> None:
-    with subject.device(subject.case) as device:
-        what = f"{len(data)} bytes that are no byte code"
-        device.refuse(subject.case, device.keep(data, alignment=1), what)
+    _expect_refusal(subject, data, f"{len(data)} bytes that are no byte code", alignment=1)
 
 
 def _cut(subject: DispatchSubject) -> None:
@@ -39,9 +37,18 @@ def _cut(subject: DispatchSubject) -> None:
 
 def _function(subject: DispatchSubject) -> None:
     name = "no such function"
+    _expect_refusal(subject, subject.case.byte_code, f"'{name}'", function=name)
+
+
+def _expect_refusal(
+    subject: DispatchSubject, data: bytes, what: str, *, function: str = "", alignment: int = 64
+) -> None:
     with subject.device(subject.case) as device:
-        byte_code = device.keep(subject.case.byte_code)
-        device.refuse(subject.case, byte_code, f"'{name}'", function=name)
+        byte_code = device.keep(data, alignment=alignment)
+        status, made = create_invocation(device, subject.case, byte_code, function=function)
+        if not status:
+            device.table.call("invocation_context_destroy", made)
+            raise BrokenRuleError(f"invocation_context_create takes {what}")
 
 
 def _counts(subject: DispatchSubject, more: tuple[int, int]) -> None:
@@ -53,10 +60,6 @@ def _counts(subject: DispatchSubject, more: tuple[int, int]) -> None:
         outputs=[case.outputs[index % len(case.outputs)] for index in range(counts[1])],
     )
     with subject.device(case) as device:
-        status, made = create_invocation(device, other, device.keep(case.byte_code))
-        if status:
-            return
-        device.table.call("invocation_context_destroy", made)
         try:
             with CheckedCall(device, other) as call:
                 call.attach_all()

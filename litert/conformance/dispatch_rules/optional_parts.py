@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dispatch.event import Event
@@ -18,7 +19,7 @@ _ANY_TYPES = {1, 2, 3, 8, 9}
 _ASYNC = 2
 _WAIT_S = 20
 _OTHER_BYTES = b"0"  # in place of an asset
-_ODD_OFFSET = 13
+_ODD_OFFSET = 13  # so that nothing is aligned
 
 
 def _need_metrics(subject: DispatchSubject) -> None:
@@ -107,36 +108,29 @@ def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[Disp
     return check_all
 
 
-def _asset_lifetime(subject: DispatchSubject, case: Case) -> None:
-    """Names are gone after the call; the bytes of another, closed device context are, too."""
-    expected, when = subject.run(case), "once the asset's name is gone"
+def _asset_offered(
+    subject: DispatchSubject, case: Case, when: str, *, offset: int = 0, forget_name: bool = False
+) -> None:
+    """In another way than before: behind other bytes, or with a name that is gone after the call."""
+    expected = subject.run(case)
+    place = f", offset {offset}" if offset else ""
     with subject.device() as device:
         for name, data in case.assets.items():
-            status = device.offer(name, data, forget_name=True)
-            expect_ok(f"{REGISTER_ASSET}('{name}')", status)
-        found = _run_when(device, case, when)
+            status = device.offer(name, data, offset=offset, forget_name=forget_name)
+            expect_ok(f"{REGISTER_ASSET}('{name}'{place})", status)
+        try:
+            found = device.run(case)
+        except BrokenRuleError as error:
+            raise BrokenRuleError(f"{when.lstrip(', ')}, {error}") from error
     if found != expected:
-        raise BrokenRuleError(f"the outputs are others, {when}")
+        raise BrokenRuleError(f"the outputs are others{when}")
 
 
-def _asset_misplaced(subject: DispatchSubject, case: Case) -> None:
-    """Behind other bytes, so many that nothing is aligned."""
-    expected, when = subject.run(case), f"with each asset at offset {_ODD_OFFSET}"
-    with subject.device() as device:
-        for name, data in case.assets.items():
-            status = device.offer(name, data, offset=_ODD_OFFSET)
-            expect_ok(f"{REGISTER_ASSET}('{name}', offset {_ODD_OFFSET})", status)
-        found = _run_when(device, case, when)
-    if found != expected:
-        raise BrokenRuleError(f"the outputs are others {when}")
-
-
-def _run_when(device: CheckedDevice, case: Case, when: str) -> list[bytes]:
-    """The outputs of a call; a finding says when it fails."""
-    try:
-        return device.run(case)
-    except BrokenRuleError as error:
-        raise BrokenRuleError(f"{when}, {error}") from error
+# The bytes of another, closed device context are gone, too.
+_asset_lifetime = partial(_asset_offered, when=", once the asset's name is gone", forget_name=True)
+_asset_misplaced = partial(
+    _asset_offered, when=f" with each asset at offset {_ODD_OFFSET}", offset=_ODD_OFFSET
+)
 
 
 def _asset_unknown(subject: DispatchSubject) -> None:
