@@ -6,7 +6,7 @@ holds while an op's inputs are as in the file; of a new op, what it takes the pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
@@ -30,7 +30,10 @@ class FileInputs:
 
     def __init__(self, ops: Iterable[Op]) -> None:
         """Remembers the inputs of these ops, before any edit."""
-        self._types = {op: _types(op.inputs) for op in ops}
+        self._types = {
+            op: [None if tensor is None else tensor_type(tensor) for tensor in op.inputs]
+            for op in ops
+        }
 
     def outputs(self) -> list[Tensor]:
         """The results of the ops."""
@@ -47,7 +50,8 @@ class FileInputs:
             return
         for index, (old, tensor) in enumerate(zip(before, op.inputs, strict=False)):
             new = None if tensor is None else tensor_type(tensor)
-            if new != old and not (is_static and _is_static_form(old, new)):
+            static = None if old is None else (old[0], old[0], old[2])
+            if new != old and not (is_static and new == static):
                 raise _unknown_op(node, index, old, new)
         if len(before) != len(op.inputs):
             raise _unknown_op(node, min(len(before), len(op.inputs)), None, None)
@@ -60,12 +64,12 @@ def try_sizes(
 
     Nothing where no dimension of its inputs is unknown, or it has no `infer`.
     """
-    inputs = {t: t.shape_signature for t in node.input_tensors if t is not None and has_unknown(t)}
+    tensors = [t for t in node.input_tensors if t is not None and has_unknown(t)]
+    inputs = {t: (t.shape, t.shape_signature) for t in tensors}
     if not inputs or find_infer(node) is None:
         return {}
     tried: dict[ShapeProbe, list[Shape | None]] = {}
     for probe in probes:
-        before = {tensor: tensor.shape for tensor in inputs}
         shapes: list[Shape | None] = [None] * len(node.output_tensors)
         try:
             for tensor in inputs:
@@ -76,37 +80,15 @@ def try_sizes(
         except LiteRtError:
             pass  # not at this size; whether at all, the run with unknown dimensions says
         finally:
-            for tensor, signature in inputs.items():
-                tensor.shape, tensor.shape_signature = before[tensor], signature
+            for tensor, before in inputs.items():
+                tensor.shape, tensor.shape_signature = before
         tried[probe] = shapes
     return tried
-
-
-def keep_tried(
-    probe: ShapeProbe, tensors: Sequence[Tensor], shapes: Sequence[Shape | None], is_base: bool
-) -> None:
-    """Lets a probe know what a user's op has inferred for its sizes; the base's are those of the tensors."""
-    for tensor, shape in zip(tensors, shapes, strict=True):
-        if shape is None or not has_unknown(tensor) or len(shape) != len(tensor.shape):
-            continue
-        if is_base:
-            tensor.shape = shape
-        else:
-            probe.shapes[tensor] = shape
 
 
 def tensor_type(tensor: Tensor) -> TensorType:
     """What is known of a tensor: shape, shape with unknown dimensions, element type."""
     return tensor.shape, tensor.shape_signature or tensor.shape, tensor.element_type
-
-
-def _types(tensors: Iterable[Tensor | None]) -> list[TensorType | None]:
-    return [None if tensor is None else tensor_type(tensor) for tensor in tensors]
-
-
-def _is_static_form(old: TensorType | None, new: TensorType | None) -> bool:
-    """Whether a type is what another was, with its unknown dimensions as the interpreter starts with them."""
-    return old is not None and new is not None and new == (old[0], old[0], old[2])
 
 
 def _unknown_op(
@@ -172,11 +154,11 @@ def _infer_default_types(node: Node) -> None:
     definition, data_type = node.op_definition, node.soft_get("data_type")
     for port in node.out_ports():
         is_open = port.index == 0 and not (definition is not None and definition.keeps_type)
-        if port.tensor.element_type is ElementType.NONE or is_open or data_type is not None:
-            if data_type is not None:
-                port.set_data_type(data_type)
-            elif node.is_in_port_connected(0):
-                port.set_data_type(node.in_port(0).get_data_type())
+        is_open |= port.tensor.element_type is ElementType.NONE
+        if data_type is not None:
+            port.set_data_type(data_type)
+        elif is_open and node.is_in_port_connected(0):
+            port.set_data_type(node.in_port(0).get_data_type())
 
 
 def _call(node: Node, name: str, function: Infer | None) -> AbstractContextManager[None]:

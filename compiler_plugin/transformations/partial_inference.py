@@ -14,7 +14,6 @@ from compiler_plugin.transformations.foreign_ops import (
     FileInputs,
     find_infer,
     infer_by_definition,
-    keep_tried,
     tensor_type,
     try_sizes,
 )
@@ -193,7 +192,13 @@ class PartialInference:
                     self._changed[tensor] = None
         self._forget(*tensors)
         for probe, shapes in tried.items():
-            keep_tried(probe, tensors, shapes, is_base=probe is self._base)
+            for tensor, shape in zip(tensors, shapes, strict=True):
+                if shape is None or not has_unknown(tensor) or len(shape) != len(tensor.shape):
+                    continue
+                if probe is self._base:  # whose shapes are those of the tensors
+                    tensor.shape = shape
+                else:
+                    probe.shapes[tensor] = shape
         for tensor, old in zip(tensors, before, strict=True):
             self._has_seen_unknown |= has_unknown(tensor)
             if tensor.element_type is not old[2]:

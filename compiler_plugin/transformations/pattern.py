@@ -227,17 +227,11 @@ def _checked_ops(op: str | Sequence[str]) -> tuple[str, ...]:
             f"{op!r} names no op", "Name an operator (CONV_2D), a custom op, or a tuple of them."
         )
     for name in ops:
-        if re.fullmatch("[A-Z][A-Z0-9_]*", name):
-            _check_builtin(name)
+        if re.fullmatch("[A-Z][A-Z0-9_]*", name) and name not in BUILTIN_NUMBERS:
+            hint = did_you_mean(name, BUILTIN_NUMBERS, 0.85)  # others may be custom ops
+            if hint:
+                raise _bad(f"the schema has no operator '{name}'", hint)
     return ops
-
-
-def _check_builtin(name: str) -> None:
-    """Refuses what looks like an operator's name with a slip; other names may be custom ops'."""
-    if name not in BUILTIN_NUMBERS:
-        hint = did_you_mean(name, BUILTIN_NUMBERS, 0.85)
-        if hint:
-            raise _bad(f"the schema has no operator '{name}'", hint)
 
 
 def _check_attributes(pattern: Match) -> None:
@@ -255,10 +249,10 @@ def _check_attributes(pattern: Match) -> None:
             if hint:
                 raise _bad(f"{pattern} has no attribute '{name}'", hint)
             continue
-        names = ENUMS.get(fields[name].type_name)
-        for value in (wanted if isinstance(wanted, tuple) else (wanted,)) if names else ():
-            if isinstance(value, str) and value not in names.values():  # type: ignore[union-attr]
-                known = ", ".join(names.values())  # type: ignore[union-attr]
+        names = list(ENUMS.get(fields[name].type_name, {}).values())
+        for value in wanted if isinstance(wanted, tuple) else (wanted,):
+            if names and isinstance(value, str) and value not in names:
+                known = ", ".join(names)
                 raise _bad(f"{pattern}: {name} is never {value!r}", f"It is one of {known}.")
 
 

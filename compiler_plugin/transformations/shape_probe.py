@@ -193,9 +193,7 @@ class ShapeProbe:
         """Runs an op whose shapes only its values tell, if they depend on constants alone."""
         inputs = [tensor for tensor in op.inputs if tensor is not None]
         self.find_values(tensor for tensor in inputs if not tensor.is_constant)
-        if has_side_effects(op) or not all(
-            tensor.is_constant or self._values.get(tensor) is not None for tensor in inputs
-        ):
+        if has_side_effects(op) or not all(map(self._has_value, inputs)):
             return
         try:
             self._run([op])
@@ -208,41 +206,34 @@ class ShapeProbe:
 
     def _closure(self, tensor: Tensor) -> list[Op] | None:
         """The ops that give a tensor its value, in an order that they can run in; None where not all is known."""
+        if self._is_settled(tensor):
+            return [] if self._has_value(tensor) else None
         order: dict[Op, None] = {}
         path = {tensor: None}
         while path:
             last = next(reversed(path))
-            producer = last.producer
-            if self._is_settled(last) or producer in order:
-                if last in self._values and self._values[last] is None:
-                    self._values.update(dict.fromkeys(path))
-                    return None
-                del path[last]
-                continue
-            assert producer is not None
-            unsettled = next(
-                (
-                    t
-                    for t in producer.inputs
-                    if t is not None and not (self._is_settled(t) or t.producer in order)
-                ),
-                None,
-            )
-            unknown = any(
-                t is not None and t in self._values and self._values[t] is None
-                for t in producer.inputs
-            )
-            if unknown:
+            op = last.producer
+            assert op is not None
+            left = [
+                t
+                for t in op.inputs
+                if t is not None and t.producer not in order and not self._has_value(t)
+            ]
+            if any(self._is_settled(t) for t in left):  # one has no value
                 self._values.update(dict.fromkeys(path))
                 return None
-            if unsettled in path:
-                sort_ops([t.producer for t in path if t.producer is not None])  # it names them
-            if unsettled is not None:
-                path[unsettled] = None
-            else:
-                order[producer] = None
+            if not left:
+                order[op] = None
                 del path[last]
+                continue
+            if left[0] in path:
+                sort_ops([t.producer for t in path if t.producer is not None])  # it names them
+            path[left[0]] = None
         return list(order)
+
+    def _has_value(self, tensor: Tensor) -> bool:
+        """Whether a tensor's value is known without a run."""
+        return tensor.is_constant or (self._is_settled(tensor) and self._values[tensor] is not None)
 
     def _is_settled(self, tensor: Tensor) -> bool:
         """Whether it is known that a tensor has a value or that it has none, without a run; notes which."""
