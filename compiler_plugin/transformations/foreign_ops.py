@@ -6,7 +6,7 @@ holds while an op's inputs are as in the file; of a new op, what it takes the pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
@@ -25,36 +25,23 @@ from litert.model.graph import Op, Tensor
 TensorType: TypeAlias = "tuple[Shape, Shape, ElementType]"
 
 
-class FileInputs:
-    """What the file says of the inputs of ops that nobody can infer."""
+def input_types(op: Op) -> list[TensorType | None]:
+    """What is known of an op's inputs."""
+    return [None if tensor is None else tensor_type(tensor) for tensor in op.inputs]
 
-    def __init__(self, ops: Iterable[Op]) -> None:
-        """Remembers the inputs of these ops, before any edit."""
-        self._types = {
-            op: [None if tensor is None else tensor_type(tensor) for tensor in op.inputs]
-            for op in ops
-        }
 
-    def outputs(self) -> list[Tensor]:
-        """The results of the ops."""
-        return [tensor for op in self._types for tensor in op.outputs]
+def check_input_types(node: Node, before: Sequence[TensorType | None], is_static: bool) -> None:
+    """Refuses an op that nobody can infer, whose inputs are not as in the file any more.
 
-    def check(self, node: Node, is_static: bool) -> None:
-        """Refuses an op whose inputs are not as in the file any more; a new one has what it takes the place of.
-
-        Where the graph is static, unknown dimensions have become what the interpreter starts with.
-        """
-        op = node.model_op
-        before = None if op is None else self._types.get(op)
-        if op is None or before is None:
-            return
-        for index, (old, tensor) in enumerate(zip(before, op.inputs, strict=False)):
-            new = None if tensor is None else tensor_type(tensor)
-            static = None if old is None else (old[0], old[0], old[2])
-            if new != old and not (is_static and new == static):
-                raise _unknown_op(node, index, old, new)
-        if len(before) != len(op.inputs):
-            raise _unknown_op(node, min(len(before), len(op.inputs)), None, None)
+    Where the graph is static, unknown dimensions have become what the interpreter starts with.
+    """
+    for index, (old, tensor) in enumerate(zip(before, node.input_tensors, strict=False)):
+        new = None if tensor is None else tensor_type(tensor)
+        static = None if old is None else (old[0], old[0], old[2])
+        if new != old and not (is_static and new == static):
+            raise _unknown_op(node, index, old, new)
+    if len(before) != len(node.input_tensors):
+        raise _unknown_op(node, min(len(before), len(node.input_tensors)), None, None)
 
 
 def try_sizes(

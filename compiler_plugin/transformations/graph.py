@@ -207,7 +207,7 @@ class Graph(InferredGraph):
         self._remove_op(before)
         for tensor in after.outputs:
             for reader in tensor.readers:
-                self._ops.order.note_input(reader, tensor)
+                self._ops.note_input(reader, tensor)
         self.touch(new)
 
     def replace_port(self, old: OutPort, new: OutPort) -> None:
@@ -226,9 +226,9 @@ class Graph(InferredGraph):
             raise refused(f"{new} cannot take the place of {old}")
         self._take_tensor(after, new.index, kept)
         before.set_output(old.index, own)
-        self._ops.order.replace(before, after)
+        self._ops.take_place(before, after)
         for reader in kept.readers:
-            self._ops.order.note_input(reader, kept)
+            self._ops.note_input(reader, kept)
         self.touch(old.node)
         self.touch(new.node)
 
@@ -314,7 +314,7 @@ class Graph(InferredGraph):
         """Lets an op read a tensor, which was checked, by a new input behind the others."""
         assert node.model_op is not None
         node.model_op.append_input(tensor)
-        self._ops.order.note_input(node.model_op, tensor)
+        self._ops.note_input(node.model_op, tensor)
         self.touch(node)
 
     def set_input(self, node: Node, index: int, tensor: Tensor | None) -> None:
@@ -328,7 +328,7 @@ class Graph(InferredGraph):
         if old is not tensor:
             self.check_editable()
             node.model_op.set_input(index, tensor)
-            self._ops.order.note_input(node.model_op, tensor)
+            self._ops.note_input(node.model_op, tensor)
             self._note_lost_reader(old)
             self.touch(node)
 

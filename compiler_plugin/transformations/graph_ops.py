@@ -21,28 +21,31 @@ _FIRST: _Place = (-1, 0)
 class GraphOps:
     """The ops of one subgraph, in execution order; those that were added since the last sort come last.
 
+    Each has a place, so that few edits need a sort: its position in the last sort, and 0; of an op that was added
+    since, the position of the last op that it waits for, and a number that grows with each.
+
     Attributes:
-      order: where they stand while they are edited.
+      is_valid: whether each op's place is behind the places of what it reads.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
-        self._ops = dict.fromkeys(subgraph.ops)
-        self._by_name: dict[str, dict[Op, None]] = {}
-        self._index_names()
-        self.order = Order(subgraph.ops)
+        """Takes over a file's list, which may be in no order that runs."""
+        self._settle(subgraph.ops)
         self._edges = _read_edges(model, subgraph)
+        is_sorted = all(self._find_last_input(op) < place for op, place in self._places.items())
+        self.is_valid = self._is_settled = is_sorted
 
     def __len__(self) -> int:
-        return len(self._ops)
+        return len(self._places)
 
     def __contains__(self, op: Op | None) -> bool:
-        return op in self._ops
+        return op in self._places
 
     def __iter__(self) -> Iterator[Op]:
-        return iter(self._ops)
+        return iter(self._places)
 
     def __reversed__(self) -> Iterator[Op]:
-        return reversed(self._ops)
+        return reversed(self._places)
 
     @property
     def names(self) -> list[str]:
@@ -52,23 +55,28 @@ class GraphOps:
     @property
     def control_edges(self) -> list[tuple[Op, Op]]:
         """Pairs of an op and one that must run after it, beyond what data say (the converter's metadata)."""
-        return [(a, b) for a, b in self._edges if a in self._ops and b in self._ops]
+        return [(a, b) for a, b in self._edges if a in self._places and b in self._places]
 
     def named(self, name: str) -> Collection[Op]:
         """The ops of a name, in execution order."""
         return self._by_name.get(name, {}).keys()
 
+    def by_place(self, ops: Iterable[Op]) -> list[Op]:
+        """Ops by their places."""
+        return sorted(ops, key=self._places.__getitem__)
+
     def add(self, op: Op) -> None:
-        """Takes in a new op; what it reads has its producers."""
-        self._ops[op] = None
-        self.order.add(op)
+        """Takes in a new op, behind what it reads, which has its producers."""
+        self._count += 1
+        self._places[op] = (self._find_last_input(op)[0], self._count)
         self._by_name.setdefault(op.name, {})[op] = None
+        self._is_settled = False
 
     def remove(self, op: Op) -> None:
         """Lets an op go."""
-        del self._ops[op]
-        self.order.remove(op)
+        del self._places[op]
         self._by_name[op.name].pop(op, None)
+        self._is_settled = False
 
     def rename(self, op: Op, code: OperatorCode) -> None:
         """Gives an op another operator code."""
@@ -76,81 +84,15 @@ class GraphOps:
         op.code = code
         self._by_name.setdefault(op.name, {})[op] = None
 
-    def replace(self, before: Op, after: Op) -> None:
-        """Lets an op wait for what another waits for, and run in its place, if it can."""
-        self._edges = [
-            (after if a is before else a, after if b is before else b) for a, b in self._edges
-        ]
-        self.order.replace(before, after)
-
-    def sort(self) -> list[Op] | None:
-        """The ops in an order in which they can run, from now on; those that can stay do. None where they are."""
-        if self.order.is_settled:
-            return None
-        effects = self.order.find_effects(self._ops)
-        ops = sort_ops(self.order.list_for_sort(self._ops), self.control_edges, effects)
-        self.order.settle(ops)
-        self._ops = dict.fromkeys(ops)
-        self._index_names()
-        return ops
-
-    def _index_names(self) -> None:
-        self._by_name = {}
-        for op in self._ops:
-            self._by_name.setdefault(op.name, {})[op] = None
-
-
-def _read_edges(model: Model, subgraph: Subgraph) -> list[tuple[Op, Op]]:
-    index = next((i for i, known in enumerate(model.subgraphs) if known is subgraph), None)
-    if index is None:  # a copy of a partition
-        return []
-    count = len(subgraph.ops)
-    return [
-        (subgraph.ops[a], subgraph.ops[b])
-        for a, b in read_control_dependencies(model)[index]
-        if a < b < count
-    ]
-
-
-class Order:
-    """Where ops stand while edits add and connect them, so that few edits need a sort.
-
-    A place is the position of an op in the last sort, and 0; of an op that was added since, the position of the
-    last op that it waits for, and a number that grows with each.
-
-    Attributes:
-      is_valid: whether each op's place is behind the places of what it reads.
-      is_settled: whether nothing has changed since the last sort.
-    """
-
-    def __init__(self, ops: Sequence[Op]) -> None:
-        """Takes over a file's list, which may be in no order that runs."""
-        self.settle(ops)
-        places = self._places
-        self.is_valid = self.is_settled = all(self._find_last_input(op) < places[op] for op in ops)
-
-    def settle(self, ops: Iterable[Op]) -> None:
-        """Takes over a sorted list."""
-        self._places: dict[Op, _Place] = {op: (index, 0) for index, op in enumerate(ops)}
-        self._count = 0
-        self.is_valid = True
-        self.is_settled = True
-
-    def add(self, op: Op) -> None:
-        """Gives a new op its place, behind what it reads."""
-        self._count += 1
-        self._places[op] = (self._find_last_input(op)[0], self._count)
-        self.is_settled = False
-
-    def remove(self, op: Op) -> None:
-        """Forgets an op."""
-        del self._places[op]
-        self.is_settled = False
-
     def replace(self, old: Op, new: Op) -> None:
+        """Lets an op wait for what another waits for, and run in its place, if it can."""
+        self._edges = [(new if a is old else a, new if b is old else b) for a, b in self._edges]
+        self.take_place(old, new)
+
+    def take_place(self, old: Op, new: Op) -> None:
         """Gives a new op the place of another, if it can have it; one that was there before the other stays."""
         places = self._places
-        self.is_settled = False
+        self._is_settled = False
         if not places[new][1] and places[new] < places[old]:
             return
         if self._find_last_input(new) < places[old]:
@@ -160,7 +102,7 @@ class Order:
 
     def note_input(self, op: Op, tensor: Tensor | None) -> None:
         """Notes that an op reads a tensor from now on."""
-        self.is_settled = False
+        self._is_settled = False
         producer = None if tensor is None else tensor.producer
         if producer is None or not self.is_valid:
             return
@@ -175,29 +117,44 @@ class Order:
         else:
             self.is_valid = False
 
-    def by_place(self, ops: Iterable[Op]) -> list[Op]:
-        """Ops by their places."""
-        return sorted(ops, key=self._places.__getitem__)
-
-    def list_for_sort(self, ops: Iterable[Op]) -> list[Op]:
-        """Ops as `sort_ops` wants them: those that were there by their places, and new ones behind."""
+    def sort(self) -> list[Op] | None:
+        """The ops in an order in which they can run, from now on; those that can stay do. None where they are."""
+        if self._is_settled:
+            return None
         places = self._places
-        return sorted(ops, key=lambda op: (places[op][1], places[op]))
-
-    def find_effects(self, ops: Iterable[Op]) -> list[Op]:
-        """Those with side effects, in the order that they have to keep.
-
-        Where places say nothing, new ones may run when they can.
-        """
-        places, is_valid = self._places, self.is_valid
-        return self.by_place(
-            op for op in ops if has_side_effects(op) and (is_valid or not places[op][1])
+        effects = self.by_place(  # new ones may run when they can, where places say nothing
+            op for op in self if has_side_effects(op) and (self.is_valid or not places[op][1])
         )
+        known_first = sorted(self, key=lambda op: (places[op][1], places[op]))
+        ops = sort_ops(known_first, self.control_edges, effects)
+        self._settle(ops)
+        return ops
+
+    def _settle(self, ops: Iterable[Op]) -> None:
+        """Takes over a sorted list."""
+        self._places: dict[Op, _Place] = {op: (index, 0) for index, op in enumerate(ops)}
+        self._by_name: dict[str, dict[Op, None]] = {}
+        for op in self._places:
+            self._by_name.setdefault(op.name, {})[op] = None
+        self._count = 0
+        self.is_valid = self._is_settled = True
 
     def _find_last_input(self, op: Op) -> _Place:
         places = self._places
         producers = (tensor.producer for tensor in op.inputs if tensor is not None)
         return max((places[p] for p in producers if p is not None and p in places), default=_FIRST)
+
+
+def _read_edges(model: Model, subgraph: Subgraph) -> list[tuple[Op, Op]]:
+    index = next((i for i, known in enumerate(model.subgraphs) if known is subgraph), None)
+    if index is None:  # a copy of a partition
+        return []
+    count = len(subgraph.ops)
+    return [
+        (subgraph.ops[a], subgraph.ops[b])
+        for a, b in read_control_dependencies(model)[index]
+        if a < b < count
+    ]
 
 
 def sort_ops(

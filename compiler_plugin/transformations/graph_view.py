@@ -183,9 +183,9 @@ class GraphView(NodeGraph):
 
     def sort_by_place(self, nodes: Iterable[Node]) -> list[Node]:
         """Ops of the graph in an order in which they can run."""
-        if not self._ops.order.is_valid:
+        if not self._ops.is_valid:
             self.topological_sort()
-        ops = self._ops.order.by_place(node.model_op for node in nodes if node.model_op is not None)
+        ops = self._ops.by_place(node.model_op for node in nodes if node.model_op is not None)
         return [self.node_of(op) for op in ops]
 
     def _find_ends(self) -> list[Node]:

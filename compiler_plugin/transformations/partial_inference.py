@@ -11,9 +11,10 @@ from collections.abc import Container, Sequence
 
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.foreign_ops import (
-    FileInputs,
+    check_input_types,
     find_infer,
     infer_by_definition,
+    input_types,
     tensor_type,
     try_sizes,
 )
@@ -48,7 +49,9 @@ class PartialInference:
 
     def __init__(self, subgraph: Subgraph, layout: DataLayout = "NHWC") -> None:
         """Remembers what the file says of ops that cannot be inferred; the subgraph is not edited yet."""
-        self._file_inputs = FileInputs(op for op in subgraph.ops if not is_self_contained(op))
+        self._file_inputs = {
+            op: input_types(op) for op in subgraph.ops if not is_self_contained(op)
+        }
         self._has_seen_unknown = any(has_unknown(tensor) for tensor in subgraph.tensors)
         self._shapeless: set[Tensor] = set()
         self._layout = layout
@@ -95,7 +98,7 @@ class PartialInference:
         """Lets unknown dimensions be what the interpreter starts with, up to ops whose results depend on data."""
         self._is_static = True
         ends = [node.tensor for node in graph.parameters]
-        for tensor in (*ends, *self._file_inputs.outputs()):
+        for tensor in (*ends, *(tensor for op in self._file_inputs for tensor in op.outputs)):
             if tensor is not None:
                 tensor.shape_signature = None
         self._others = None
@@ -183,8 +186,9 @@ class PartialInference:
         tensors = node.output_tensors
         before = [tensor_type(tensor) for tensor in tensors]
         tried = try_sizes(self._graph, node, [self._base, *self._find_probes()])
-        if not infer_by_definition(self._graph, node):
-            self._file_inputs.check(node, self._is_static)
+        before_edits = self._file_inputs.get(_op(node))  # a new op has what it takes the place of
+        if not infer_by_definition(self._graph, node) and before_edits is not None:
+            check_input_types(node, before_edits, self._is_static)
         self._note_shapeless(node)
         for probe, shapes in tried.items():
             for tensor, shape in zip(tensors, shapes, strict=True):

@@ -18,6 +18,7 @@ from compiler_plugin.transformations.layout_change.image_layout import (
 )
 from compiler_plugin.transformations.layout_change.rule import (
     FREE,
+    Edit,
     Layouts,
     OpPlan,
     PortLayout,
@@ -36,10 +37,11 @@ class Assignment:
     """The layouts of an op's ports, of those that change any.
 
     Attributes:
+      edit: what else changes of the op.
       inputs, outputs: how they are permuted. A free input has the layout of the tensor that it reads.
     """
 
-    plan: OpPlan
+    edit: Edit
     inputs: Layouts
     outputs: Layouts
 
@@ -206,7 +208,8 @@ def _spread(
         inputs = chosen(op, op.inputs, plan.inputs)
         outputs = chosen(op, op.outputs, plan.outputs)
         if any(inputs) or any(outputs):
-            assignments[op] = Assignment(plan, inputs, outputs)
+            edit = plan.edit if isinstance(plan.edit, Edit) else plan.edit(inputs, outputs)
+            assignments[op] = Assignment(edit, inputs, outputs)
     return assignments
 
 

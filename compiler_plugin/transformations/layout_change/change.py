@@ -23,7 +23,6 @@ from compiler_plugin.transformations.layout_change.rule import (
     FREE,
     CustomLayout,
     Edit,
-    OpPlan,
     find_numbers,
     find_plans,
     layout_rules,
@@ -128,22 +127,22 @@ def to_stock_form(
         if plan is not None:
             inputs = [None if layout is FREE else layout for layout in plan.inputs]
             outputs = [None if layout is FREE else layout for layout in plan.outputs]
-            assignments[op] = Assignment(_with_fitting_vectors(op, plan), inputs, outputs)
+            assignments[op] = Assignment(_with_fitting_vectors(op, plan.edit), inputs, outputs)
     written = dict.fromkeys(tensor for op in subgraph.ops for tensor in op.outputs)
     if assignments:
         Rewriter(subgraph, model, change, written, permute).run(assignments)
 
 
-def _with_fitting_vectors(op: Op, plan: OpPlan) -> OpPlan:
-    """A plan that leaves constants of a wrong size alone: stock says what is wrong with them."""
-    assert isinstance(plan.edit, Edit)
+def _with_fitting_vectors(op: Op, edit: object) -> Edit:
+    """An edit that leaves constants of a wrong size alone: stock says what is wrong with them."""
+    assert isinstance(edit, Edit)
     vectors = {
         index: permutation
-        for index, permutation in plan.edit.vectors.items()
+        for index, permutation in edit.vectors.items()
         if (vector := op.inputs[index]) is not None
         and (not vector.is_constant or vector.shape == (len(permutation),))
     }
-    return replace(plan, edit=replace(plan.edit, vectors=vectors))
+    return replace(edit, vectors=vectors)
 
 
 class Rewriter:
@@ -189,9 +188,7 @@ class Rewriter:
         self._subgraph.ops = [op for op in self._additions.ops if op not in self._gone]
 
     def _change(self, op: Op, assignment: Assignment) -> None:
-        edit = assignment.plan.edit
-        if not isinstance(edit, Edit):
-            edit = edit(assignment.inputs, assignment.outputs)
+        edit = assignment.edit
         if edit.is_identity:
             if op.outputs[0] not in self._results or assignment.outputs[0] is not None:
                 self._forward(op, assignment)
@@ -199,7 +196,7 @@ class Rewriter:
             self.forms.idle.append(op)
         for name, value in edit.options.items():
             set_builtin_option(op, name, value)
-        self._change_inputs(op, assignment, edit)
+        self._change_inputs(op, assignment)
         self._additions.ops.append(op)
         if edit.shape_output is not None:
             # A GATHER writes what the output was, from the elements in their new order.
@@ -211,7 +208,8 @@ class Rewriter:
             if layout is not None:
                 self._settle(op, index, layout)
 
-    def _change_inputs(self, op: Op, assignment: Assignment, edit: Edit) -> None:
+    def _change_inputs(self, op: Op, assignment: Assignment) -> None:
+        edit = assignment.edit
         for index, tensor in enumerate(op.inputs):
             if tensor is None:
                 continue
