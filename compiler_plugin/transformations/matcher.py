@@ -80,8 +80,12 @@ def _solve(goals: _Goals, bindings: _Bindings) -> _Bindings | None:
     """Matches all goals, and then checks conditions and values; None where that cannot be."""
     while goals is not None:
         pattern, port, goals = goals
-        if pattern is None or port is None:
-            if port is not None or not _bind_absent(pattern, bindings):
+        if pattern is None:
+            if port is not None:
+                return None
+        elif port is None:  # the input is left out
+            is_optional = not isinstance(pattern, Match) and pattern.optional
+            if not is_optional or not _bind(pattern, None, bindings):
                 return None
         elif isinstance(pattern, Match):
             node = port.node
@@ -159,12 +163,6 @@ def _bind(pattern: Pattern, value: Bound, bindings: _Bindings) -> bool:
             return False
         bindings[key] = value
     return True
-
-
-def _bind_absent(pattern: Pattern | None, bindings: _Bindings) -> bool:
-    if pattern is None:
-        return True
-    return not isinstance(pattern, Match) and pattern.optional and _bind(pattern, None, bindings)
 
 
 def _fits_node(pattern: Match, node: Node) -> bool:

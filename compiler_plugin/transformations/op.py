@@ -142,7 +142,14 @@ class Op:
         definition = copy.copy(self)
         definition.attrs = {**self.attrs, **(attrs or {})}
         _check(definition)
-        return definition._create(_fill_ports(definition, list(inputs or ())))
+        given = list(inputs or ())
+        count = definition.attrs.get("in_ports_count", len(given))
+        if len(given) > count:
+            raise refused(
+                f"{definition.attrs['op']} has {count} input ports, and not {len(given)}",
+                "Say in_ports_count among the attributes.",
+            )
+        return definition._create(given + [None] * (count - len(given)))
 
     def create_node_with_data(
         self, inputs: Sequence[InputLike] | None = None, attrs: Mapping[str, Any] | None = None
@@ -286,15 +293,3 @@ def _check(definition: Op) -> None:
 
 def _no_value(attribute: str, value: object, name: str, hint: str) -> LiteRtError:
     return refused(f"'{attribute}' of {name} cannot be {value!r:.100}", hint)
-
-
-def _fill_ports(definition: Op, inputs: list[InputLike]) -> list[InputLike]:
-    count = definition.attrs.get("in_ports_count")
-    if count is None:
-        return inputs
-    if len(inputs) > count:
-        raise refused(
-            f"{definition.attrs['op']} has {count} input ports, and not {len(inputs)}",
-            "Say in_ports_count among the attributes.",
-        )
-    return inputs + [None] * (count - len(inputs))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import accumulate
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node, OutPort
@@ -65,20 +66,12 @@ def _find_scopes(graph: Graph, expression: str) -> dict[str, list[Node]]:
     found: dict[str, list[Node]] = {}
     for node in graph.nodes:
         for path in name_paths(node.name):
-            scope = next((p for p in _leading_parts(path) if takes(p)), None)
+            parts = [part for part in accumulate(path.split("/"), "{}/{}".format) if part]
+            scope = next(filter(takes, parts or [path]), None)
             if scope is not None:
                 found.setdefault(scope, []).append(node)
                 break
     return found
-
-
-def _leading_parts(path: str) -> Iterator[str]:
-    end = path.find("/")
-    while end >= 0:
-        if end:
-            yield path[:end]
-        end = path.find("/", end + 1)
-    yield path
 
 
 def _find_between(graph: Graph, description: ReplacementDescription) -> SubgraphMatch | None:
