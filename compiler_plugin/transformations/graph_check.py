@@ -72,7 +72,7 @@ def _check_outputs(graph: Graph, own: set[Tensor]) -> dict[Tensor, Op]:
                     graph,
                     "Set it: node.out_port(0).set_data_type(...).",
                 )
-            if is_typed and op.is_custom and not graph.has_rank(graph.out_port_of(tensor)):
+            if is_typed and op.is_custom and not graph.has_rank(tensor):
                 raise _problem(
                     f"nothing says what shape {_name(tensor)} has, which {_ops(op)} writes",
                     graph,

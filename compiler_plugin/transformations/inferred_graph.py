@@ -210,16 +210,16 @@ class InferredGraph(GraphView):
     def is_unset(self, port: OutPort) -> bool:
         """Whether nothing has set a port's shape that was expected, and it is needed."""
         is_stale = port.tensor in self._unset and bool(port.get_destinations())
-        return is_stale or not self.has_rank(port)
+        return is_stale or not self.has_rank(port.tensor)
 
     def forget_values(self, node: Node) -> None:
         """Forgets what an op's `infer` has found its outputs to be."""
         for tensor in node.output_tensors:
             self._values.pop(tensor, None)
 
-    def has_rank(self, port: OutPort) -> bool:
-        """Whether a port's rank is known, as the graph stands; nothing is inferred."""
-        return port.tensor not in self._shapeless
+    def has_rank(self, tensor: Tensor) -> bool:
+        """Whether a tensor's rank is known, as the graph stands; nothing is inferred."""
+        return tensor not in self._shapeless
 
     def create_buffer(self, blob: Blob) -> Buffer:
         """For constants: a buffer of the model for new data."""

@@ -53,7 +53,6 @@ class PartialInference:
             op: input_types(op) for op in subgraph.ops if not is_self_contained(op)
         }
         self._has_seen_unknown = any(has_unknown(tensor) for tensor in subgraph.tensors)
-        self._shapeless: set[Tensor] = set()
         self._layout = layout
         self._base = self._make_probe(None)
         self._others: list[ShapeProbe] | None = None  # made when unknown dimensions are met
@@ -124,7 +123,6 @@ class PartialInference:
         """Lets stock infer builtin ops."""
         for node in nodes:
             self._infer_types(node)
-            self._note_shapeless(node)
         while nodes:
             probes = self._ask_stock([_op(node) for node in nodes])
             for position, node in enumerate(nodes):
@@ -157,7 +155,7 @@ class PartialInference:
         for port in node.out_ports():
             tensor = port.tensor
             found = combine(tensor, [probe.shapes.get(tensor) for probe in probes])
-            if found is None and tensor in self._shapeless:
+            if found is None and not self._graph.has_rank(tensor):
                 found = self._find_data_shape(_op(node), tensor)
                 is_open |= found is not None
             if found is not None and self._set_shape(port, *found):
@@ -169,7 +167,7 @@ class PartialInference:
     def _find_data_shape(self, op: Op, result: Tensor) -> tuple[Shape, Shape] | None:
         """What is known beforehand of a shape that depends on data."""
         signature = find_data_shape(
-            op, lambda t: None if t in self._shapeless else t.shape_signature or t.shape
+            op, lambda t: (t.shape_signature or t.shape) if self._graph.has_rank(t) else None
         )
         if signature is None:
             return None
@@ -189,7 +187,6 @@ class PartialInference:
         before_edits = self._file_inputs.get(_op(node))  # a new op has what it takes the place of
         if not infer_by_definition(self._graph, node) and before_edits is not None:
             check_input_types(node, before_edits, self._is_static)
-        self._note_shapeless(node)
         for probe, shapes in tried.items():
             for tensor, shape in zip(tensors, shapes, strict=True):
                 if probe.find_shape(tensor) != shape:
@@ -233,9 +230,7 @@ class PartialInference:
     def _set_shape(self, port: OutPort, shape: Shape, signature: Shape) -> bool:
         """Sets a shape; whether that changes anything."""
         tensor = port.tensor
-        is_known = tensor not in self._shapeless
-        self._shapeless.discard(tensor)
-        if is_known and (tensor.shape_signature or tensor.shape) == signature:
+        if self._graph.has_rank(tensor) and (tensor.shape_signature or tensor.shape) == signature:
             if tensor.shape == shape:
                 return False
         else:
@@ -244,13 +239,6 @@ class PartialInference:
         tensor.shape_signature = signature if -1 in signature else None
         self._has_seen_unknown |= -1 in signature
         return True
-
-    def _note_shapeless(self, node: Node) -> None:
-        for port in node.out_ports():
-            if self._graph.has_rank(port):
-                self._shapeless.discard(port.tensor)
-            else:
-                self._shapeless.add(port.tensor)
 
     def _find_readers(self, done: Container[Node], depth: int) -> list[Node]:
         """The ops that read what has changed, and `depth` behind each other, in an order that they can run in.
@@ -275,7 +263,7 @@ class PartialInference:
         def find_value(tensor: Tensor) -> Array | None:
             return self._graph.out_port_of(tensor).data.get_value()
 
-        return ShapeProbe(sizes, find_value, self._shapeless, self._layout)
+        return ShapeProbe(sizes, find_value, lambda t: self._graph.has_rank(t), self._layout)
 
     def _find_probes(self) -> Sequence[ShapeProbe]:
         """Probes with other sizes for unknown dimensions; none where all are known."""

@@ -9,7 +9,7 @@ ops alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.plugin import DataLayout
@@ -50,21 +50,21 @@ class ShapeProbe:
         self,
         sizes: Sizes | None,
         foreign_value: Callable[[Tensor], Array | None],
-        shapeless: Collection[Tensor] = (),
-        layout: DataLayout = "NHWC",
+        has_rank: Callable[[Tensor], bool],
+        layout: DataLayout,
     ) -> None:
         """Begins without results.
 
         Args:
           sizes: None leaves the sizes as they are.
           foreign_value: gives the value of a tensor that a user's op writes, where it is known.
-          shapeless: tensors of which nobody has said a shape yet; may change.
+          has_rank: whether anybody has said a shape of a tensor.
           layout: of the graph.
         """
         self.shapes: dict[Tensor, Shape | None] = {}
         self.refused: dict[Op, str] = {}
         self._sizes = sizes
-        self._shapeless = shapeless
+        self._has_rank = has_rank
         self._layout = layout
         self._foreign_value = foreign_value
         self._values: dict[Tensor, Array | None] = {}
@@ -73,7 +73,7 @@ class ShapeProbe:
         """A tensor's shape; None where it is not known."""
         if tensor in self.shapes:
             return self.shapes[tensor]
-        if tensor in self._shapeless:
+        if not self._has_rank(tensor):
             return None
         signature = tensor.shape_signature
         if self._sizes is None or signature is None or len(signature) != len(tensor.shape):
