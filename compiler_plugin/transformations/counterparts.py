@@ -57,11 +57,7 @@ _OF_GRAPHS: Mapping[str, str] = {
 
 
 def find_counterpart(error: BaseException | None) -> str:
-    """What to use in place of a name that is not there, in a sentence; "" where nothing is known of it.
-
-    Args:
-      error: of an import, or of an attribute of a graph.
-    """
+    """What to use in place of a name that an import or graph lacks, in a sentence; "" where nothing is known."""
     if isinstance(error, ModuleNotFoundError):
         if (error.name or "").partition(".")[0] in _PACKAGES:
             return (

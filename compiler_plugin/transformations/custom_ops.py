@@ -228,12 +228,7 @@ def _check_name(cls: type[Op] | type[Extractor]) -> None:
 
 
 def write_attributes(node: Node) -> None:
-    """Puts into the model what a custom op's node says: its type, and its attributes, if they were changed.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, with op and attribute, for a value that cannot be written; INVALID_IR_TYPE for
-        an op without a type.
-    """
+    """Puts into the model what a custom op's node says: its type, and its attributes, if they were changed."""
     if not node.is_custom:
         return
     op_type = node.type

@@ -29,18 +29,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]) -> int:
-    """Folds ops whose inputs are constant, or become so.
+    """Folds ops whose inputs are constant, or become so; gives how many did, or went as only such ops read them.
 
     Results of the model stay what an op writes: delegates do not take constants there. Sparse constants stay too,
-    for kernels that know what to do with them: only DENSIFY itself is folded.
-
-    Args:
-      graph: whose `fold_limit` shrinks by what is added.
-      nodes: in an order that they can run in; the last have the first claim to the limit.
-      is_candidate: whether an op may be folded.
-
-    Returns:
-      How many ops became constants, or went since only such ops read them.
+    for kernels that know what to do with them: only DENSIFY itself is folded. Nodes come in an order that they can
+    run in; the last have the first claim to the graph's `fold_limit`, which shrinks by what is added.
     """
     foldable: dict[Op, Node] = {}
     shapes: dict[Tensor, Array] = {}

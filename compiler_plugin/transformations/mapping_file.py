@@ -103,11 +103,7 @@ class MappedOpDefinition(Op):
 
 
 def read_mapping_file(path: str | os.PathLike[str]) -> Mapping[str, MappedOp]:
-    """What a mapping file declares, by op.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, with element and reason; NOT_FOUND or FILE_IO, if the file cannot be read.
-    """
+    """What a mapping file declares, by op."""
     with MappedFile(path) as file:
         root = JsonNode.parse(file.view, file.path, Status.INVALID_ARGUMENT)
     fields = root.fields(("version", "ops"), ("$schema", "description"))

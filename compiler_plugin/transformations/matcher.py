@@ -179,7 +179,6 @@ def _fits_node(pattern: Match, node: Node) -> bool:
 
 
 def _is_wanted(value: typing.Any, wanted: typing.Any) -> bool:
-    """Whether an attribute is what a pattern says."""
     if callable(wanted):
         return bool(wanted(value))
     if isinstance(wanted, range | Between):
@@ -230,7 +229,6 @@ def _is_constant_wanted(pattern: Const, node: Bound) -> bool:
 
 
 def _is_value_wanted(value: Array, wanted: typing.Any) -> bool:
-    """Whether a constant's array is what a pattern says."""
     import numpy as np
 
     if callable(wanted):

@@ -273,7 +273,6 @@ def builtin_op_class(name: str) -> OpClass:
 
 
 def _check(definition: Op) -> None:
-    """Refuses attributes that no op can have."""
     attrs, name = definition.attrs, definition.attrs["op"]
     if not isinstance(name, str) or not name:
         raise _no_value("op", name, type(definition).__name__, "Give the class the op's name.")

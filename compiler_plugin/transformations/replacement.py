@@ -192,12 +192,7 @@ class Replacer:
     def rewrite_once(self, matched: Sequence[Node], rewrite: Callable[[], Replacement]) -> bool:
         """Rewrites at one op, connects what takes its place, and takes out what nobody reads any more.
 
-        Args:
-          matched: the op that is replaced, and then the others of the match, which may go.
-          rewrite: what makes the replacement.
-
-        Returns:
-          Whether anything has changed.
+        The op is the first of those that were matched; the others may go. Gives whether anything has changed.
         """
         root, gone = matched[0], list(matched)
         edits, created = self.graph.edit_count, self.graph.creation_count

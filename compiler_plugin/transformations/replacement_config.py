@@ -89,12 +89,7 @@ class ReplacementDescription:
 
 
 def read_replacement_config(path: str) -> list[ReplacementDescription]:
-    """The descriptions in a file, in their order.
-
-    Raises:
-      LiteRtError: FILE_IO, for a file that cannot be read; INVALID_ARGUMENT, for what is none of this format, with
-        the element and what was expected.
-    """
+    """The descriptions in a file, in their order."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:

@@ -293,12 +293,8 @@ def find_misnamed(
 ) -> Iterator[str]:
     """Sentences about those of the user's that look for an op under the name of another framework: `Conv2D`.
 
-    Such a name may be a custom op's, so that it is no error; where nothing was found, a sentence tells.
-
-    Args:
-      planned: the transformations that have run.
-      reports: of each of them.
-      known: names of the ops of the model and of the user.
+    Such a name may be a custom op's, so that it is no error; where nothing was found, a sentence tells. Known are
+    the names of the ops of the model and of the user.
     """
     builtin = {_plain(name): name for name in BUILTIN_NUMBERS}
     for item, report in zip(planned, reports, strict=True):

@@ -55,7 +55,6 @@ def matching_instances(
 
 
 def _find_places(graph: Graph) -> dict[Node, int]:
-    """The places of the ops in execution order."""
     graph.topological_sort()
     return {node: place for place, node in enumerate(graph.nodes)}
 

@@ -129,11 +129,7 @@ def order_transformations(
 
 
 def find_rules(transformation: Transformation) -> list[OrderRule]:
-    """What a transformation says of its place.
-
-    Raises:
-      LiteRtError: INVALID_ARGUMENT, where it gives something else than names or classes.
-    """
+    """What a transformation says of its place."""
     name = transformation.name
     before = [
         OrderRule(name, other, f"run_before of {name}")

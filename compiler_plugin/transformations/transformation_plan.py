@@ -142,14 +142,7 @@ class TransformationInfo:
 def describe_transformations(
     folders: Sequence[str] = (),
 ) -> tuple[list[TransformationInfo], Sequence[str]]:
-    """All transformations, ours and those of folders, phase by phase in the order in which they run.
-
-    Returns:
-      The transformations, and what of the folders was left alone, in sentences.
-
-    Raises:
-      LiteRtError: of extensions that cannot be loaded, and rules that name nothing or contradict each other.
-    """
+    """All transformations in the order in which they run, and what of the folders was left alone, in sentences."""
     extensions = load_extensions(folders)
     check_rules(extensions.transformations)
     infos = [

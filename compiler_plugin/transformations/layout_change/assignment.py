@@ -249,13 +249,9 @@ class Network:
         self._left += (capacity, back)
 
     def cut(self, max_phases: int) -> list[bool] | None:
-        """The nodes on the source's side of a cheapest cut: of several, the one that leaves it the most nodes.
+        """Which nodes are on the source's side of a cheapest cut: of several, the one that leaves it the most.
 
-        Args:
-          max_phases: after which the search ends; each takes time in proportion to the edges, or a little more.
-
-        Returns:
-          For each node whether it is on the source's side; None where the phases did not do.
+        None where the phases do not do, each of which takes time in proportion to the edges, or a little more.
         """
         for _ in range(max_phases):
             distances = self._distances()

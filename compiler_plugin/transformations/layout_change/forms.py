@@ -60,13 +60,7 @@ class Forms:
         self._forms[tensor] = {layout: home}
 
     def read(self, tensor: Tensor, layout: Permutation | None, rank: int = 0) -> Tensor:
-        """A tensor in an order of dimensions.
-
-        Args:
-          tensor: of the file.
-          layout: the order.
-          rank: up to which it gets ones in front first; 0 for none.
-        """
+        """A tensor in an order of dimensions; first it gets ones in front, up to a rank, unless that is 0."""
         if rank and (layout is None or tensor not in self._settled):
             tensor = self._expanded(tensor, rank)
         forms = self._forms.setdefault(tensor, {None: tensor})

@@ -70,12 +70,7 @@ def step(start: Permutation | None, end: Permutation | None) -> Permutation:
 
 
 def keeps_memory(shape: Sequence[int], permutation: Permutation) -> bool:
-    """Whether a permutation leaves the elements in their places, since it moves only dimensions of 1.
-
-    Args:
-      shape: before it; -1 is an unknown dimension.
-      permutation: of its dimensions.
-    """
+    """Whether a permutation of a shape leaves elements in their places, since it moves only dimensions of 1."""
     long = [axis for axis in permutation if shape[axis] != 1]
     return long == sorted(long)
 
@@ -86,15 +81,8 @@ def layouts_without(
     """The layouts of a tensor before and after dimensions are taken out of it.
 
     `[N, H, W, C]` without H and W is `[N, C]` in either layout; without N it is `[H, W, C]` or `[C, H, W]`, and
-    the one cannot stand for the other.
-
-    Args:
-      change: to the other layout.
-      rank: of the tensor before.
-      gone: the dimensions that go.
-
-    Returns:
-      Of the tensor before and after; None is an order that stays. None where the op cannot have another layout.
+    the one cannot stand for the other. Of the two layouts, None is an order that stays. None alone: the op cannot
+    have another layout.
     """
     before = change.image(rank)
     after = change.image(rank - len(gone))

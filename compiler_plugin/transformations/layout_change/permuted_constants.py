@@ -23,11 +23,7 @@ _RUNS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "V16"}
 
 
 def permute_type(tensor: Tensor, permutation: Permutation) -> None:
-    """Permutes a tensor's shape, and its quantization with it; its data stay.
-
-    Raises:
-      LiteRtError: UNSUPPORTED, for quantization by blocks.
-    """
+    """Permutes a tensor's shape and quantization; its data stay. UNSUPPORTED, where it is quantized by blocks."""
     signature = tensor.shape_signature
     is_known = signature is None or len(signature) != len(tensor.shape)
     _permute_quantization(tensor, permutation)
@@ -36,11 +32,7 @@ def permute_type(tensor: Tensor, permutation: Permutation) -> None:
 
 
 def permute_constant(tensor: Tensor, permutation: Permutation) -> Tensor:
-    """A constant in another order; it shares the buffer where its bytes stay as they are.
-
-    Raises:
-      LiteRtError: UNSUPPORTED, for quantization by blocks; INVALID_ARGUMENT, for data that do not fit the shape.
-    """
+    """A constant in another order; it shares the buffer where its bytes stay as they are."""
     copy = tensor.clone()
     permute_type(copy, permutation)
     if tensor.sparsity is not None:
