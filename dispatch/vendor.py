@@ -17,7 +17,7 @@ from litert.core.status import Status
 from litert.host.vendor_call import VendorCall
 
 _LOG = logging.getLogger(__name__)
-ASYNC_FUNCTIONS = ("attach_input_event", "invoke_async")
+_ASYNC_FUNCTIONS = ("attach_input_event", "invoke_async")
 
 
 class Vendor:
@@ -36,7 +36,7 @@ class Vendor:
             KeyboardInterrupt and SystemExit pass: a signal's handler may raise them anywhere.
         """
         part: object = self.dispatch
-        if function in ASYNC_FUNCTIONS:
+        if function in _ASYNC_FUNCTIONS:
             part = self.dispatch.async_interface
         try:
             return getattr(part, function)(*args)

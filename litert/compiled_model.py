@@ -124,11 +124,7 @@ class CompiledModel:
 
     def close(self) -> None:
         """Releases the model and its device; runs under way end first."""
-        self._worker.close()
-        self._array_runners.clear()
-        loaded, self._loaded = self._loaded, None
-        if loaded is not None:
-            loaded.close()
+        self._close(must_wait=True)
 
     def __enter__(self) -> CompiledModel:
         return self
@@ -137,10 +133,13 @@ class CompiledModel:
         self.close()
 
     def __del__(self) -> None:
+        self._close(must_wait=False)  # no run is under way, which would keep this object
+
+    def _close(self, *, must_wait: bool) -> None:
+        self._worker.close(must_wait=must_wait)
+        self._array_runners.clear()
         loaded, self._loaded = self._loaded, None
-        if loaded is not None:  # no run is under way, which would keep this object
-            self._worker.close(must_wait=False)
-            self._array_runners.clear()
+        if loaded is not None:
             loaded.close()
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:

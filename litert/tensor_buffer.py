@@ -18,19 +18,10 @@ from litert.runtime.host_memory import is_read_only
 if TYPE_CHECKING:
     import numpy as np
 
-_STOCK_TYPES = frozenset(
-    (
-        "float32",
-        "float16",
-        "bfloat16",
-        "float8_e4m3fn",
-        "float8_e5m2",
-        "int32",
-        "int8",
-        "uint8",
-        "bool",
-    )
-)
+_STOCK_TYPES = (
+    "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int32", "int8", "uint8",
+    "bool",
+)  # fmt: skip
 
 
 class TensorBuffer:
@@ -92,7 +83,7 @@ class TensorBuffer:
             raise ValueError("the buffer's memory is a read-only array")
         array = np.ascontiguousarray(data_array)
         size = array.nbytes
-        self._check_size(size, "the array")
+        self._check_size(size)
         ctypes.memmove(buffer.address, _address(array), size)
 
     def read(self, num_elements: int | tuple[int, ...], output_dtype: Any) -> np.ndarray[Any, Any]:
@@ -112,7 +103,7 @@ class TensorBuffer:
         buffer = self._open("read")
         array = np.empty(num_elements, self._check_type(output_dtype))
         size = array.nbytes
-        self._check_size(size, "the array")
+        self._check_size(size)
         ctypes.memmove(_address(array), buffer.address, size)
         return array
 
@@ -197,15 +188,14 @@ class TensorBuffer:
         except TypeError:  # what no dictionary takes is no type either
             raise ValueError(f"Unsupported dtype: {dtype}") from None
 
-    def _check_size(self, size: int, what: str) -> None:
+    def _check_size(self, size: int) -> None:
         assert self._buffer is not None
         tensor_type = self._buffer.tensor_type
         if tensor_type is not self._measured_type:
             self._measured_type, self._limit = tensor_type, tensor_type.size_bytes
-        limit = self._limit
-        if size > limit:
+        if size > self._limit:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"{what} has {size} bytes, and the tensor {limit}"
+                Status.INVALID_ARGUMENT, f"the array has {size} bytes, and the tensor {self._limit}"
             )
 
 
@@ -225,9 +215,8 @@ def _checked_type(dtype: Any, own: ElementType) -> np.dtype[Any]:
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:
-    found: int = array.__array_interface__["data"][
-        0
-    ]  # a third of the time that `ctypes.data` takes
+    # A third of the time that `ctypes.data` takes.
+    found: int = array.__array_interface__["data"][0]
     return found
 
 

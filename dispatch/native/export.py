@@ -14,7 +14,6 @@ from dispatch.native.exported.async_functions import AsyncFunctions
 from dispatch.native.exported.functions import Functions
 from dispatch.native.exported.graph_functions import GraphFunctions
 from dispatch.native.exported.host import need
-from dispatch.native.exported.metrics_functions import MetricsFunctions
 from dispatch.table_check import check_table
 from litert.abi.definitions import ffi
 from litert.abi.tables import make_callback, slots_of
@@ -26,8 +25,15 @@ _REGISTER_ASSET = ffi.typeof(
     "LiteRtStatus(*)(LiteRtDispatchDeviceContext, const char*, const LiteRtMemBuffer*)"
 )
 
-_OPTIONAL = ("set_scheduling_info", "set_options")
-"""Functions of a table whose slots are NULL where the vendor leaves the default: a run then costs less."""
+_OPTIONAL = {
+    "set_scheduling_info": ("invocation_context_set_scheduling_info",),
+    "set_options": ("invocation_context_set_options",),
+    "stop_metrics_collection": (
+        "start_metrics_collection", "stop_metrics_collection", "get_num_metrics", "get_metric",
+        "destroy_metrics",
+    ),
+}  # fmt: skip
+"""Slots that are NULL where the vendor leaves the default of a function: without settings a run costs less."""
 
 
 class ExportedTable:
@@ -44,11 +50,10 @@ class ExportedTable:
         self._vendor = dispatch.vendor_id
         self._kept: list[object] = []
         slots = slots_of(functions, "LiteRtDispatchInterface")
-        for name in _OPTIONAL:
-            if not is_filled(dispatch, name):
-                del slots[f"invocation_context_{name}"]
-        if is_filled(dispatch, "stop_metrics_collection"):
-            slots |= slots_of(MetricsFunctions(functions), "LiteRtDispatchInterface")
+        for function, unused in _OPTIONAL.items():
+            if not is_filled(dispatch, function):
+                for slot in unused:
+                    del slots[slot]
         self.api = api = ffi.new("LiteRtDispatchApi*")
         api.abi_header.struct_size = ffi.sizeof("LiteRtDispatchApi")
         api.abi_header.major_version = 1

@@ -14,6 +14,7 @@ from litert.core.status import Status
 _MOST = 4096  # bytes of a text
 _MOST_METRICS = 1 << 16  # of one collection
 _FIELDS = {1: "bool_value", 2: "int_value", 3: "real_value", 8: "str_value", 9: "ptr_value"}
+"""What a `LiteRtAny` holds, by its `LiteRtAnyType`; a pointer is read as its address."""
 
 
 def check_answer(status: int) -> None:
@@ -36,17 +37,6 @@ def decode(text: Any, what: str) -> str:
     return found.decode(errors="replace")
 
 
-def read_any(value: Any, what: str) -> bool | int | float | str:
-    """A `LiteRtAny`, a pointer as its address; one that holds nothing is an error, with `what` it should be."""
-    field = _FIELDS.get(value.type)  # by LiteRtAnyType
-    if field is None:
-        raise LiteRtError(Status.RUNTIME_FAILURE, f"{what} is of type {value.type}")
-    found: Any = getattr(value, field)
-    if field == "str_value":
-        return decode(found, what)
-    return address_of(found) if field == "ptr_value" else found
-
-
 def read_metrics(functions: Any, metrics: Any) -> list[Metric]:
     """What a `LiteRtDispatchMetrics` has, which is destroyed."""
     try:
@@ -61,4 +51,12 @@ def read_metrics(functions: Any, metrics: Any) -> list[Metric]:
 def _read(functions: Any, metrics: Any, index: int) -> Metric:
     found = answer("LiteRtMetric", functions.get_metric, metrics, index)
     name = decode(found.name, f"the name of metric {index}")
-    return Metric(name, read_any(found.value, f"metric '{name}'"))
+    field = _FIELDS.get(found.value.type)
+    if field is None:
+        raise LiteRtError(Status.RUNTIME_FAILURE, f"metric '{name}' is of type {found.value.type}")
+    value = getattr(found.value, field)
+    if field == "str_value":
+        value = decode(value, f"metric '{name}'")
+    if field == "ptr_value":
+        value = address_of(value)
+    return Metric(name, value)

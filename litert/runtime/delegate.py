@@ -48,7 +48,7 @@ class NpuDelegate:
         self.subgraphs: list[InterpreterSubgraph] = []
         self._make_kernel = make_kernel
         self._error: BaseException | None = None
-        prepare = abi.DelegateFunction(self._prepare)
+        prepare = abi.DelegateFunction(lambda context, _: self._guard(self._claim, context))
         self._callbacks: list[object] = [prepare]  # C holds their addresses alone
         self._struct = abi.Delegate(
             prepare=_address(prepare), flags=abi.ALLOW_DYNAMIC_TENSORS, copy_from_buffer_handle=None
@@ -70,9 +70,6 @@ class NpuDelegate:
         """For `Interpreter`: the address of the `TfLiteDelegate`."""
         return ctypes.addressof(self._struct)
 
-    def _prepare(self, context: int, _delegate: int) -> int:
-        return self._guard(lambda: self._claim(context))
-
     def _claim(self, context: int) -> None:
         subgraph = InterpreterSubgraph(context)
         self.subgraphs.append(subgraph)
@@ -84,9 +81,6 @@ class NpuDelegate:
     def _registration(self, kernel: DelegateKernel) -> abi.Registration:
         """C's side of a kernel. Functions of its own spare each run a look-up."""
 
-        def prepare(_context: int, _node: int) -> int:
-            return self._guard(kernel.prepare)
-
         def invoke(_context: int, _node: int) -> int:
             try:
                 kernel.run()
@@ -95,18 +89,19 @@ class NpuDelegate:
                 return abi.ERROR
             return abi.OK
 
-        functions = abi.KernelFunction(prepare), abi.KernelFunction(invoke)
-        self._callbacks.extend(functions)
+        prepare = abi.KernelFunction(lambda _context, _node: self._guard(kernel.prepare))
+        run = abi.KernelFunction(invoke)
+        self._callbacks += [prepare, run]
         return abi.Registration(
-            prepare=_address(functions[0]),
-            invoke=_address(functions[1]),
+            prepare=_address(prepare),
+            invoke=_address(run),
             custom_name=_KERNEL_NAME,
             version=1,
         )
 
-    def _guard(self, action: Callable[[], None]) -> int:
+    def _guard(self, action: Callable[..., None], *arguments: int) -> int:
         try:
-            action()
+            action(*arguments)
         except BaseException as error:  # as in `invoke`
             self._error = error
             return abi.ERROR

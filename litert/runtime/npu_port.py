@@ -58,7 +58,7 @@ class NpuPort:
         self.index = index
         self.tensor = tensor
         self.shape_output = shape_output
-        self.compiled_shape = subgraph.shape_signature(tensor) or subgraph.tensor_type(tensor).shape
+        self.compiled_shape = subgraph.shape_signature(tensor)
         self.data: memoryview[int] = subgraph.data_field(tensor)
         self.address = _NOWHERE
         self.staging: TensorBuffer | None = None

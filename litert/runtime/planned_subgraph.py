@@ -134,10 +134,10 @@ class PlannedSubgraph:
 
     def _check_foreseen(self, tensor: int, shape: Sequence[int], where: str) -> None:
         """Refuses a shape that the file does not leave open."""
-        current = self.tensors.tensor_type(tensor)
-        signature = self.tensors.shape_signature(tensor) or current.shape
+        signature = self.tensors.shape_signature(tensor)
         if -1 not in signature or min(shape, default=1) < 1 or not is_of_pattern(shape, signature):
-            foreseen = RankedTensorType.of(current.element_type, signature)
+            element_type = self.tensors.tensor_type(tensor).element_type
+            foreseen = RankedTensorType.of(element_type, signature)
             hint = "Give unknown dimensions (?) a number, and leave the others as they are."
             if 0 in shape:
                 hint = "A tensor without elements cannot be run: each dimension is 1 at least."

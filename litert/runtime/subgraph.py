@@ -104,8 +104,9 @@ class InterpreterSubgraph:
         return RankedTensorType.of(element_type, abi.read_int_array(tensor.dims))
 
     def shape_signature(self, index: int) -> tuple[int, ...]:
-        """A tensor's shape in the file, with -1 for unknown dimensions; empty where all are known."""
-        return abi.read_int_array(self.tensor(index).dims_signature)
+        """A tensor's shape in the file, with -1 for unknown dimensions."""
+        signature = abi.read_int_array(self.tensor(index).dims_signature)
+        return signature or self.tensor_type(index).shape
 
     def nodes(self) -> Iterator[NodeView]:
         """The nodes that run, in order."""

@@ -75,8 +75,7 @@ class VendorEvents:
             if error.status not in (Status.UNSUPPORTED, Status.INVALID_ARGUMENT):
                 raise
             event.wait()
-            signaled = os.eventfd(1) if hasattr(os, "eventfd") else _readable_pipe()
-            host.call("create_event_from_sync_fence_fd", environment, signaled, True, handle)
+            host.call("create_event_from_sync_fence_fd", environment, os.eventfd(1), True, handle)
         return address_of(handle[0])
 
     def _retain(self, address: int) -> None:
@@ -112,13 +111,6 @@ class _CustomEvent:
         types = dict(ffi.typeof(self.struct).item.fields)
         for name, callback in callbacks.items():
             setattr(self.struct, name, ffi.cast(types[name].type, callback))
-
-
-def _readable_pipe() -> int:
-    read_end, write_end = os.pipe()
-    os.write(write_end, b"\1")
-    os.close(write_end)
-    return read_end
 
 
 class AsyncFunctions:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partialmethod
 from typing import Any
 
-from dispatch.api import Dispatch, ExecutableType
+from dispatch.api import Dispatch, ExecutableType, Metric
 from dispatch.mem_buffer import MemBuffer
 from dispatch.native.exported.host import Host, need, read_text
 from dispatch.native.exported.memory_functions import MemoryFunctions
@@ -18,6 +18,7 @@ from dispatch.native.exported.model_assets import to_mem_buffer
 from dispatch.native.exported.objects import (
     ExportedCall,
     ExportedDevice,
+    ExportedMetrics,
     ExportedPort,
     ExportedRegistration,
 )
@@ -33,6 +34,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
 
+_BOOL, _INT, _REAL, _STRING = 1, 2, 3, 8  # LiteRtAnyType
 _ORIGINAL_UID, _DEBUG_FEATURE, _PRIORITY, _GROUP = 1, 2, 4, 8  # LiteRtSchedulingInfoField
 
 
@@ -180,9 +182,8 @@ class Functions:
         self.handles.drop(handle)
         del self._calls[handle]
         for port in (*call.inputs, *call.outputs):
-            for registration in (port.attached, *port.replaced):
-                if registration is not None:
-                    registration.ports.remove(port)
+            for registration in port.known:
+                registration.ports.remove(port)
         self.vendor.call("invocation_context_destroy", call.context, detail=_of(call))
 
     def invocation_context_set_scheduling_info(self, handle: int, info: Any) -> None:
@@ -214,6 +215,40 @@ class Functions:
             call.check_ready()
         call.run()
 
+    def start_metrics_collection(self, handle: int, detail_level: int) -> None:
+        call = self.handles.get(handle, ExportedCall)
+        self.vendor.call("start_metrics_collection", call.context, detail_level)
+        call.is_measured = True
+
+    def stop_metrics_collection(self, handle: int, out: Any) -> None:
+        call = self.handles.get(handle, ExportedCall)
+        need(out)
+        if not call.is_measured:
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                "metrics are stopped that were not started",
+                f"function '{call.function_name}'",
+            )
+        call.is_measured = False
+        measured = self.vendor.call("stop_metrics_collection", call.context)
+        out[0] = self.handles.put(ExportedMetrics(list(measured)))
+
+    def get_num_metrics(self, handle: int, out: Any) -> None:
+        need(out)[0] = len(self.handles.get(handle, ExportedMetrics).values)
+
+    def get_metric(self, handle: int, index: int, out: Any) -> None:
+        metrics = self.handles.get(handle, ExportedMetrics)
+        need(out)
+        if not 0 <= index < len(metrics.values):
+            raise LiteRtError(
+                Status.INDEX_OOB, f"metric {index}, where there are {len(metrics.values)}"
+            )
+        _write_metric(metrics.values[index], out, metrics.texts)
+
+    def destroy_metrics(self, handle: int) -> None:
+        self.handles.get(handle, ExportedMetrics)
+        self.handles.drop(handle)
+
     def _options(self, host: Host, options: int) -> Mapping[str, str]:
         return parse_options(host.read_payload(options, self._identifier))
 
@@ -240,22 +275,19 @@ class Functions:
             refuse_misfit(registration.buffer, *port.told, f"{kind} {index}{_of(call)}")
         call.is_ready = False
         former, port.attached = port.attached, None
-        if former is not None and former is not registration:
-            port.replaced.append(former)
-        elif former is not None:
-            former.ports.remove(port)
+        if former is registration:  # which an error leaves nowhere
+            port.forget(registration)
         self._call_port("attach", port, registration)
-        if registration in port.replaced:  # it is back
-            port.replaced.remove(registration)
-            registration.ports.remove(port)
         port.attached = registration
-        registration.ports.append(port)
+        if registration not in port.known:
+            port.known.append(registration)
+            registration.ports.append(port)
 
     def _detach_handle(self, kind: str, handle: int, index: int, buffer: int) -> None:
         call = self.handles.get(handle, ExportedCall)
         port = call.port(kind, index)
         registration = self._registration(buffer, call.device)
-        if registration is port.attached or registration in port.replaced:
+        if registration in port.known:
             self._detach(port, registration)
 
     get_input_requirements = partialmethod(_get_requirements, "input")
@@ -266,12 +298,10 @@ class Functions:
     detach_output = partialmethod(_detach_handle, "output")
 
     def _detach(self, port: ExportedPort, registration: ExportedRegistration) -> None:
-        registration.ports.remove(port)
+        port.forget(registration)
         if port.attached is registration:
             port.attached = None
             port.call.is_ready = False
-        else:
-            port.replaced.remove(registration)
         self._call_port("detach", port, registration)
 
     def _call_port(self, verb: str, port: ExportedPort, registration: ExportedRegistration) -> None:
@@ -295,3 +325,21 @@ class Functions:
 
 def _of(call: ExportedCall) -> str:
     return f" of '{call.function_name}'"
+
+
+def _write_metric(metric: Metric, out: Any, texts: list[object]) -> None:
+    def keep(text: str) -> Any:
+        kept = ffi.new("char[]", text.encode())
+        texts.append(kept)
+        return kept
+
+    out.name = keep(metric.name)
+    value = metric.value
+    if isinstance(value, bool):
+        out.value.type, out.value.bool_value = _BOOL, value
+    elif isinstance(value, int):
+        out.value.type, out.value.int_value = _INT, value
+    elif isinstance(value, float):
+        out.value.type, out.value.real_value = _REAL, value
+    else:
+        out.value.type, out.value.str_value = _STRING, keep(value)

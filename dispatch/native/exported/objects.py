@@ -50,7 +50,7 @@ class ExportedPort:
       kind: `input` or `output`.
       told: requirements that the host has heard of, and the type that it asked for.
       attached: what the vendor reads or writes.
-      replaced: what was attached before, and is not detached yet.
+      known: that, and what was attached before and is not detached yet.
     """
 
     kind: str
@@ -58,7 +58,12 @@ class ExportedPort:
     call: ExportedCall
     told: tuple[TensorBufferRequirements, RankedTensorType] | None = None
     attached: ExportedRegistration | None = None
-    replaced: list[ExportedRegistration] = field(default_factory=list)
+    known: list[ExportedRegistration] = field(default_factory=list)
+
+    def forget(self, registration: ExportedRegistration) -> None:
+        """Takes a buffer off."""
+        self.known.remove(registration)
+        registration.ports.remove(self)
 
 
 @dataclass(slots=True, eq=False)
