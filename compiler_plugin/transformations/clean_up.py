@@ -85,7 +85,7 @@ def _write_control_dependencies(graph: Graph) -> None:
 
 
 def dump_model(graphs: Sequence[Graph], path: str) -> None:
-    """Writes a model that is not done yet, whose graphs can be changed further, to a file, and makes its folder.
+    """Writes a model that is not done yet to a file, whose folder it makes; the graphs can be changed further.
 
     Types that the front phase does not know are VARIANT in the file.
     """

@@ -18,10 +18,10 @@ from litert.host.extensions import find_place
 def extension_call(
     function: str, file: str, node: Node, status: Status = Status.INVALID_TRANSFORMATION
 ) -> Iterator[None]:
-    """Around a call of an extension's function, as `SoftMax.infer`, in a file or none, for a node.
+    """Wraps a call of an extension's function, such as `SoftMax.infer`, for a node; `file` is "" for none.
 
-    Whatever is raised but KeyboardInterrupt becomes an error with the line of the file; the status is that of
-    exceptions that are no `LiteRtError`.
+    Whatever is raised but KeyboardInterrupt becomes an error with the line of the file. `status` is for exceptions
+    that are no `LiteRtError`.
     """
     try:
         yield

@@ -57,7 +57,7 @@ class MappedOpDefinition(Op):
     """An op of the mapping file, as the definition of one node."""
 
     def __init__(self, node: Node, mapped: MappedOp) -> None:
-        """Takes what functions the file declares for a custom op of that name."""
+        """Sets the functions that the file declares; the node is a custom op of that name."""
         functions = {
             "infer": self._set_shapes if any(mapped.output_shapes) else None,
             "type_infer": self._set_types

@@ -241,7 +241,7 @@ class PartialInference:
         return True
 
     def _find_readers(self, done: Container[Node], depth: int) -> list[Node]:
-        """The ops that read what has changed, and `depth` behind each other, in an order that they can run in.
+        """The ops that read what has changed, and those behind them, `depth` deep, in an order that can run.
 
         Those that are done have seen the changes already.
         """

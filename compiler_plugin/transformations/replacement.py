@@ -192,7 +192,7 @@ class Replacer:
     def rewrite_once(self, matched: Sequence[Node], rewrite: Callable[[], Replacement]) -> bool:
         """Rewrites at one op, connects what takes its place, and takes out what nobody reads any more.
 
-        The op is the first of those that were matched; the others may go. Gives whether anything has changed.
+        The op is the first of those that were matched; the others may go. Returns whether anything has changed.
         """
         root, gone = matched[0], list(matched)
         edits, created = self.graph.edit_count, self.graph.creation_count

@@ -255,7 +255,7 @@ def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> Li
 def configure_replacements(
     loaded: Sequence[LoadedTransformation], paths: Sequence[str]
 ) -> list[LoadedTransformation]:
-    """As `assign_descriptions`, with those of the files; ALREADY_EXISTS, for an id that is another's name."""
+    """Calls `assign_descriptions` with what the files say; ALREADY_EXISTS, for an id that is another's name."""
     files = [(path, read_replacement_config(path)) for path in paths]
     descriptions = [description for _, found in files for description in found]
     made = assign_descriptions((item.transformation for item in loaded), descriptions)

@@ -63,8 +63,8 @@ def assign_layouts(
 ) -> dict[Op, Assignment]:
     """Chooses the layouts of all ports, with the fewest elements transposed.
 
-    Ops with plans can be, or must be, in the other layout; results are read from outside, as they are. Given are
-    the assignments of ops with a plan that changes anything.
+    Ops with plans can be, or must be, in the other layout; results are read from outside, as they are. An op whose
+    plan changes anything has an assignment.
     """
     nodes: dict[Op, int] = {}
     homes: dict[Tensor, int] = {}  # the node that a tensor's layout follows; absent is SINK

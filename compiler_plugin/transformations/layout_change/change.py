@@ -65,9 +65,8 @@ def change_layout(
 ) -> ChangeReport:
     """Brings a subgraph into the other layout, in place; `layout` has the contract.
 
-    Inputs, outputs and signatures keep their names, shapes and order of dimensions.
-
-    Custom ops whose names `custom_layouts` does not have see their tensors as the file has them.
+    Inputs, outputs and signatures keep their names, shapes and order of dimensions. Custom ops whose names
+    `custom_layouts` does not have see their tensors as the file has them.
 
     Raises:
       LiteRtError: UNSUPPORTED, naming a tensor that an op must have in the other layout and that cannot be
@@ -161,7 +160,7 @@ class Rewriter:
         results: Collection[Tensor],
         permute: Callable[[Tensor, Permutation], Tensor] = permute_constant,
     ) -> None:
-        """Results, which are read from outside, keep names and orders; `permute` is for constants."""
+        """Results are read from outside and keep names and orders; `permute` gives a constant in another order."""
         self.left: dict[Tensor, None] = {}
         self._gone: set[Op] = set()
         self._subgraph = subgraph

@@ -60,7 +60,7 @@ class Forms:
         self._forms[tensor] = {layout: home}
 
     def read(self, tensor: Tensor, layout: Permutation | None, rank: int = 0) -> Tensor:
-        """A tensor in an order of dimensions; first it gets ones in front, up to a rank, unless that is 0."""
+        """A tensor in an order of dimensions; with a rank, it first gets ones in front up to that rank."""
         if rank and (layout is None or tensor not in self._settled):
             tensor = self._expanded(tensor, rank)
         forms = self._forms.setdefault(tensor, {None: tensor})
@@ -168,7 +168,7 @@ class Additions:
         return self.op("GATHER", [source, self.vector(order)], target, axis=0)
 
     def tensor(self, tensor: Tensor, suffix: str = "") -> Tensor:
-        """Takes a tensor into the subgraph, under a name that no other has; the suffix is the other layout's."""
+        """Takes a tensor into the subgraph, under a name that no other has; its suffix says the layout."""
         tensor.name = self._names.find_free(f"{tensor.name}{suffix or self._suffix}")
         self._subgraph.tensors.append(tensor)
         return tensor
