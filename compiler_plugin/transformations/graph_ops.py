@@ -118,7 +118,7 @@ class GraphOps:
             self.is_valid = False
 
     def sort(self) -> list[Op] | None:
-        """Puts the ops in an order in which they can run; those that can stay do. None if none was edited."""
+        """Puts the ops in an order in which they can run; those that can stay do. None where nothing changed."""
         if self._is_settled:
             return None
         places = self._places
@@ -163,7 +163,8 @@ def sort_ops(
     """Orders ops so that each runs after those it waits for; an op that can stay where it is does.
 
     A new op, which stands at the end, moves before its first reader. `edges` are further pairs of an op and one
-    that must run after it. `effects` keep their order among each other; by default they are the ops with side effects.
+    that must run after it. `effects` keep their order among each other; by default they are the ops with side
+    effects.
 
     Raises:
       LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
