@@ -45,9 +45,7 @@ class DispatchLibrary:
     Attributes:
       path: of its file.
       name: in the file's name, `Acme` in `libLiteRtDispatch_Acme.so`; else the file's name.
-      interface: its functions, as cffi's `LiteRtDispatchInterface*`.
-      async_interface, graph_interface: its optional parts; None where it has none.
-      buffer_handlers: cffi's `LiteRtCustomTensorBufferHandlersDef*`; None where it has none.
+      api: what it has filled, as cffi's `LiteRtDispatchApi*`.
       register_asset: `LiteRtDispatchRegisterAsset`, or None.
       has_metrics: whether all functions for metrics are there.
     """
@@ -63,28 +61,29 @@ class DispatchLibrary:
         get_api = _find(library, "LiteRtDispatchGetApi")
         if get_api is None:
             raise self._broken("it does not export LiteRtDispatchGetApi")
-        self._api = ffi.new("LiteRtDispatchApi*")
-        header = self._api.abi_header
+        self.api = ffi.new("LiteRtDispatchApi*")
+        header = self.api.abi_header
         header.struct_size = ffi.sizeof("LiteRtDispatchApi")
         header.major_version, header.minor_version = _HEADER_VERSION
-        check(get_api(self._api), "LiteRtDispatchGetApi failed", path)
+        check(get_api(self.api), "LiteRtDispatchGetApi failed", path)
         self._check_version()
-        if not self._api.interface:
+        interface = self.api.interface
+        if not interface:
             raise self._broken("LiteRtDispatchGetApi has left `interface` empty")
-        self.interface = self._api.interface
-        if missing := _find_missing(self.interface, _NEEDED):
+        if missing := _find_missing(interface, _NEEDED):
             raise self._broken(f"its table has no {', '.join(missing)}")
-        self.async_interface = self._api.async_interface or None
-        self.graph_interface = self._api.graph_interface or None
-        self.buffer_handlers = self._api.tensor_buffer_handlers_def or None
         self.register_asset = _find(library, "LiteRtDispatchRegisterAsset")
-        self.has_metrics = not _find_missing(self.interface, _METRICS)
-        self._warn()
+        if missing := _find_missing(interface, _WANTED):
+            _LOG.warning("%s has no %s: what is made stays", path, ", ".join(missing))
+        missing = _find_missing(interface, _METRICS)
+        self.has_metrics = not missing
+        if missing and interface.start_metrics_collection:
+            _LOG.warning("%s has no %s: its metrics are not used", path, ", ".join(missing))
 
     def check_part(self, part: str) -> None:
         """Refuses `async_interface` or `graph_interface`, which the library says it has, if it lacks functions."""
-        table = getattr(self, part)
-        if table is None:
+        table = getattr(self.api, part)
+        if not table:
             raise self._broken(f"its capabilities name what `{part}` is for, which is empty")
         names = [name for name, _ in ffi.typeof(table).item.fields]
         if missing := _find_missing(table, names):
@@ -105,7 +104,7 @@ class DispatchLibrary:
             ) from None
 
     def _check_version(self) -> None:
-        version = self._api.version
+        version = self.api.version
         found = ApiVersion(version.major, version.minor, version.patch)
         if found != DISPATCH_API_VERSION:
             raise LiteRtError(
@@ -114,13 +113,6 @@ class DispatchLibrary:
                 self.path,
                 "Install the vendor's library for this version.",
             )
-
-    def _warn(self) -> None:
-        if missing := _find_missing(self.interface, _WANTED):
-            _LOG.warning("%s has no %s: what is made stays", self.path, ", ".join(missing))
-        if not self.has_metrics and self.interface.start_metrics_collection:
-            missing = _find_missing(self.interface, _METRICS)
-            _LOG.warning("%s has no %s: its metrics are not used", self.path, ", ".join(missing))
 
     def _broken(self, what: str) -> LiteRtError:
         return LiteRtError(

@@ -83,12 +83,13 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     def __init__(self, library: DispatchLibrary) -> None:
         self.vendor_id = library.name  # until it says it itself
         self._library = library
-        self._functions = functions = library.interface  # `LiteRtDispatchInterface*`
+        self._functions = functions = library.api.interface  # `LiteRtDispatchInterface*`
         self._invoke = functions.invoke
         self.runtime = RuntimeContext(f"vendor '{library.name}'")
         self._options = options_table()
-        if library.buffer_handlers is not None:
-            self.buffer_handlers = NativeBufferHandlers(library.buffer_handlers, library.path)
+        if library.api.tensor_buffer_handlers_def:
+            handlers = library.api.tensor_buffer_handlers_def
+            self.buffer_handlers = NativeBufferHandlers(handlers, library.path)
         # The host asks which functions are filled, and does not call the others.
         for slot, is_filled, function in (
             (
@@ -266,11 +267,11 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
             raise _nonsense(f"the capabilities are {found}, without BASIC")
         if capabilities & Capability.ASYNC:
             self._library.check_part("async_interface")
-            functions = self._library.async_interface
+            functions = self._library.api.async_interface
             self.async_interface = NativeAsyncInterface(functions, self.runtime)
         if capabilities & Capability.GRAPH:
             self._library.check_part("graph_interface")
-            self.graph_interface = NativeGraphInterface(self._library.graph_interface)
+            self.graph_interface = NativeGraphInterface(self._library.api.graph_interface)
         self.capabilities = capabilities
 
     def _put_options(self, options: Mapping[str, str]) -> int:

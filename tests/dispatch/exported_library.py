@@ -17,11 +17,7 @@ class ExportedLibrary(DispatchLibrary):
     def __init__(self, table: ExportedTable, name: str) -> None:
         self.path = self.name = name
         self._kept = table
-        self._api = table.api
-        self.interface = table.api.interface
-        self.async_interface = table.api.async_interface or None
-        self.graph_interface = table.api.graph_interface or None
-        self.buffer_handlers = table.api.tensor_buffer_handlers_def or None
+        self.api = table.api
         self.register_asset = table.register_asset
         self.has_metrics = bool(table.api.interface.start_metrics_collection)
 
