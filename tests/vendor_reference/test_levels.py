@@ -27,7 +27,6 @@ from vendor_reference.compiler.ir.types import (
     memref_type,
     order_of,
     ranked_type,
-    same_memory,
     shape_of,
     space_of,
     tensor_type,
@@ -51,7 +50,13 @@ from vendor_reference.custom_layers.kernel_spec import (
     ShapeArgument,
     TensorArgument,
 )
-from vendor_reference.custom_layers.layout import FORMATS, Format, format_order, order_format
+from vendor_reference.custom_layers.layout import (
+    FORMATS,
+    Format,
+    format_order,
+    order_format,
+    same_memory,
+)
 from vendor_reference.executable.executable import Source
 
 

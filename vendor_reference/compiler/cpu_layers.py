@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -19,7 +20,7 @@ from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_spec import CpuKernel
-from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, CpuOp, check_config
+from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, check_config
 
 
 def choose_cpu_layers(
@@ -76,7 +77,7 @@ def _ask(
     found: dict[Op, CpuKernel] = {}
     for op, cpu_op, answer in zip(ops, asked, answers[1:], strict=True):
         fields = answer.fields(("implementation", "name", "config", "reorders", "says_shapes"))
-        named = CpuOp(layer_type, cpu_op.name, cpu_op.inputs, cpu_op.outputs, cpu_op.options)
+        named = replace(cpu_op, layer_type=layer_type)
         config = CPU_CONFIG.read(fields["config"])
         check_config(fields["config"], config, named)
         found[op] = CpuKernel(

@@ -34,7 +34,11 @@ def find_half_ops(
     """
     found: set[str] = set()
     for (task, bound), (_, halves) in _pairs(lowered):
-        declared = _declared_types(task, built, layers)
+        program = built[task.program]
+        assert program is not None  # all devices run it
+        entry = find_entry(layers[task.op_name], program)
+        arguments = program.kernels[entry].arguments if entry is not None else ()
+        declared = [argument.type_name for argument in arguments]
         if any(map(_is_written_for_halves, declared, bound, halves)):
             found.add(task.op_name)
     return found
@@ -98,15 +102,6 @@ def _pairs(lowered: Lowered) -> Iterator[tuple[_Bound, _Bound]]:
             for pair in zip(tasks[name, False], with_fp16, strict=True):
                 if pair[0][0].program != pair[1][0].program:
                     yield pair
-
-
-def _declared_types(
-    task: KernelTask, built: Sequence[BuiltProgram | None], layers: Mapping[str, CustomLayer]
-) -> Sequence[str]:
-    program = built[task.program]
-    assert program is not None  # all devices run it
-    entry = find_entry(layers[task.op_name], program)
-    return [] if entry is None else [a.type_name for a in program.kernels[entry].arguments]
 
 
 def _is_written_for_halves(declared: str, bound: BoundArgument, with_fp16: BoundArgument) -> bool:

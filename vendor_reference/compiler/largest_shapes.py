@@ -31,12 +31,7 @@ Shape = tuple[int, ...]
 
 @dataclass(slots=True)
 class Bounds:
-    """What came of a subgraph.
-
-    Attributes:
-      shapes: the largest of each tensor; of fixed ones their shape.
-      reasons: why a tensor has none.
-    """
+    """What came of a subgraph: the largest shape of each tensor, or why it has none; of fixed ones their own."""
 
     shapes: dict[Tensor, Shape] = field(default_factory=dict)
     reasons: dict[Tensor, str] = field(default_factory=dict)

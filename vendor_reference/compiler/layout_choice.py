@@ -60,11 +60,9 @@ class Value:
 
 @dataclass(slots=True)
 class Puzzle:
-    """A function's values, and its groups in the order in which they run.
+    """A function's values, and its groups in the order in which they run, each with the order that it has now.
 
-    Attributes:
-      values: in any order.
-      orders: that each group has now; a group reads what groups before it have produced.
+    A group reads what groups before it have produced.
     """
 
     values: list[Value] = field(default_factory=list)

@@ -24,7 +24,6 @@ class Demand:
     """A buffer that needs a place.
 
     Attributes:
-      alive: its size and when it is needed.
       traffic_bytes: that tasks read and write of it in one run.
       is_ddr_only: whether it may not lie in the scratchpad: shapes, what a layer wants in DDR.
     """

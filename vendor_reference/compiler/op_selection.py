@@ -20,15 +20,11 @@ from vendor_reference.compiler.shape_rules import shapes_misfit, shapes_refusal
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_spec import TensorArgument
-
-DEQUANTIZED_TYPES = (
-    ElementType.FLOAT16, ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
-)  # fmt: skip
-"""Stored types of constants that the device turns into float32 as it loads them."""
+from vendor_reference.executable.cpu_op import MAX_RANK
+from vendor_reference.executable.executable import DEQUANTIZED_INTEGERS
 
 _BUILTIN = "a builtin op; the reference vendor takes those that an asset or --reference_ops is for"
 _NO_CONSTANT = "it dequantizes no constant; " + _BUILTIN
-_MAX_RANK = 16
 
 NO_LIBRARY: Mapping[str, LibraryOp] = MappingProxyType({})
 """No builtin op, where the user asks for none."""
@@ -40,12 +36,7 @@ another encoding of them than MediaPipe's definition: one on the CPU and one on 
 
 @dataclass(slots=True)
 class Selected:
-    """The answer for a subgraph.
-
-    Attributes:
-      taken: in execution order.
-      refused: all other ops, each with a reason.
-    """
+    """The answer for a subgraph: ops that are taken, in execution order; all others, each with a reason."""
 
     taken: list[Op] = field(default_factory=list)
     refused: dict[Op, str] = field(default_factory=dict)
@@ -150,7 +141,7 @@ def _tensor_refusal(tensor: Tensor, bounds: Bounds) -> str:
     if not tensor.type.layout.is_static and tensor not in bounds.shapes:
         why = bounds.reasons.get(tensor, "nothing says how large it can be")
         return f"is '{tensor.name}', {tensor.type}, and has no bound: {why}; {bound_hint(tensor)}"
-    if len(tensor.shape) > _MAX_RANK:
+    if len(tensor.shape) > MAX_RANK:
         return f"has {len(tensor.shape)} dimensions"
     if tensor.is_variable:
         return "is a variable tensor, which a kernel cannot keep"
@@ -194,10 +185,8 @@ def _dequantized_constant(op: Op) -> Tensor | None:
 
 def _conversion_refusal(stored: Tensor, result: Tensor) -> str:
     """What keeps the device from dequantizing a constant as it loads it."""
-    if (
-        stored.element_type not in DEQUANTIZED_TYPES
-        or result.element_type is not ElementType.FLOAT32
-    ):
+    is_stored = stored.element_type in (ElementType.FLOAT16, *DEQUANTIZED_INTEGERS)
+    if not is_stored or result.element_type is not ElementType.FLOAT32:
         return f"it makes {result.element_type.name} of {stored.element_type.name}"
     if stored.shape != result.shape:
         return f"it makes {result.type} of {stored.type}"

@@ -98,10 +98,8 @@ def _check_places(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
     for space, size in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
         members, ranges = ranges_in(alive, spaces, space)
         offsets = [declared[i].offset.value.data for i in members]
-        hints = [declared[i].buffer.name_hint for i in members]
-        names = [
-            f"%{h}" if h else f"declared buffer {i}" for i, h in zip(members, hints, strict=True)
-        ]
+        hints = [(i, declared[i].buffer.name_hint) for i in members]
+        names = [f"%{hint}" if hint else f"declared buffer {i}" for i, hint in hints]
         try:
             verify_plan(ranges, offsets, size, names)
         except LiteRtError as error:

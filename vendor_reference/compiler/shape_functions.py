@@ -46,12 +46,7 @@ INPUT_SHAPES = "IE.input_shapes"
 
 @dataclass(frozen=True, slots=True)
 class ShapeFunction:
-    """A function of shapes.
-
-    Attributes:
-      formulas: one for each dimension of the result.
-      inputs: the layer's inputs: None for one whose shape is passed.
-    """
+    """A formula for each dimension of a shape; and the layer's inputs, None for one whose shape is passed."""
 
     formulas: tuple[str, ...]
     inputs: tuple[Shape | None, ...]

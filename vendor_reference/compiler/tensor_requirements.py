@@ -37,13 +37,10 @@ from vendor_reference.compiler.memory_spaces import MemorySpace
 
 @dataclass(frozen=True, slots=True)
 class TensorRequirement:
-    """What a layer asks of a tensor; None takes what comes.
+    """What a layer asks of a tensor: how elements lie, what they are, and where; None takes what comes.
 
     Attributes:
-      layout: how elements must lie.
-      precision: what elements must be.
       takes_view: whether it can be a strided view of a larger tensor.
-      space: where it must lie.
     """
 
     layout: Order | None = None

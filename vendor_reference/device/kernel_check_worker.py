@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from litert.core.errors import LiteRtError
 from vendor_reference.device.asset_sources import AssetSources
@@ -24,10 +25,11 @@ def check(folder: str) -> Iterator[Mapping[str, object]]:
     Raises:
       LiteRtError: COMPILATION, with the compiler's log; NOT_FOUND, if there is no device.
     """
-    programs = read_executable(_read(folder, "executable")).programs
-    names = json.loads(_read(folder, "assets.json"))
+    files = Path(folder)
+    programs = read_executable((files / "executable").read_bytes()).programs
+    names = json.loads((files / "assets.json").read_bytes())
     sources = AssetSources(
-        lambda name: memoryview(_read(folder, names[name])) if name in names else None
+        lambda name: memoryview((files / names[name]).read_bytes()) if name in names else None
     )
     from vendor_reference.device.opencl import import_pyopencl
 
@@ -63,11 +65,6 @@ def main(arguments: Sequence[str]) -> None:
             print(json.dumps(answer), file=answers, flush=True)
     except LiteRtError as error:
         print(json.dumps({"error": str(error)}), file=answers, flush=True)
-
-
-def _read(folder: str, name: str) -> bytes:
-    with open(os.path.join(folder, name), "rb") as stream:
-        return stream.read()
 
 
 if __name__ == "__main__":

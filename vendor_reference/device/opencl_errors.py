@@ -64,13 +64,12 @@ def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
 
 def _spelling_hint(log: str, text: ProgramText) -> str:
     """The define that an unknown name is likely to mean; "" where there is none."""
+    defined = _DEFINED.findall(text.text)
     for name in _UNDECLARED.findall(log):
-        for near in get_close_matches(name, _DEFINED.findall(text.text), 1, cutoff=0.8):
+        for near in get_close_matches(name, defined, 1, cutoff=0.8):
             return f"Did you mean {near}? Correct the kernel, and compile the model again."
         if name.startswith(_PARAM):
-            there = [
-                defined for defined in _DEFINED.findall(text.text) if defined.startswith(_PARAM)
-            ]
+            there = [define for define in defined if define.startswith(_PARAM)]
             has = f"here {', '.join(there)}" if there else "and here there is none"
             return (
                 f"A .cl has such a define for each option of its op, {has}. "

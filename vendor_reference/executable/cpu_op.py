@@ -57,12 +57,13 @@ class MemoryLayout:
         return cls(tuple(range(rank)), (0,) * rank)
 
     @property
-    def is_blocked(self) -> bool:
-        return any(self.blocks)
+    def block_of(self) -> dict[int, int]:
+        """The elements of a block, by the dimension that it is of."""
+        return {d: b for d, b in zip(self.order, self.blocks, strict=True) if b}
 
     @property
-    def is_row_order(self) -> bool:
-        return not self.is_blocked and self.order == tuple(range(len(self.order)))
+    def is_blocked(self) -> bool:
+        return any(self.blocks)
 
     def find_mistake(self, rank: int) -> str:
         """Why it is no layout of tensors of that rank; "" where it is one."""
@@ -84,7 +85,7 @@ class MemoryLayout:
 
     def dims(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Sizes of the memory dimensions, for a tensor of that shape; the last block is filled up."""
-        block_of = {d: b for d, b in zip(self.order, self.blocks, strict=True) if b}
+        block_of = self.block_of
         return tuple(
             block or -(-shape[dimension] // block_of.get(dimension, 1))
             for dimension, block in zip(self.order, self.blocks, strict=True)
@@ -102,7 +103,7 @@ class MemoryLayout:
     def __str__(self) -> str:
         """`nhwc`, `nChw8c`; numbers in place of letters for other ranks than 4."""
         names = _LETTERS if not self.order or max(self.order) == 3 else "0123456789abcdef"
-        outer = {d for d, b in zip(self.order, self.blocks, strict=True) if b}
+        outer = self.block_of
         return "".join(
             f"{block}{names[d]}" if block else names[d].upper() if d in outer else names[d]
             for d, block in zip(self.order, self.blocks, strict=True)

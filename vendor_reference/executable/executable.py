@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
+from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.sizes import MOST, Shapes, Size, evaluate
 from litert.core.status import Status
@@ -174,6 +175,12 @@ class CpuTask:
     def shapes(self) -> Sequence[int]:
         """All its shapes that a run tells."""
         return [*self.input_shapes, *(p.shape for p in self.outputs if p.shape is not None)]
+
+
+DEQUANTIZED_INTEGERS = (
+    ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
+)  # fmt: skip
+"""Stored types of constants that a scale turns into float32."""
 
 
 @dataclass(frozen=True, slots=True)

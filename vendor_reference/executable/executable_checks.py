@@ -16,6 +16,7 @@ from litert.core.tensor_type import RankedTensorType
 from vendor_reference.executable.cpu_op import CpuOperand, TensorConfig, check_channels
 from vendor_reference.executable.executable import (
     ALIGNMENT,
+    DEQUANTIZED_INTEGERS,
     HOLE,
     Argument,
     ArgumentKind,
@@ -38,11 +39,6 @@ from vendor_reference.executable.shape_use import (
     find_sources,
     find_times,
 )
-
-_DEQUANTIZED_INTEGERS = (
-    ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
-)  # fmt: skip
-"""Stored types of constants that a scale turns into float32."""
 
 SHAPE_FIELDS: Mapping[ShapeKind, tuple[str, ...]] = {
     ShapeKind.INPUT: ("index",),
@@ -85,7 +81,7 @@ def check_constant(
         if not (scale or zero_point or dequantization.dimension):
             if element_type is not ElementType.FLOAT16:
                 raise inner.error(f"no scale for {tensor_type}")
-        elif element_type not in _DEQUANTIZED_INTEGERS:
+        elif element_type not in DEQUANTIZED_INTEGERS:
             raise inner.error(f"not the dequantization of {tensor_type}")
         else:
             check_channels(inner, scale, zero_point, dequantization.dimension, tensor_type)
@@ -192,16 +188,16 @@ class _FunctionChecks:
                 self._check_cpu_task(index, task)
                 continue
             if not 0 <= task.program < len(self._programs):
-                self._at("tasks", index, "program").integer(0, len(self._programs) - 1)
+                self._node.at("tasks", index, "program").integer(0, len(self._programs) - 1)
             for number, argument in enumerate(task.arguments):
                 if mistake := self._argument_mistake(argument):
-                    raise self._at("tasks", index, "arguments", number).error(mistake)
+                    raise self._node.at("tasks", index, "arguments", number).error(mistake)
 
     def check_shapes(self) -> None:
         """Shapes lie in DDR, and are of what is there."""
         function = self._function
         for index, shape in enumerate(function.shapes):
-            node = self._at("shapes", index)
+            node = self._node.at("shapes", index)
             offset, size = shape.offset, shape.size_bytes
             if offset % ALIGNMENT or offset + size > function.ddr_size:
                 raise node.error(f"{size} bytes at {offset} of {function.ddr_size} in DDR")
@@ -220,7 +216,7 @@ class _FunctionChecks:
         """Outputs of dynamic shape are as large as their shapes can be, and others can hold these."""
         outputs, shapes = self._function.outputs, self._function.shapes
         for place, dynamic in enumerate(self._function.dynamic_outputs):
-            node = self._at("dynamic_outputs", place)
+            node = self._node.at("dynamic_outputs", place)
             output, holder, index = dynamic.output, dynamic.shape_output, dynamic.shape
             if max(output, holder) >= len(outputs) or index >= len(shapes):
                 raise node.error(
@@ -258,9 +254,6 @@ class _FunctionChecks:
                     what = f"task {index} needs shape {needed} before it is known"
                     raise self._node.error(what)
 
-    def _at(self, *steps: str | int) -> JsonNode:
-        return self._node.at(*steps)
-
     def _argument_mistake(self, argument: Argument) -> str:
         kind, offset, size = argument.kind, argument.offset, argument.size_bytes
         if kind in self._sizes and argument.index >= len(self._sizes[kind]):
@@ -275,7 +268,7 @@ class _FunctionChecks:
             ("inputs", task.inputs, op.inputs, config.inputs),
             ("outputs", task.outputs, op.outputs, config.outputs),
         ):
-            nodes = self._at("tasks", index, name).items(len(operands), len(operands))
+            nodes = self._node.at("tasks", index, name).items(len(operands), len(operands))
             parts = zip(nodes, places, operands, tensors, strict=True)
             for node, place, operand, tensor in parts:
                 if operand is None or tensor is None:

@@ -48,12 +48,7 @@ class Launch:
 
 
 class Launches:
-    """What the tasks of a module run.
-
-    Attributes:
-      programs: with their indices.
-      samples, titles: see `Lowered`.
-    """
+    """What the tasks of a module run: programs with their indices; for samples and titles see `Lowered`."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.programs: dict[Program, int] = {}

@@ -48,12 +48,7 @@ from vendor_reference.executable.executable import Constant, Dequantization
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Partitions on IE.
-
-    Attributes:
-      constants: by the keys of the module's resources.
-      notes: sentences for the report.
-    """
+    """Partitions on IE; constants are by the keys of the module's resources, notes are for the report."""
 
     module: ModuleOp
     constants: Mapping[str, Constant]

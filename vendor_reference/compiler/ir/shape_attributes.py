@@ -68,14 +68,9 @@ def output_shapes_attribute(sources: Sequence[ShapeSource]) -> ArrayAttr[Attribu
 
 def read_output_shapes(attributes: Mapping[str, Attribute], count: int) -> Sequence[ShapeSource]:
     """How the shapes of `count` outputs are found; None for each where nothing is said."""
-    attribute = attributes.get(OUTPUT_SHAPES)
-    if attribute is None:
-        return [None] * count
-    if not isinstance(attribute, ArrayAttr) or len(attribute.data) != count:
-        raise _error(
-            OUTPUT_SHAPES, f"an array with something for each of {count} outputs", attribute
-        )
-    return [_read_source(entry) for entry in attribute.data]
+    expected = f"an array with something for each of {count} outputs"
+    entries = _read_entries(attributes, OUTPUT_SHAPES, count, expected)
+    return [_read_source(entry) for entry in entries]
 
 
 def shapes_attribute(shapes: Sequence[Sequence[int] | None]) -> ArrayAttr[Attribute]:
@@ -89,12 +84,20 @@ def read_shapes(
     attributes: Mapping[str, Attribute], name: str, count: int
 ) -> Sequence[Shape | None]:
     """`count` shapes, each where it is there; the attribute is as `shapes_attribute` makes it."""
+    entries = _read_entries(attributes, name, count, f"an array with {count} shapes")
+    return [_read_shape(name, entry) for entry in entries]
+
+
+def _read_entries(
+    attributes: Mapping[str, Attribute], name: str, count: int, expected: str
+) -> Sequence[Attribute]:
     attribute = attributes.get(name)
     if attribute is None:
-        return [None] * count
+        return [UnitAttr()] * count
     if not isinstance(attribute, ArrayAttr) or len(attribute.data) != count:
-        raise _error(name, f"an array with {count} shapes", attribute)
-    return [_read_shape(name, entry) for entry in attribute.data]
+        raise _error(name, expected, attribute)
+    entries: Sequence[Attribute] = attribute.data
+    return entries
 
 
 def _source_attribute(source: ShapeSource) -> Attribute:

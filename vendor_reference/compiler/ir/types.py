@@ -35,7 +35,6 @@ from litert.core.tensor_type import RankedTensorType
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.custom_layers.layout import Order as Order
-from vendor_reference.custom_layers.layout import same_memory as same_memory
 
 IrType: TypeAlias = TensorType[Attribute] | MemRefType[Attribute]
 
@@ -102,12 +101,9 @@ def memref_of(tensor: TensorType[Attribute]) -> MemRefType[Attribute]:
 
 
 @lru_cache(maxsize=4096)
-def with_order(ir_type: IrType, order: Order | None) -> IrType:
-    """The type with its elements in another order."""
-    layout = layout_attribute(order)
-    if isinstance(ir_type, TensorType):
-        return TensorType(ir_type.element_type, ir_type.shape.data, layout)
-    return MemRefType(ir_type.element_type, ir_type.shape, layout, ir_type.memory_space)
+def with_order(tensor: TensorType[Attribute], order: Order | None) -> TensorType[Attribute]:
+    """The tensor with its elements in another order."""
+    return TensorType(tensor.element_type, tensor.shape.data, layout_attribute(order))
 
 
 @lru_cache(maxsize=4096)
@@ -120,12 +116,11 @@ def strided_type(
 
 
 @lru_cache(maxsize=4096)
-def with_element_type(ir_type: IrType, element_type: ElementType) -> IrType:
-    """The type with other elements."""
-    element = ir_element_type(element_type)
-    if isinstance(ir_type, TensorType):
-        return TensorType(element, ir_type.shape.data, ir_type.encoding)
-    return MemRefType(element, ir_type.shape, ir_type.layout, ir_type.memory_space)
+def with_element_type(
+    tensor: TensorType[Attribute], element_type: ElementType
+) -> TensorType[Attribute]:
+    """The tensor with other elements."""
+    return TensorType(ir_element_type(element_type), tensor.shape.data, tensor.encoding)
 
 
 @lru_cache(maxsize=4096)

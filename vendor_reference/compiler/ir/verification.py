@@ -52,9 +52,8 @@ def check_ir(
             if operand not in defined:
                 raise _error(f"operand {index} is used before it is defined", op, places, after)
         defined.update(op.results)
-        for region in op.regions:
-            for block in region.blocks:
-                defined.update(block.args)
+        for block in _blocks(op):
+            defined.update(block.args)
         _check_op(op, places, after)
 
 

@@ -45,13 +45,9 @@ class BlockOp(LayerOp):
         layout = read_layout(attributes)
         plain = shape_of((inputs if cls.IS_PACK else outputs)[0])
         c_type = UNSIGNED[element_type_of(inputs[0]).bits]
-        text = (
-            _pack_text(layout, plain, c_type)
-            if cls.IS_PACK
-            else _unpack_text(layout, plain, c_type)
-        )
+        write_text = _pack_text if cls.IS_PACK else _unpack_text
         title = cls.name.removeprefix("IE.")
-        entry, text = name_kernel(title, text)
+        entry, text = name_kernel(title, write_text(layout, plain, c_type))
         rows = prod(shape_of(outputs[0])[:-1])
         return KernelSpec(title, _ARGUMENTS, text=text, entry=entry, global_size=(str(rows),))
 
@@ -131,7 +127,7 @@ def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
 
 def _pack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:
     """A work item for each row of the blocks' last dimension: elements of the tensor, or 0."""
-    block_of = {d: b for d, b in zip(layout.order, layout.blocks, strict=True) if b}
+    block_of = layout.block_of
     dims = layout.dims(shape)
     terms: dict[int, list[str]] = {}
     for axis, (dim, block) in enumerate(zip(layout.order, layout.blocks, strict=True)):
@@ -146,7 +142,7 @@ def _pack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:
 
 def _unpack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:
     """A work item for each row of the tensor's last dimension."""
-    block_of = {d: b for d, b in zip(layout.order, layout.blocks, strict=True) if b}
+    block_of = layout.block_of
     indices = []
     for dim, block in zip(layout.order, layout.blocks, strict=True):
         if block:

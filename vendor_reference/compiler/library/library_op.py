@@ -58,8 +58,6 @@ class PlacedOp:
     """An op whose tensors lie somewhere.
 
     Attributes:
-      inputs: its operands.
-      result: its output.
       attributes: as `LibraryOp.attributes` made them, perhaps read from a text since.
     """
 

@@ -124,7 +124,7 @@ __kernel void KERNEL(const __global {word}* from, __global {word}* to, const __g
 
 @dataclass(frozen=True, slots=True)
 class MovedPart:
-    """Elements of a result: where they lie, and where those of an input of the op come from.
+    """Elements of a result, and where those of an input of the op come from that they are.
 
     Attributes:
       source: of the same shape; None for the value that fills.

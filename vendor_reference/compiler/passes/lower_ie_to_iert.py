@@ -126,7 +126,6 @@ class _LayerFunctions:
     """What the functions of a module share.
 
     Attributes:
-      functions: by name.
       scratch: of layers' functions, by name.
       has_shapes: whether there are shape values, which leave the types of functions that take them open.
     """

@@ -18,7 +18,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.dialects.memref import AllocOp, DeallocOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue, Use
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from litert.core.errors import LiteRtError
 from vendor_reference.compiler.ir.edits import remove_op
@@ -112,22 +112,16 @@ class _BlockPlacement:
             op = use.operation
             if isinstance(op, DeallocOp):
                 continue
-            if not self._takes(use, value, view):
-                return None
             if op is joining and list(op.operands).count(value) > 1:
                 return None
-            if isinstance(op, CallOp):
+            if isinstance(op, CallOp) and self._layers.takes(op, use.index, view):
                 writers += [op] if self._layers.writes(op, use.index) else []
-            elif isinstance(op, BufferLayerOp):
+            elif isinstance(op, BufferLayerOp) and value not in op.scratch and _goes_by_strides(op):
                 writers += [op] if value in op.outputs else []
+            else:
+                return None
         is_before = len(writers) == 1 and self._steps[writers[0]] < self._steps[joining]
         return writers[0] if is_before else None
-
-    def _takes(self, use: Use, value: SSAValue, view: Attribute) -> bool:
-        op = use.operation
-        if isinstance(op, CallOp):
-            return self._layers.takes(op, use.index, view)
-        return isinstance(op, BufferLayerOp) and value not in op.scratch and _goes_by_strides(op)
 
     def _provide(self, result: SSAValue, writer: Operation) -> None:
         """Lets a buffer, and what it is a view of, be there before an op."""
