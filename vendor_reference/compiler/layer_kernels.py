@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -28,8 +28,8 @@ _Input = TypeVar("_Input")
 @lru_cache(maxsize=4096)
 def layer_spec(
     layer: type[LayerOp],
-    inputs: tuple[Attribute, ...],
-    outputs: tuple[Attribute, ...],
+    inputs: tuple[IrType, ...],
+    outputs: tuple[IrType, ...],
     attributes: DictionaryAttr,
     is_dynamic: bool = False,
 ) -> KernelSpec:
@@ -40,13 +40,11 @@ def layer_spec(
     Raises:
       LiteRtError: UNSUPPORTED, where there is none.
     """
-    read, written = cast("Sequence[IrType]", inputs), cast("Sequence[IrType]", outputs)
     if issubclass(layer, TransferOp):
-        make = dynamic_transfer_kernel if is_dynamic else transfer_kernel
-        return make(layer.name.removeprefix("IE."), read[0], written[0])
-    if is_dynamic:
-        return layer.dynamic_kernel_spec(read, written, attributes.data)
-    return layer.kernel_spec(read, written, attributes.data)
+        make_transfer = dynamic_transfer_kernel if is_dynamic else transfer_kernel
+        return make_transfer(layer.name.removeprefix("IE."), inputs[0], outputs[0])
+    make = layer.dynamic_kernel_spec if is_dynamic else layer.kernel_spec
+    return make(inputs, outputs, attributes.data)
 
 
 def function_spec(function: FuncOp) -> KernelSpec:

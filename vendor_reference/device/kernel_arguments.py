@@ -70,8 +70,5 @@ def _read_argument(kernel: cl.Kernel, index: int) -> DeclaredArgument:
 
 
 def _allowed(argument: Argument) -> tuple[str, ...]:
-    if argument.kind is ArgumentKind.LOCAL:
-        return ("__local",)
-    if argument.kind is ArgumentKind.SCALAR:
-        return (BY_VALUE,)
-    return ("__global", "__constant")
+    places = {ArgumentKind.LOCAL: ("__local",), ArgumentKind.SCALAR: (BY_VALUE,)}
+    return places.get(argument.kind, ("__global", "__constant"))

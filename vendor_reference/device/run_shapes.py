@@ -28,6 +28,7 @@ class RunShapes:
         `ask` says a shape that the library of a CPU layer finds.
         """
         self._function = function
+        self._where = f"function '{function.name}'"
         self._ask = ask
         self._shapes = function.shapes
         self._times = find_times(function)
@@ -64,7 +65,7 @@ class RunShapes:
         number = self._inputs[index]
         value = self._shapes[number]
         what = f"input {index} '{value.name}' of shape {format_shape(shape)}"
-        _check(value, tuple(shape), what, f"function '{self._function.name}'")
+        _check(value, tuple(shape), what, self._where)
         is_new = self._values[number] != tuple(shape)
         self._values[number] = tuple(shape)
         return is_new
@@ -94,18 +95,17 @@ class RunShapes:
         return computed
 
     def _find(self, shape: ShapeValue) -> Shape:
-        function = f"function '{self._function.name}'"
         if shape.kind is ShapeKind.ASKED:
             value = tuple(self._ask(shape))
             task = self._function.tasks[shape.index]
             assert isinstance(task, CpuTask)
             what = f"the shape of '{shape.name}' that {task.asset.file_name} says, {format_shape(value)},"
-            _check(shape, value, what, f"op '{task.op_name}', {function}")
+            _check(shape, value, what, f"op '{task.op_name}', {self._where}")
             return value
-        where = f"the shape of '{shape.name}', {function}"
+        where = f"the shape of '{shape.name}', {self._where}"
         value = tuple(evaluate(size, self.__getitem__, where) for size in shape.sizes)
         what = f"the shape of '{shape.name}' by its formulas, {format_shape(value)},"
-        _check(shape, value, what, function)
+        _check(shape, value, what, self._where)
         return value
 
     def set_written(self, index: int, numbers: Sequence[int]) -> None:
@@ -116,7 +116,7 @@ class RunShapes:
         """
         shape = self._shapes[index]
         task = self._function.tasks[shape.index]
-        where = f"kernel '{task.entry}' of op '{task.op_name}', function '{self._function.name}'"
+        where = f"kernel '{task.entry}' of op '{task.op_name}', {self._where}"
         if tuple(numbers) == NOT_WRITTEN * len(shape.pattern):
             raise LiteRtError(
                 Status.RUNTIME_FAILURE, f"the shape of '{shape.name}' was not written", where,

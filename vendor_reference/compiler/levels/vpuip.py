@@ -162,9 +162,8 @@ class DeclareBufferOp(IRDLOperation):
     buffer = result_def(base(MemRefType))
     traits = traits_def(Pure())
 
-    def __init__(self, space: MemorySpace | str, offset: int, buffer: Attribute) -> None:
-        name = space.value if isinstance(space, MemorySpace) else space
-        properties = {"space": StringAttr(name), "offset": number(offset)}
+    def __init__(self, space: str, offset: int, buffer: Attribute) -> None:
+        properties = {"space": StringAttr(space), "offset": number(offset)}
         super().__init__(properties=properties, result_types=[buffer])
 
     def verify_(self) -> None:

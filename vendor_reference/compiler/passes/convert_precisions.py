@@ -120,20 +120,10 @@ def _trace(value: SSAValue, target: ElementType) -> SSAValue:
 
 def is_exact(source: ElementType, target: ElementType) -> bool:
     """Whether each number of one type is one of the other."""
-    if source is target:
-        return True
-    if source in _MANTISSA_BITS:
-        return _MANTISSA_BITS[source] < _MANTISSA_BITS.get(target, 0)
-    if source in _SIGNED_BITS:
-        bits = _SIGNED_BITS[source]
-        return bits < _SIGNED_BITS.get(target, 0) or bits < _MANTISSA_BITS.get(target, 0)
-    bits = _UNSIGNED_BITS[source]
-    holds = (
-        _SIGNED_BITS.get(target, 0),
-        _MANTISSA_BITS.get(target, 0),
-        _UNSIGNED_BITS.get(target, 0),
-    )
-    return bits <= max(holds)
+    kinds = [_UNSIGNED_BITS, _SIGNED_BITS, _MANTISSA_BITS]  # a kind has the numbers of those before
+    while source not in kinds[0]:
+        del kinds[0]
+    return kinds[0][source] <= max(kind.get(target, 0) for kind in kinds)
 
 
 def _is_float(element_type: ElementType) -> bool:

@@ -69,7 +69,7 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
             for use in list(alloc.memref.uses):
                 if isinstance(use.operation, DeallocOp):
                     remove_op(use.operation)
-            replace_op(alloc, DeclareBufferOp(space, offset, alloc.memref.type))
+            replace_op(alloc, DeclareBufferOp(space.value, offset, alloc.memref.type))
         if members:
             name = f"VPUIP.{space.value.lower()}"
             function.attributes[f"{name}_size"] = number(plan.size)
