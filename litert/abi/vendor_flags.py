@@ -176,10 +176,8 @@ def _identifier(manufacturer: str, name: str) -> str:
         if name.startswith(f"{known}_"):
             return known
     letters = len(re.sub("[_-]", "", manufacturer))
-    for end in range(len(name) + 1):
-        if len(re.sub("[_-]", "", name[:end])) == letters:
-            return name[:end]
-    return name
+    own = re.match(rf"([_-]*[^_-]){{{letters}}}", name)
+    return own[0] if own else name
 
 
 def _spell(flag: _Flag, name: str, value: str) -> str:
