@@ -74,13 +74,9 @@ class SubgraphPlan:
     def split(self, partition: Partition) -> list[Partition]:
         """Puts halves in the place of a partition."""
         self.partitions.remove(partition)
-        parts = enumerate(self.halves(partition.positions))
+        parts = enumerate(split(partition.positions, self.dependencies))
         halves = [self.add(f"{partition.name}_{number}", part) for number, part in parts]
         return [half for half in halves if half]
-
-    def halves(self, positions: Sequence[int]) -> Sequence[Sequence[int]]:
-        """What the ops of a partition become when it is split."""
-        return split(positions, self.dependencies)
 
 
 def plan_model(

@@ -77,8 +77,6 @@ class _Plugin:
     """What is behind a `LiteRtCompilerPlugin`.
 
     Attributes:
-      exported: the plugin.
-      context: of its host.
       transformations: that it has the host run, as an array.
       kept: what C's pointers in them point at.
       refusals: texts that C has pointers to, by the position of their op.

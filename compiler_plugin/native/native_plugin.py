@@ -219,7 +219,7 @@ class NativePluginFactory(CompilerPluginFactory):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._library = PluginLibrary.load(path)
+        self._library = PluginLibrary(path)
         self.api_version = self._library.version()
         self.soc_manufacturer = self._library.soc_manufacturer()
         with closing(self.create(EnvironmentOptions(), CompilerOptions())) as plugin:

@@ -40,39 +40,33 @@ GET_REFUSAL = "LiteRtCompilerPluginGetRefusal"
 
 
 class PluginLibrary:
-    """A loaded library, which `load` makes."""
+    """A loaded library."""
 
-    def __init__(self, path: str, library: Any, functions: dict[str, Any]) -> None:
-        self.path = path
-        self._library = library  # closed when nobody has it, but for NODELETE
-        self._functions = functions
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PluginLibrary:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         """Loads a library as stock does, and looks its functions up."""
-        name = os.fspath(path)
+        self.path = os.fspath(path)
+        absolute = os.path.abspath(self.path)
         try:
             with native_call("dlopen"):
-                run_constructors(os.path.abspath(name), plugin_loading_flags())
-                library = ffi.dlopen(os.path.abspath(name), plugin_loading_flags())
+                run_constructors(absolute, plugin_loading_flags())
+                library = ffi.dlopen(absolute, plugin_loading_flags())
         except OSError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
-                f"it does not load: {_without_path(str(error), name)}",
-                name,
+                f"it does not load: {_without_path(str(error), self.path)}",
+                self.path,
                 "Install what it is linked with, or take it out of the folder."
-                if os.path.exists(name)
+                if os.path.exists(absolute)
                 else "Build it, or install the vendor's package anew.",
             ) from error
-        functions: dict[str, Any] = {}
+        self._library = library  # closed when nobody has it, but for NODELETE
+        self._functions: dict[str, Any] = {}
         for function in (*FUNCTIONS, GET_REFUSAL):
             with suppress(ffi.error):
-                functions[function] = getattr(library, function)
-        missing = [function for function in FUNCTIONS if function not in functions]
-        found = cls(name, library, functions)
+                self._functions[function] = getattr(library, function)
+        missing = [function for function in FUNCTIONS if function not in self._functions]
         if missing:
-            raise found.error(f"a compiler plugin that lacks {', '.join(missing)}")
-        return found
+            raise self.error(f"a compiler plugin that lacks {', '.join(missing)}")
 
     def call(self, function: str, *arguments: Any) -> None:
         """Calls a function that returns a status.

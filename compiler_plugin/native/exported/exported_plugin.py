@@ -101,7 +101,7 @@ class ExportedPlugin:
         Returns:
           Each `LiteRtOp` with the index of its partition, from 1 on.
         """
-        vendor = self._vendor(self._choose(soc_model))
+        vendor = self._vendor(soc_model)
         stock = read_subgraph(self._context, subgraph)
         self._find_custom_layers(vendor, stock.subgraph)
         plan = make_offer(vendor, stock.subgraph, "the subgraph", self._options.max_partitions)
@@ -120,7 +120,7 @@ class ExportedPlugin:
         Returns:
           Byte code, packed with assets where the host embeds none; a call for each subgraph.
         """
-        vendor = self._vendor(self._choose(soc_model))
+        vendor = self._vendor(soc_model)
         partitions = [stock.subgraph for stock in read_model(self._context, model)]
         result = _compile(vendor, partitions)
         for index, call in enumerate(result.calls):
@@ -134,9 +134,12 @@ class ExportedPlugin:
             check_native_assets(result.native_assets, assets, vendor.vendor)
             for name in result.native_assets:
                 _logger.info("%s: asset '%s' is machine code", vendor.vendor, name)
+            names: list[set[str]] = [set() for _ in result.byte_code]
+            for call, partition in zip(result.calls, partitions, strict=True):
+                names[call.byte_code_index].update(op.name for op in partition.ops)
             modules = [
-                self._pack(index, module, result.calls, partitions, assets)
-                for index, module in enumerate(result.byte_code)
+                self._pack(module, [asset for asset in assets if asset.op_name in used])
+                for module, used in zip(result.byte_code, names, strict=True)
             ]
         return CompiledResult(modules, result.calls)
 
@@ -154,6 +157,7 @@ class ExportedPlugin:
         return choose_soc_model(self._registered, soc_model)
 
     def _vendor(self, soc_model: str) -> _Vendor:
+        soc_model = self._choose(soc_model)
         if soc_model not in self._vendors:
             vendor = _Vendor(
                 self._registered, soc_model, self._environment, self._options, self._warnings
@@ -175,26 +179,12 @@ class ExportedPlugin:
             found = vendor.custom_layers(paths, names)
             self._found.update({info.op_name: info for info in found})
 
-    def _pack(
-        self,
-        index: int,
-        module: Blob,
-        calls: Sequence[CallInfo],
-        partitions: Sequence[Subgraph],
-        assets: Sequence[Asset],
-    ) -> Blob:
+    def _pack(self, module: Blob, assets: Sequence[Asset]) -> Blob:
         """A module with the assets of the ops that it was made of, unless the host embeds all of them."""
-        names = {
-            op.name
-            for call, partition in zip(calls, partitions, strict=True)
-            if call.byte_code_index == index
-            for op in partition.ops
-        }
-        needed = [asset for asset in assets if asset.op_name in names]
         is_all_embedded = all(
-            asset.op_name in self._embedded and not asset.companion_path for asset in needed
+            asset.op_name in self._embedded and not asset.companion_path for asset in assets
         )
-        return module if is_all_embedded else Blob(pack(module, needed))
+        return module if is_all_embedded else Blob(pack(module, assets))
 
     def _report(self, plan: SubgraphPlan) -> None:
         """What `apply_plugin` would have reported."""

@@ -46,6 +46,11 @@ class HostContext:
             )
         check(function(*arguments), f"the host's {slot} failed")
 
+    def tells(self, slot: str, *arguments: Any) -> bool:
+        """Calls a slot that may refuse, or not be there: whether it has answered."""
+        function = self.find(slot)
+        return function is not None and not function(*arguments)
+
     def answer(self, slot: str, handle: Any, c_type: str = "size_t") -> Any:
         """What a slot writes that is asked about a handle: a value of a C type."""
         answer = ffi.new(f"{c_type}*")
@@ -133,19 +138,16 @@ def find_custom_op_infos(context: HostContext, options: Any) -> Sequence[CustomO
 
 def _opaque_options(context: HostContext, options: Any) -> Any:
     """NULL where there are none."""
-    function = context.find("get_opaque_options")
     opaque = ffi.new("LiteRtOpaqueOptions*")
-    if not options or function is None or function(options, opaque):
-        return ffi.NULL
-    return opaque[0]
+    if options and context.tells("get_opaque_options", options, opaque):
+        return opaque[0]
+    return ffi.NULL
 
 
 def _payload(context: HostContext, opaque: Any, identifier: str) -> str:
-    function = context.find("find_opaque_options_data")
-    data = ffi.new("void**")
-    if function is None or function(opaque, ffi.new("char[]", identifier.encode()), data):
-        return ""
-    return _text(ffi.cast("char*", data[0])) if data[0] else ""
+    name, data = ffi.new("char[]", identifier.encode()), ffi.new("void**")
+    is_there = context.tells("find_opaque_options_data", opaque, name, data)
+    return _text(ffi.cast("char*", data[0])) if is_there and data[0] else ""
 
 
 def _identifiers(manufacturer: str) -> list[str]:
@@ -161,11 +163,9 @@ def _lines(payload: str) -> Iterator[tuple[str, str]]:
 
 
 def _text_of(context: HostContext, environment: Any, tag: int) -> str:
-    function = context.find("get_environment_options_value")
     value = ffi.new("LiteRtAny*")
-    if function is None or function(environment, tag, value) or value.type != _STRING:
-        return ""
-    return _text(value.str_value) if value.str_value else ""
+    is_there = context.tells("get_environment_options_value", environment, tag, value)
+    return _text(value.str_value) if is_there and value.type == _STRING and value.str_value else ""
 
 
 def _text(pointer: Any) -> str:

@@ -8,11 +8,7 @@ so all this comes before the host is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from compiler_plugin.compiling import compile_partitions
-from compiler_plugin.leftovers import find_results
-from compiler_plugin.outline import model_of
 from compiler_plugin.partition import find_runs
 from compiler_plugin.plan import SubgraphPlan
 from compiler_plugin.transforming import prepare_partitions
@@ -39,8 +35,8 @@ def make_offer(
       Partitions to offer, each a run of ops; and why other ops stay on the CPU.
     """
     selected, reasons = vendor.partition(subgraph, where).by_position(subgraph.ops)
-    results = find_results(model_of(subgraph), subgraph)
-    plan = _RunPlan(0, subgraph, results=results, reasons=reasons)
+    in_turn = [[op - 1] if op else [] for op in range(len(subgraph.ops))]  # halves of runs are runs
+    plan = SubgraphPlan(0, subgraph, in_turn, set(subgraph.outputs), reasons=reasons)
     for number, run in enumerate(find_runs(len(subgraph.ops), selected)):
         plan.add(f"Partition_{number}", run)
     prepare = prepare_partitions(vendor.data_layout)
@@ -49,13 +45,3 @@ def make_offer(
         if compilation.partitions[partition].call.shape_outputs:
             plan.leave(partition, DYNAMIC)
     return plan
-
-
-class _RunPlan(SubgraphPlan):
-    """A plan whose partitions are runs, and stay so when they are split."""
-
-    __slots__ = ()
-
-    def halves(self, positions: Sequence[int]) -> Sequence[Sequence[int]]:
-        half = (len(positions) + 1) // 2
-        return positions[:half], positions[half:]

@@ -140,8 +140,7 @@ class _Reader:
 
     def _custom_options(self, handle: Any) -> Blob | None:
         data, size = ffi.new("uint8_t**"), ffi.new("int32_t*")
-        function = self._context.find("get_custom_options")
-        if function is None or function(handle, data, size) or not data[0]:
+        if not self._context.tells("get_custom_options", handle, data, size) or not data[0]:
             return None  # as LiteRT answers for an op without any
         return Blob(bytes(ffi.buffer(data[0], size[0])))
 

@@ -96,7 +96,7 @@ def test_a_function_that_is_missing_is_named(scribe: Path, tmp_path: Path, funct
     broken = tmp_path / "libLiteRtCompilerPlugin_Broken.so"
     broken.write_bytes(image.replace(name, b"\0X" + name[2:]))
     with pytest.raises(LiteRtError, match=function) as error:
-        PluginLibrary.load(broken)
+        PluginLibrary(broken)
     assert error.value.status is Status.DYNAMIC_LOADING
 
 
@@ -108,7 +108,7 @@ def test_what_does_not_load_says_why(tmp_path: Path, content: bytes | None, says
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(LiteRtError, match=says) as error:
-        PluginLibrary.load(path)
+        PluginLibrary(path)
     assert error.value.status is Status.DYNAMIC_LOADING
     assert "ctypes" not in str(error.value)
     assert error.value.hint.startswith("Build it" if content is None else "Install what it is")
