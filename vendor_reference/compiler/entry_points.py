@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from litert.core.errors import LiteRtError
@@ -66,7 +66,15 @@ def entries_by_build(
         layer, kernels = layers[task.op_name], program.kernels
         entry = find_entry(layer, program)
         if entry is None:
-            raise _no_kernel(layer, kernels)
+            has = ", ".join(sorted(kernels)) or "none"
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                f"no kernel '{layer.kernel.entry or layer.op_name}' in the asset, which has {has}",
+                _where(layer),
+                "Name one of them as the layer's entry."
+                if layer.kernel.entry
+                else "Name the kernel like the op, or set its entry in a description (.json).",
+            )
         entries[task.op_name] = entry
         kernel = kernels[entry]
         if len(kernel.arguments) != len(task.arguments):
@@ -121,18 +129,6 @@ def _entry_in_text(layer: CustomLayer) -> str | None:
 
 def _texts(layer: CustomLayer) -> Sequence[str]:
     return [decode_source(file.data, file.path) for file in (*layer.headers, *layer.sources)]
-
-
-def _no_kernel(layer: CustomLayer, kernels: Collection[str]) -> LiteRtError:
-    has = ", ".join(sorted(kernels)) or "none"
-    return LiteRtError(
-        Status.NOT_FOUND,
-        f"no kernel '{layer.kernel.entry or layer.op_name}' in the asset, which has {has}",
-        _where(layer),
-        "Name one of them as the layer's entry."
-        if layer.kernel.entry
-        else "Name the kernel like the op, or set its entry in a description (.json).",
-    )
 
 
 def _where(layer: CustomLayer) -> str:

@@ -46,12 +46,12 @@ class ModulePrograms:
         texts: dict[int, ProgramText] = {}
         for index in sorted(set(indices) - self._built.keys()):
             program = self._programs[index]
-            if not program.holes:
-                made = self._load_code(program)
-                if made is None:
-                    texts[index] = compose_text(program, self._sources.read)
-                else:
-                    self._built[index] = made
+            if program.holes:
+                continue
+            if made := self._load_code(program):
+                self._built[index] = made
+            else:
+                texts[index] = compose_text(program, self._sources.read)
         self._built.update(zip(texts, self._builder.build(list(texts.values())), strict=True))
 
     def holes(self, task: KernelTask | CpuTask) -> Sequence[Size]:
@@ -70,10 +70,9 @@ class ModulePrograms:
             )
 
     def _make(self, program: Program) -> DeviceProgram:
-        made = self._load_code(program)
-        if made is None:
-            made = self._builder.build([compose_text(program, self._sources.read)])[0]
-        return made
+        if made := self._load_code(program):
+            return made
+        return self._builder.build([compose_text(program, self._sources.read)])[0]
 
     def _load_code(self, program: Program) -> DeviceProgram | None:
         """A program from machine code, if its asset has some for this device."""

@@ -14,7 +14,6 @@ from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import (
     VECTOR_ALIGNMENT,
     BufferMemory,
-    CopiedMemory,
     read_constant,
 )
 from vendor_reference.device.program_builder import ProgramBuilder
@@ -55,7 +54,8 @@ class OpenClDevice(OpenClContext):
         host = (ctypes.c_ubyte * size_bytes).from_address(address)
         with self.allocating(f"a buffer of {size_bytes} bytes"):
             if not self.in_place or address % VECTOR_ALIGNMENT:
-                return CopiedMemory(self.cl_context, host)
+                buffer = cl.Buffer(self.cl_context, cl.mem_flags.READ_WRITE, size_bytes)
+                return BufferMemory(buffer, size_bytes, host)
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
             return BufferMemory(cl.Buffer(self.cl_context, flags, hostbuf=host), size_bytes)
 

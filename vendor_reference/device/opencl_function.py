@@ -223,8 +223,9 @@ class OpenClFunction:
             self._tasks.get_ready(self._queue)
         except cl.Error as error:
             raise self._failure(error) from error
-        self._sent = [self._attached[s] for s in inputs if self._attached[s].is_copy]
-        self._fetched = [self._attached[s] for s in outputs if self._attached[s].is_copy]
+        memories = self._attached
+        self._sent = [memories[s] for s in inputs if memories[s].host is not None]
+        self._fetched = [memories[s] for s in outputs if memories[s].host is not None]
         self._is_ready = True
 
     def _enqueue(self, events: list[cl.Event | HostTime], after: Sequence[cl.Event] = ()) -> None:

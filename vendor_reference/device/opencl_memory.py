@@ -5,7 +5,6 @@ Constants are stored as the model has them; kernels read float32, where they are
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -26,40 +25,25 @@ class BufferMemory:
     Attributes:
       buffer: what is a kernel's argument; None for no bytes.
       size_bytes: of what a kernel may touch.
-      is_copy: whether `send` and `fetch` have something to do.
+      host: an array over host memory that kernels cannot use, where the buffer is a copy of that; else None.
     """
 
-    __slots__ = ("buffer", "is_copy", "size_bytes")
+    __slots__ = ("buffer", "host", "size_bytes")
 
-    def __init__(self, buffer: cl.Buffer | None, size_bytes: int, is_copy: bool = False) -> None:
+    def __init__(self, buffer: cl.Buffer | None, size_bytes: int, host: Any = None) -> None:
         self.buffer = buffer
         self.size_bytes = size_bytes
-        self.is_copy = is_copy
+        self.host = host
 
     def send(self, queue: cl.CommandQueue) -> None:
-        """Enqueues what must happen before kernels see what the host has written."""
+        """Copies what the host has written, before kernels run that are enqueued later."""
+        assert self.buffer is not None
+        cl.enqueue_copy(queue, self.buffer, self.host, is_blocking=False)
 
     def fetch(self, queue: cl.CommandQueue) -> None:
-        """Enqueues what must happen before the host sees what kernels have written."""
-
-
-class CopiedMemory(BufferMemory):
-    """A buffer of the device's, for host memory that kernels cannot use."""
-
-    __slots__ = ("_device", "_host")
-
-    def __init__(self, context: cl.Context, host: Any) -> None:
-        """Makes the buffer for an array over host memory; its contents come with `send`."""
-        size = ctypes.sizeof(host)
-        self._device = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
-        self._host = host
-        super().__init__(self._device, size, is_copy=True)
-
-    def send(self, queue: cl.CommandQueue) -> None:
-        cl.enqueue_copy(queue, self._device, self._host, is_blocking=False)
-
-    def fetch(self, queue: cl.CommandQueue) -> None:
-        cl.enqueue_copy(queue, self._host, self._device, is_blocking=False)
+        """Copies what kernels have written."""
+        assert self.buffer is not None
+        cl.enqueue_copy(queue, self.host, self.buffer, is_blocking=False)
 
 
 def read_constant(constant: Constant) -> Array:

@@ -215,13 +215,10 @@ class _FunctionLowering:
         """Lets layers write to the function's outputs, also through views."""
         for result, output in zip(results, outputs, strict=True):
             made = _made_in(result)
-            producer = made.owner
-            is_given = isinstance(producer, (Block, ConstantOp, ActualShapeOfOp))
-            if is_given or made in self._targets:
-                continue
-            self._targets[made] = output
-            if output.name_hint is None:
-                output.name_hint = result.name_hint
+            is_given = isinstance(made.owner, (Block, ConstantOp, ActualShapeOfOp))
+            if not is_given and made not in self._targets:
+                self._targets[made] = output
+                output.name_hint = output.name_hint or result.name_hint
 
     def _last_uses(self, block: Block) -> dict[Operation, list[SSAValue]]:
         """For each op the tensors that nobody needs afterwards; those that nobody reads, at once."""
