@@ -221,9 +221,9 @@ class _TaskLowering:
     def _builtin_layer(self, op: BufferLayerOp) -> None:
         inputs, outputs = op.inputs.types, op.outputs.types
         is_dynamic = bool(op.input_shapes or op.output_shapes)
-        read, written = list(input_shapes_of(op)), list(output_shapes_of(op))
         same = (type(op), inputs, outputs, DictionaryAttr(op.attributes), is_dynamic)
         if same not in self._builtin:
+            read, written = list(input_shapes_of(op)), list(output_shapes_of(op))
             spec = layer_spec(op.layer(), inputs, outputs, same[3], is_dynamic)
             symbol = self._names.new(op.name.removeprefix("IERT."))
             function = FuncOp.external(symbol, [*inputs, *outputs, *op.scratch.types], [])
