@@ -169,19 +169,9 @@ def open_package(folder: str) -> str:
     Returns:
       The package's dotted name, which no other folder has.
     """
-    import importlib.util
-    from hashlib import sha256
-
     _check_folder(folder)
     invalidate_caches()  # files may have come since another of its modules was imported
-    folder = os.path.realpath(folder)
-    package = f"_litert_extensions_{sha256(os.fsencode(folder)).hexdigest()[:16]}"
-    if package not in sys.modules:
-        spec = importlib.util.spec_from_loader(package, loader=None, is_package=True)
-        assert spec is not None
-        spec.submodule_search_locations = [folder]
-        sys.modules[package] = importlib.util.module_from_spec(spec)
-    return package
+    return _open_package(os.path.realpath(folder))
 
 
 def load_module(name: str, where: str, folder: str) -> ModuleType:
@@ -237,11 +227,24 @@ def _check_folder(folder: str) -> None:
         raise LiteRtError(Status.NOT_FOUND, what, folder, "Name the folder that the files are in.")
 
 
+def _open_package(folder: str) -> str:
+    import importlib.util
+    from hashlib import sha256
+
+    package = f"_litert_extensions_{sha256(os.fsencode(folder)).hexdigest()[:16]}"
+    if package not in sys.modules:
+        spec = importlib.util.spec_from_loader(package, loader=None, is_package=True)
+        assert spec is not None
+        spec.submodule_search_locations = [folder]
+        sys.modules[package] = importlib.util.module_from_spec(spec)
+    return package
+
+
 def _import_file(path: str) -> ModuleType:
     import importlib.util
 
     folder, file_name = os.path.split(path)
-    name = f"{open_package(folder)}.{os.path.splitext(file_name)[0]}"
+    name = f"{_open_package(folder)}.{os.path.splitext(file_name)[0]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

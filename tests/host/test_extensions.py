@@ -76,6 +76,14 @@ def test_a_file_is_imported_once_and_sees_its_neighbours(tmp_path: Path) -> None
     assert str(folder) not in sys.path
 
 
+def test_a_file_is_imported_without_what_imports_importlib_metadata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(extensions, "invalidate_caches")  # it does from Python 3.13 on: 100 ms
+    path = write(tmp_path, LiteRtDispatch="DISPATCH = 1") / "LiteRtDispatch.py"
+    assert extensions.load_file(str(path), "DISPATCH") == 1
+
+
 def test_files_of_the_same_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
     for name in "ab":
         write(tmp_path / name, LiteRtDispatch=f"DISPATCH = {name!r}")

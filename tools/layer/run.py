@@ -185,7 +185,8 @@ def load_reference(text: str) -> Callable[..., Any]:
     if not os.path.isfile(path):
         raise LiteRtError(Status.NOT_FOUND, "no such file", path)
     try:
-        module = run_path(path, run_name=os.path.splitext(os.path.basename(path))[0])
+        # Without a name of its own, which may be that of a module that it imports.
+        module = run_path(os.path.abspath(path))
     except Exception as error:
         what = f"it cannot be imported: {describe(error)}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, path) from error

@@ -48,6 +48,14 @@ def test_a_layer_is_compared_with_a_reference(litert_npu: LitertNpu, capsys: Cap
     assert report["comparisons"][0]["greatest_difference"] < 1e-6
 
 
+def test_a_reference_may_be_named_like_a_module_that_it_imports(
+    author: Path, litert_npu: LitertNpu
+) -> None:
+    text = f"import os, statistics\nassert statistics.median([1]) and os.path.isabs(__file__)\n{REFERENCE}"
+    (author / "statistics.py").write_text(text)
+    assert litert_npu(*RUN, "--reference=statistics.py:softsign") == 0
+
+
 def test_the_place_of_the_largest_difference_is_shown(
     litert_npu: LitertNpu, capsys: Capture
 ) -> None:
