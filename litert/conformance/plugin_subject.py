@@ -108,7 +108,8 @@ class PluginSubject(VendorSubject[VendorFunctions]):
     @contextmanager
     def compiled(self, number: int = 1) -> Iterator[Result]:
         """What a plugin of its own makes of the first partition, so many times in one compilation."""
-        with self.plugin() as plugin, plugin.compile([self.partition] * number) as result:
+        partitions = [self.partition] * number
+        with self.plugin() as plugin, plugin.compile(partitions) as result:
             yield result
 
 

@@ -54,6 +54,23 @@ def test_the_plugin_that_breaks_nothing_passes(broken_vendor: Path) -> None:
     assert failures(broken_vendor / PLUGIN) == []
 
 
+def test_a_partition_is_found_before_a_plugin_is_made_to_compile_it(broken_vendor: Path) -> None:
+    """Two plugins at once are a rule of their own; a child that goes on after a crash knows no partition yet."""
+    functions = load_functions(str(broken_vendor / PLUGIN), CallTrace(""))
+    subject = PluginSubject(lambda: functions, PluginHost(), custom_op_models(["Gain"]))
+    life: list[str] = []
+
+    class Noting(CallTrace):
+        def call(self, name: str, *arguments: Any) -> Any:
+            life.extend([name] if name.endswith("CompilerPlugin") else [])
+            return super().call(name, *arguments)
+
+    functions.trace = Noting("")
+    create, destroy = "LiteRtCreateCompilerPlugin", "LiteRtDestroyCompilerPlugin"
+    with subject.compiled():
+        assert life == [create, destroy, create]
+
+
 @pytest.mark.parametrize("rule", SURVIVED)
 def test_a_broken_rule_is_found(
     broken_vendor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
