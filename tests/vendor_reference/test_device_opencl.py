@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,6 +77,46 @@ def test_a_driver_without_a_device_is_no_driver(cl: Any, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(cl, "get_platforms", lambda: [Platform()])
     assert "has no device" in fails().what
+
+
+def chosen(*libraries: str) -> list[Any]:
+    return [SimpleNamespace(installation=SimpleNamespace(library=path)) for path in libraries]
+
+
+def test_a_driver_that_does_not_load_beside_the_programs_libraries_gives_way_to_the_next(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "libdamaged.so"
+    damaged.write_bytes(b"no library")
+    good = opencl._first_that_loads(chosen(str(damaged), str(damaged), "libc.so.6"))
+    assert good.installation.library == "libc.so.6"
+    (record,) = caplog.records
+    assert f"does not load in this process: {damaged}: " in record.getMessage()
+
+
+def test_the_loaders_reason_is_told_where_no_driver_loads(tmp_path: Path) -> None:
+    damaged = tmp_path / "libdamaged.so"
+    damaged.write_bytes(b"no library")
+    with pytest.raises(LiteRtError) as error:
+        opencl._first_that_loads(chosen(str(damaged)))
+    assert error.value.status is Status.DYNAMIC_LOADING and error.value.where == str(damaged)
+    assert "OpenCL does not start: file too short" in error.value.what
+    assert "before them, or take another driver: " in error.value.hint
+
+
+BEHIND_OPENVINO = """
+import openvino
+openvino.Core()
+from vendor_reference.dispatch import open_device
+open_device()
+"""
+
+
+def test_a_program_that_has_openvino_loaded_gets_a_driver_or_is_told_why() -> None:
+    """Its libtbb is older than the one that Intel's driver needs."""
+    pytest.importorskip("openvino")
+    done = subprocess.run([sys.executable, "-c", BEHIND_OPENVINO], capture_output=True, text=True)
+    assert done.returncode == 0 or "NPU before them" in done.stderr
 
 
 def test_variables_are_set_for_the_drivers_alone(cl: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ OpenCL before us has chosen its own.
 
 from __future__ import annotations
 
+import ctypes
+import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,19 +19,26 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.device.scratch_folder import make_scratch_folder
 from vendor_reference.drivers.device_choice import (
+    ChosenDevice,
     choose_device,
+    find_devices,
     install_hint,
     prove_all,
     rank_devices,
 )
 from vendor_reference.drivers.device_info import DeviceInfo, describe_processor
-from vendor_reference.drivers.driver import VARIABLE, driver_of_library
+from vendor_reference.drivers.driver import VARIABLE, driver_of_library, known_drivers
 from vendor_reference.drivers.proof import prove
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
 _PLATFORM_NOT_FOUND = -1001
+_HIDDEN_HINT = (
+    "The program may have loaded other versions of what it needs, such as OpenVINO's libtbb: load a model for the"
+    " NPU before them, or take another driver: "
+)
+_LOG = logging.getLogger(__name__)
 _PYOPENCL_HINT = "pip install pyopencl"
 
 _lock = threading.Lock()
@@ -106,12 +115,13 @@ def find_device(library: str, identity: Sequence[str]) -> cl.Device:
 def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
     """The device that stands for the NPU, and its driver's library; "" for a driver that the program has loaded.
 
-    `wanted` is `platform[:device]`; "" is what the environment says, if it says something.
+    `wanted` is `platform[:device]`; "" is what the environment says, if something. The next driver is taken
+    where one works, but not beside the libraries of this process.
 
     Raises:
       LiteRtError: NOT_FOUND, if no driver works, or none that is loaded has such a device.
     """
-    chosen = choose_device(wanted)
+    chosen = choose_device(wanted) if _platforms else _first_that_loads(find_devices(wanted))
     try:
         devices = load_driver(chosen.installation.library)
     except LiteRtError:  # what was proved does not hold any more: the next process shall know
@@ -123,6 +133,26 @@ def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
         if info.identity == identity:
             return device, chosen.installation.library
     return _load_other(devices, infos, wanted)
+
+
+def _first_that_loads(devices: Sequence[ChosenDevice]) -> ChosenDevice:
+    """The best device whose driver this process can load: OpenCL's loader reads the list of drivers only once."""
+    libc = ctypes.CDLL(None)
+    libc.dlopen.restype, libc.dlerror.restype = ctypes.c_void_p, ctypes.c_char_p
+    problems: dict[str, str] = {}
+    for device in devices:
+        library = device.installation.library
+        if library in problems:
+            continue
+        with _environment(driver_of_library(library).environment(make_scratch_folder)):
+            if libc.dlopen(os.fsencode(library), os.RTLD_LAZY):
+                return device
+            problems[library] = libc.dlerror().decode(errors="replace")
+        _LOG.warning("An OpenCL driver does not load in this process: %s", problems[library])
+    library, problem = next(iter(problems.items()))
+    what = f"OpenCL does not start: {problem.removeprefix(library).lstrip(': ')}"
+    hint = _HIDDEN_HINT + known_drivers()["pocl"].hint
+    raise LiteRtError(Status.DYNAMIC_LOADING, what, library, hint)
 
 
 def _load(library: str) -> Sequence[cl.Platform]:
