@@ -112,7 +112,7 @@ def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
 
 
 def model_of(*subgraphs: Subgraph) -> Model:
-    """A model of extracted partitions, for what works on models: their operator codes and buffers."""
+    """Makes a model that holds these extracted partitions, with the operator codes and buffers that they use."""
     tensors = [tensor for subgraph in subgraphs for tensor in subgraph.tensors]
     codes = dict.fromkeys(op.code for subgraph in subgraphs for op in subgraph.ops)
     buffers = dict.fromkeys(tensor.buffer for tensor in tensors if tensor.is_constant)

@@ -110,7 +110,7 @@ class GraphBuilder:
         self.erased[op] = None
 
     def apply(self) -> None:
-        """Does what was recorded; or nothing, for what breaks the graph (INVALID_GRAPH_INVARIANT)."""
+        """Applies the recorded edits; none of them, with INVALID_GRAPH_INVARIANT, if the graph would break."""
         self._check()
         model, subgraph = self._model, self._subgraph
         old_order = {op: index for index, op in enumerate(subgraph.ops)}

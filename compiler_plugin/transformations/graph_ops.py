@@ -177,12 +177,12 @@ def sort_ops(
     present = set(ops)
 
     def find_before(op: Op) -> list[Op]:
-        producers = [tensor.producer for tensor in op.inputs if tensor is not None]
-        return [op for op in producers if op in present] + waits_for.get(op, [])
+        producers = [t.producer for t in op.inputs if t is not None and t.producer in present]
+        return producers + waits_for[op] if op in waits_for else producers
 
     order: dict[Op, None] = {}
     for op in ops:
-        if op not in order and any(before not in order for before in find_before(op)):
+        if op not in order and not all(map(order.__contains__, find_before(op))):
             _place_with_inputs(op, order, find_before)
         order[op] = None
     return list(order)

@@ -472,8 +472,8 @@ class InPort(_Port):
         """Reads an output port from now on.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for what is no output port, or one of another graph, of a node that was
-            removed, or of the node itself.
+          LiteRtError: INVALID_ARGUMENT, if `source` is not an output port, or belongs to another graph, to a
+            removed node, or to this node.
         """
         self.check_source(source)
         self.node.graph.set_input(self.node, self.index, source.tensor)

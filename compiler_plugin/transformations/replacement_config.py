@@ -155,4 +155,4 @@ _OPTIONAL: Mapping[str, tuple[str, Codec[Any]]] = {
     "include_inputs_to_sub_graph": ("includes_start_points", BOOLEAN),
     "include_outputs_to_sub_graph": ("includes_end_points", BOOLEAN),
 }
-"""Fields that may be left out: the attribute that each becomes, and what it holds."""
+"""Optional fields of the file: the attribute that each one sets, and the type of its value."""

@@ -33,7 +33,7 @@ OutputShape = SameShape | Sequence[Formula]
 def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> Sequence[Size]:
     """The shape of an output, of the inputs' shapes; None is that of one that is left out.
 
-    B, F, Y and X in formulas are input 0's.
+    Formulas may use B, F, Y and X: the batch, features, height and width of input 0.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for an input that the op has not, or a formula without a value.

@@ -90,8 +90,8 @@ def _offers_anywhere(group: str) -> Sequence[_Offer]:
 def _offers(folders: Sequence[tuple[str, int]]) -> Sequence[_Offer]:
     """What all packages in plain folders offer.
 
-    As `importlib.metadata` has it, whose import and reading take twenty times as long. A package that is installed
-    twice is the first on the path.
+    The result is that of `importlib.metadata`, which takes twenty times as long. If a package is installed twice,
+    the first one on the path counts.
     """
     packages: dict[str, str] = {}
     for folder, _ in folders:

@@ -102,7 +102,7 @@ def write_raw_fields(
 ) -> bytes:
     """A C struct with values in its fields; also NumPy's numbers, and lists of them for arrays.
 
-    Bytes that no field has are as in `data`, or zeros.
+    Bytes that belong to no field keep their value in `data`; without `data` they are zero.
 
     Returns:
       As many bytes as the C struct has (`sizeof`), or `data` had, if those are more.

@@ -20,12 +20,12 @@ from ..console import json_text, print_text
 _HINTS = {
     Status.RUNTIME_FAILURE: "A kernel that reads or writes past its tensors, recurses, or uses vectors 16 wide "
     "can do that: litert-npu layer check FILE --sanitize finds where.",
-    Status.TIMEOUT_EXPIRED: "A loop in the kernel that does not end does that; --timeout_s gives honest work more "
-    "time.",
+    Status.TIMEOUT_EXPIRED: "The kernel may have an endless loop; if it only needs longer, give it more time with "
+    "--timeout_s.",
 }
 _COMPILER_HINT = (
     "OpenCL compilers crash or hang on some kernels: simplify it, or use another driver (LITERT_NPU_OPENCL); "
-    "--timeout_s gives honest work more time."
+    "if it only needs longer, give it more time with --timeout_s."
 )
 
 

@@ -40,7 +40,7 @@ _MOST_BESIDE = 1000
 
 @dataclass(frozen=True, slots=True)
 class LayerOptions:
-    """A layer's asset, and what it is compiled with; bounds may name tensors that an op has not."""
+    """The path of a layer's asset, and how to compile it; shape bounds may name tensors that the op lacks."""
 
     path: str
     compiler: CompilerOptions

@@ -60,9 +60,9 @@ class Value:
 
 @dataclass(slots=True)
 class Puzzle:
-    """A function's values, and its groups in the order in which they run, each with the order that it has now.
+    """A function's values, and the present dimension order of each of its groups of ops.
 
-    A group reads what groups before it have produced.
+    Groups are listed as they run: a group reads only what earlier groups have produced.
     """
 
     values: list[Value] = field(default_factory=list)

@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class DeviceProgram:
-    """A program on the device: what it was built from, and what the compiler made of it."""
+    """A program that is built for the device: its text, and the compiler's output."""
 
     def __init__(self, builder: ProgramBuilder, text: ProgramText, built: CompiledProgram) -> None:
         self.text = text

@@ -17,7 +17,7 @@ _GROUP, _ITEMS = 4, 16
 
 
 def prove(library: str) -> Iterator[object]:
-    """Tries a driver; yields for each device what it says of itself, and why it cannot be used: "" where it can.
+    """Loads a driver and tries its devices; yields for each its description, and why it is unusable or "".
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, if the driver does not start.
