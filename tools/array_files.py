@@ -28,16 +28,21 @@ class TensorSpec:
 
     Attributes:
       dtype: NumPy's name of the element type.
+      index: among all inputs or outputs, of which only some may be asked for.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
+    index: int
 
     @classmethod
     def all_of(cls, details: Mapping[str, Mapping[str, Any]]) -> list[TensorSpec]:
         """Those of a signature, in order."""
-        return [cls(name, str(d["dtype"]), tuple(d["shape"])) for name, d in details.items()]
+        return [
+            cls(name, str(d["dtype"]), tuple(d["shape"]), index)
+            for index, (name, d) in enumerate(details.items())
+        ]
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
@@ -98,16 +103,15 @@ def complete_inputs(
     Real numbers are in the range, integers of 8 bits any, larger ones from 0 to 99.
     """
     return {
-        spec.name: given.get(spec.name)
-        or InputArray(_random(spec, seed, index, value_range), "random")
-        for index, spec in enumerate(specs)
+        spec.name: given.get(spec.name) or InputArray(_random(spec, seed, value_range), "random")
+        for spec in specs
     }
 
 
-def _random(spec: TensorSpec, seed: int, index: int, value_range: Range) -> Array:
+def _random(spec: TensorSpec, seed: int, value_range: Range) -> Array:
     import numpy as np
 
-    generator = np.random.default_rng([seed, index])
+    generator = np.random.default_rng([seed, spec.index])
     dtype = _dtype(spec)
     value: Array
     if dtype.kind in "iu" and dtype.itemsize == 1:
@@ -126,8 +130,8 @@ def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str
     if not isinstance(arrays, dict):
         raise _bad_input(path, "one array, not a .npz of named ones")
     found = {}
-    for index, spec in enumerate(specs):
-        for key in (spec.name, f"{prefix}{index}", f"arr_{index}"):
+    for spec in specs:
+        for key in (spec.name, f"{prefix}{spec.index}", f"arr_{spec.index}"):
             if key in arrays:
                 found[spec.name] = arrays[key]
                 break
@@ -138,11 +142,11 @@ def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | N
     """Splits `[tensor=]file`; what is before a `=` is a tensor's name or index, or part of the file's name."""
     for place in (i for i, character in enumerate(text) if character == "="):
         target, path = text[:place], text[place + 1 :]
-        for index, spec in enumerate(specs):
-            if target in (spec.name, str(index)):
+        for spec in specs:
+            if target in (spec.name, str(spec.index)):
                 return spec, path
     if "=" in text and not os.path.exists(text):
-        names = ", ".join(f"{index} ({spec.name})" for index, spec in enumerate(specs))
+        names = ", ".join(f"{spec.index} ({spec.name})" for spec in specs)
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"'{text.partition('=')[0]}' is no tensor of this model",

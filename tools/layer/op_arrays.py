@@ -46,7 +46,7 @@ def input_values(subject: Subject, request: Mapping[str, Any]) -> list[Any]:
 
 def read_op_inputs(subject: Subject, request: Mapping[str, Any]) -> dict[str, InputArray]:
     """Values of the inputs that are no constants, by name and in order, as `INPUT_FLAGS` say."""
-    specs = tensor_specs(subject.model.subgraphs[0].inputs, "input")
+    specs = input_specs(subject)
     given = read_inputs(request["input"], specs, VALUE_RANGE)
     for spec in specs:
         if spec.name in given:
@@ -69,7 +69,7 @@ def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
 
 def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
     """Outputs to compare with, by name; those that no file gives are not there."""
-    specs = tensor_specs(op.outputs, "output")
+    specs = output_specs(op)
     whole = [path for path in files if path.endswith(".npz")]
     single = read_inputs([path for path in files if path not in whole], specs, VALUE_RANGE)
     found = {name: array.value for name, array in single.items()}
@@ -91,18 +91,25 @@ def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
     return [None if tensor is None else by_tensor[tensor] for tensor in op.inputs]
 
 
-def tensor_specs(tensors: Sequence[Tensor | None], kind: str) -> list[TensorSpec]:
-    """Names and types of the tensors that are there."""
+def input_specs(subject: Subject) -> list[TensorSpec]:
+    """The op's inputs that are no constants; where names are missing or not unique, `input0` and its like."""
+    return _specs(subject.inputs, "input")
+
+
+def output_specs(op: Op) -> list[TensorSpec]:
+    """The op's outputs, and likewise `output0`."""
+    return _specs(list(enumerate(op.outputs)), "output")
+
+
+def _specs(tensors: Sequence[tuple[int, Tensor]], kind: str) -> list[TensorSpec]:
+    names = {tensor.name for _, tensor in tensors}
+    are_good = all(names) and len(names) == len(tensors)
     return [
-        TensorSpec(name, str(tensor.element_type.numpy_dtype), tensor.shape)
-        for name, tensor in zip(tensor_names(tensors, kind), tensors, strict=True)
-        if tensor is not None
+        TensorSpec(
+            tensor.name if are_good else f"{kind}{index}",
+            str(tensor.element_type.numpy_dtype),
+            tensor.shape,
+            index,
+        )
+        for index, tensor in tensors
     ]
-
-
-def tensor_names(tensors: Sequence[Tensor | None], kind: str) -> list[str]:
-    """Names of tensors; where they are not there, or not unique, `input0` and its like."""
-    names = [tensor.name if tensor else "" for tensor in tensors]
-    if all(names) and len(set(names)) == len(names):
-        return names
-    return [f"{kind}{index}" for index in range(len(names))]

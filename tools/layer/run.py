@@ -21,10 +21,9 @@ from .op_arrays import (
     INPUT_FLAGS,
     VALUE_RANGE,
     all_inputs,
+    output_specs,
     read_golden,
     read_op_inputs,
-    tensor_names,
-    tensor_specs,
 )
 from .safe_process import answer, compiling, stage
 from .watch import WATCH, run_watched
@@ -49,7 +48,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
         yield stage("inputs were read, and the reference was computed")
         inputs = read_op_inputs(subject, request)
         expected = _expected(subject.op, inputs, request)
-        plan = plan_outputs(request["output"], tensor_specs(subject.op.outputs, "output"))
+        plan = plan_outputs(request["output"], output_specs(subject.op))
         yield compiling(layer.options.path)
         with compile_layer(subject, layer.options) as compiled:
             yield stage("the device was opened")
@@ -57,7 +56,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
                 running.set_inputs([i.value for i in inputs.values()])
                 yield stage(f"kernel '{running.entry}' was running")
                 arrays, problems = running.run()
-                outputs = dict(zip(tensor_names(subject.op.outputs, "output"), arrays, strict=True))
+                outputs = _by_name(subject.op, arrays)
                 write_outputs(plan, outputs, VALUE_RANGE, [request["path"], request["model"]])
                 comparisons = compare(outputs, expected, request["tolerance"])
                 speed = None
@@ -116,8 +115,12 @@ def _expected(
         found = find_flexbuffer_options(data)
         options = found if isinstance(found, Mapping) else data
         arrays = call_reference(function, all_inputs(op, inputs), options, len(op.outputs))
-        expected |= dict(zip(tensor_names(op.outputs, "output"), arrays, strict=True))
+        expected |= _by_name(op, arrays)
     return expected
+
+
+def _by_name(op: Op, outputs: Sequence[Any]) -> dict[str, Any]:
+    return {spec.name: array for spec, array in zip(output_specs(op), outputs, strict=True)}
 
 
 def _range_text(array: Any) -> str:

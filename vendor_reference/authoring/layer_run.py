@@ -68,7 +68,8 @@ class RunningLayer:
             self.call.run()
             contents.append([memory.content() for memory in self._outputs])
         problems = list(self._damages())
-        for index, (memory, old) in enumerate(zip(self.call.inputs, before, strict=True)):
+        ports = [index for index, _ in self.compiled.subject.inputs]
+        for index, memory, old in zip(ports, self.call.inputs, before, strict=True):
             if memory.content() != old:
                 problems.append(f"the kernel changes its input {index}")
         for index, (memory, first, second) in enumerate(zip(self._outputs, *contents, strict=True)):
@@ -81,7 +82,7 @@ class RunningLayer:
             return self.call.measure(repeat, warm_ups=0).kernels[self.entry]
 
     def _damages(self) -> Iterator[str]:
-        names = [f"input {index}" for index in range(len(self.call.inputs))]
+        names = [f"input {index}" for index, _ in self.compiled.subject.inputs]
         names += [f"output {index}" for index in range(len(self._outputs))]
         for index, memory in enumerate((*self.call.inputs, *self.call.outputs)):
             place = memory.damage()

@@ -50,7 +50,7 @@ class Subject:
 
     Attributes:
       title: where it is from, for people: `op 12 of selfie.tflite, and 3 like it`.
-      model: that it is alone in.
+      model: that it is alone in; its inputs are in the op's order.
     """
 
     title: str
@@ -60,6 +60,11 @@ class Subject:
     def op(self) -> Op:
         """The op itself: the last; constants that are dequantized for it stand before it."""
         return self.model.subgraphs[0].ops[-1]
+
+    @property
+    def inputs(self) -> Sequence[tuple[int, Tensor]]:
+        """The model's inputs: the op's that are no constants, each once, with its first index among the op's."""
+        return [(self.op.inputs.index(t), t) for t in self.model.subgraphs[0].inputs]
 
 
 def choose_op_name(
@@ -184,6 +189,9 @@ def _isolate(op: Op, subgraph: Subgraph) -> Model:
     wanted = {op} | {t.producer for t in op.inputs if t and stored_constant(t)}
     positions = [index for index, other in enumerate(subgraph.ops) if other in wanted]
     copy = extract(make_partition(op.name, subgraph, positions, set(op.outputs)))
+    # A partition's are in the order of the network.
+    read = set(copy.inputs)
+    copy.inputs = [tensor for tensor in dict.fromkeys(copy.ops[-1].inputs) if tensor in read]
     model = Model(subgraphs=[copy])
     buffers = {tensor.buffer: None for tensor in copy.tensors}
     model.buffers = [Buffer(), *buffers]
