@@ -96,31 +96,44 @@ def complete_inputs(
     given: Mapping[str, InputArray],
     specs: Sequence[TensorSpec],
     seed: int,
+    ranges: Mapping[str, Range],
     value_range: Range = (0.0, 1.0),
 ) -> dict[str, InputArray]:
     """Adds random values for the inputs that are not given: the same for the same seed.
 
-    Real numbers are in the range, integers of 8 bits any, larger ones from 0 to 99.
+    Args:
+      given: inputs, by name.
+      specs: of all inputs.
+      seed: of the random numbers.
+      ranges: the least and the greatest number of inputs. Others have integers of 8 bits of any value, and larger
+        ones from 0 to 99.
+      value_range: of real numbers for which there is no range.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a range beyond an input's type.
     """
     return {
-        spec.name: given.get(spec.name) or InputArray(_random(spec, seed, value_range), "random")
+        spec.name: given.get(spec.name)
+        or InputArray(_random(spec, seed, ranges.get(spec.name), value_range), "random")
         for spec in specs
     }
 
 
-def _random(spec: TensorSpec, seed: int, value_range: Range) -> Array:
+def _random(spec: TensorSpec, seed: int, limits: Range | None, value_range: Range) -> Array:
     import numpy as np
 
     generator = np.random.default_rng([seed, spec.index])
     dtype = _dtype(spec)
-    value: Array
-    if dtype.kind in "iu" and dtype.itemsize == 1:
-        limits = np.iinfo(dtype)
-        value = generator.integers(limits.min, limits.max, spec.shape, dtype, endpoint=True)
-    elif dtype.kind in "iub":
-        value = generator.integers(0, 2 if dtype.kind == "b" else 100, spec.shape)
-    else:
-        value = generator.uniform(*value_range, spec.shape)
+    if dtype.kind not in "iub":
+        return np.asarray(generator.uniform(*(limits or value_range), spec.shape), dtype)
+    integers = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
+    least, most = (0, 1) if dtype.kind == "b" else (integers.min, integers.max)
+    low, high = limits or ((least, most) if dtype.itemsize == 1 else (0, 99))
+    if low < least or high > most:
+        what = f"the range {low} to {high} of input '{spec.name}', which is {spec}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=f"Stay within {least} to {most}.")
+    ends = int(low), int(high)
+    value = generator.integers(*ends, spec.shape, integers.dtype, endpoint=True)
     return np.asarray(value, dtype)
 
 
@@ -141,19 +154,25 @@ def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str
 def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | None, str]:
     """Splits `[tensor=]file`; what is before a `=` is a tensor's name or index, or part of the file's name."""
     for place in (i for i, character in enumerate(text) if character == "="):
-        target, path = text[:place], text[place + 1 :]
-        for spec in specs:
-            if target in (spec.name, str(spec.index)):
-                return spec, path
+        spec = find_spec(text[:place], specs)
+        if spec is not None:
+            return spec, text[place + 1 :]
     if "=" in text and not os.path.exists(text):
-        names = ", ".join(f"{spec.index} ({spec.name})" for spec in specs)
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT,
-            f"'{text.partition('=')[0]}' is no tensor of this model",
-            text,
-            f"Name one by index or name: {names}." if names else "It has none.",
-        )
+        raise no_such_tensor(text.partition("=")[0], specs, text)
     return None, text
+
+
+def find_spec(target: str, specs: Sequence[TensorSpec]) -> TensorSpec | None:
+    """The tensor of a name or index."""
+    return next((spec for spec in specs if target in (spec.name, str(spec.index))), None)
+
+
+def no_such_tensor(target: str, specs: Sequence[TensorSpec], text: str) -> LiteRtError:
+    """Says which tensors there are; `text` is the argument that names another."""
+    names = ", ".join(f"{spec.index} ({spec.name})" for spec in specs)
+    hint = f"Name one by index or name: {names}." if names else "It has none."
+    what = f"'{target}' is no tensor of this model"
+    return LiteRtError(Status.INVALID_ARGUMENT, what, text, hint)
 
 
 def _read_one(path: str, spec: TensorSpec, value_range: Range) -> Array:

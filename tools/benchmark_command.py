@@ -19,6 +19,7 @@ from .command import Command
 from .command_line import REPORT, SEED, FlagValues, split_arguments
 from .comparison import compare
 from .console import PrintedReport, ProgressBar, count_text, name_text, native_output_to_stderr
+from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .stock_model import StockModel
 
@@ -34,6 +35,7 @@ class BenchmarkOptions:
       inputs: `[input=]file`; others are random.
       stock_model: what stock runs beside it; "" for the same file, where that has no NPU calls.
       warm_up, runs: how often it runs before, and while it is measured.
+      ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
     """
 
     load: LoadChoice = field(default_factory=LoadChoice)
@@ -42,6 +44,7 @@ class BenchmarkOptions:
     warm_up: int = 10
     runs: int = 100
     seed: int = 0
+    ranges: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,9 @@ def benchmark_model(
         load_s = time.perf_counter() - start
         specs = TensorSpec.all_of(model.get_input_tensor_details(signature))
         given = read_inputs(options.inputs, specs, (0.0, 1.0))
-        inputs = complete_inputs(given, specs, options.seed)
+        models = filter(None, (path, options.stock_model))
+        ranges = model_ranges(options.ranges, specs, given, models, signature)
+        inputs = complete_inputs(given, specs, options.seed, ranges)
         ours = _OurModel(model, signature, inputs)
         first_s = _time(ours.run)
         stock, problem = _open_stock(path, options, signature, ours)
@@ -271,6 +276,7 @@ _FLAGS = (
         "repeated.",
         is_repeated=True,
     ),
+    INPUT_RANGE,
     SEED,
     *LOAD_FLAGS,
     REPORT,
@@ -286,6 +292,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.warm_up,
         flags.runs,
         flags.seed,
+        flags.input_range,
     )
     with native_output_to_stderr(flags.report == "json"), ProgressBar() as progress:
         report = benchmark_model(path, options, progress)

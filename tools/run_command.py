@@ -24,6 +24,7 @@ from .command import Command
 from .command_line import REPORT, SEED, FlagValues, split_arguments, usage_error
 from .comparison import Comparison, compare
 from .console import PrintedReport, name_text, native_output_to_stderr
+from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .pictures import Array, Range
 
@@ -38,6 +39,7 @@ class RunOptions:
       golden: a .npz with outputs (by name or `out0`), and possibly inputs (`in0`); "" for none.
       tolerance: the greatest difference from golden outputs that passes.
       value_range: what black and white are in pictures.
+      ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
     """
 
     load: LoadChoice = field(default_factory=LoadChoice)
@@ -47,6 +49,7 @@ class RunOptions:
     tolerance: float = 1e-4
     seed: int = 0
     value_range: Range = (0.0, 1.0)
+    ranges: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def run_model(path: str, options: RunOptions | None = None) -> RunReport:
         output_specs = TensorSpec.all_of(model.get_output_tensor_details(signature))
         plan = plan_outputs(options.outputs, output_specs)
         golden = _golden_outputs(options.golden, output_specs)
-        inputs = _inputs(specs, options)
+        inputs = _inputs(path, signature, specs, options)
         start = time.perf_counter()
         outputs = model.run({name: given.value for name, given in inputs.items()}, signature)
         run_s = time.perf_counter() - start
@@ -126,13 +129,16 @@ def run_model(path: str, options: RunOptions | None = None) -> RunReport:
     )
 
 
-def _inputs(specs: Sequence[TensorSpec], options: RunOptions) -> dict[str, InputArray]:
+def _inputs(
+    path: str, signature: str, specs: Sequence[TensorSpec], options: RunOptions
+) -> dict[str, InputArray]:
     given = read_inputs(options.inputs, specs, options.value_range)
     if options.golden:
         of_golden = find_arrays(options.golden, specs, "in")
         origins = {name: InputArray(value, options.golden) for name, value in of_golden.items()}
         given = origins | given
-    return complete_inputs(given, specs, options.seed)
+    ranges = model_ranges(options.ranges, specs, given, [path], signature)
+    return complete_inputs(given, specs, options.seed, ranges)
 
 
 def _golden_outputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
@@ -188,6 +194,7 @@ _FLAGS = (
     Flag(
         "tolerance", 0.0001, "The greatest difference from the golden outputs that passes.", least=0
     ),
+    INPUT_RANGE,
     SEED,
     Flag("picture_range", ("0", "1"), "What black and white are in pictures, for real numbers."),
     *LOAD_FLAGS,
@@ -205,6 +212,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.tolerance,
         flags.seed,
         _range(flags.picture_range),
+        flags.input_range,
     )
     with native_output_to_stderr(flags.report == "json"):
         report = run_model(path, options)

@@ -12,7 +12,7 @@ from ..command import Command
 from ..command_line import REPORT, FlagValues
 from ..console import count_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
-from .op_arrays import INPUT_FLAGS, input_values
+from .op_arrays import INPUT_FLAG_NAMES, INPUT_FLAGS, input_values
 from .safe_process import answer, compiling, stage
 from .watch import WATCH, run_watched
 
@@ -64,7 +64,7 @@ _FLAGS = (
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    request = layer_request(flags, arguments[0], "show_kernel", "input", "seed")
+    request = layer_request(flags, arguments[0], "show_kernel", *INPUT_FLAG_NAMES)
     target = f"{__name__}:{'sanitize' if flags.sanitize else 'check'}"
     return run_watched(flags, target, request, [flags.model, *flags.input])
 

@@ -18,6 +18,7 @@ from ..array_files import (
     read_inputs,
 )
 from ..command_line import SEED
+from ..input_ranges import INPUT_RANGE, index_ranges, read_ranges
 
 if TYPE_CHECKING:
     from litert.model.graph import Op, Tensor
@@ -35,8 +36,10 @@ INPUT_FLAGS = (
         "have none are random, real ones from -1 to 1. May be repeated.",
         is_repeated=True,
     ),
+    INPUT_RANGE,
     SEED,
 )
+INPUT_FLAG_NAMES = tuple(flag.name for flag in INPUT_FLAGS)
 
 
 def input_values(subject: Subject, request: Mapping[str, Any]) -> list[Any]:
@@ -51,7 +54,9 @@ def read_op_inputs(subject: Subject, request: Mapping[str, Any]) -> dict[str, In
     for spec in specs:
         if spec.name in given:
             given[spec.name] = _as_type(given[spec.name], spec)
-    return complete_inputs(given, specs, request["seed"], VALUE_RANGE)
+    ranges = index_ranges((s.name, t) for s, (_, t) in zip(specs, subject.inputs, strict=True))
+    ranges |= read_ranges(request["input_range"], specs, given)
+    return complete_inputs(given, specs, request["seed"], ranges, VALUE_RANGE)
 
 
 def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:

@@ -18,6 +18,7 @@ from ..comparison import Comparison, compare
 from ..console import name_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .op_arrays import (
+    INPUT_FLAG_NAMES,
     INPUT_FLAGS,
     VALUE_RANGE,
     all_inputs,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from litert.model.graph import Op
     from vendor_reference.authoring.layer_speed import Speed
 
-_OWN = ("input", "output", "golden", "reference", "tolerance", "seed", "repeat", "flops")
+_OWN = ("output", "golden", "reference", "tolerance", "repeat", "flops")
 
 
 def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
@@ -163,7 +164,7 @@ _FLAGS = (
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    request = layer_request(flags, arguments[0], *_OWN)
+    request = layer_request(flags, arguments[0], *INPUT_FLAG_NAMES, *_OWN)
     files = [flags.model, flags.reference.rpartition(":")[0], *flags.input, *flags.golden]
     return run_watched(flags, f"{__name__}:run", request, files)
 

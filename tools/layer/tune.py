@@ -20,7 +20,7 @@ from ..command import Command
 from ..command_line import REPORT, FlagValues
 from ..console import json_text, print_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
-from .op_arrays import INPUT_FLAGS, input_values
+from .op_arrays import INPUT_FLAG_NAMES, INPUT_FLAGS, input_values
 from .safe_process import Answer, answer, compiling, run_safely, stage
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from vendor_reference.authoring.local_sizes import local_text
 
     path = arguments[0]
-    tuning = Tuning(layer_request(flags, path, "input", "seed"))
+    tuning = Tuning(layer_request(flags, path, *INPUT_FLAG_NAMES))
     best = tuning.run(flags.candidates)
     old = tuning.old
     if best == old:

@@ -78,6 +78,25 @@ def test_inputs_and_golden_outputs_come_from_files(
     assert litert_npu(*RUN, "--input=0=x.npy", "--golden=y.npz") == 1
 
 
+def test_random_inputs_have_ranges_and_indices_are_valid(
+    author: Path, litert_npu: LitertNpu
+) -> None:
+    (author / "GATHER.cl").write_text(
+        "__kernel void GATHER(__global float* table, __global int* ids, __global float* y)\n"
+        "{ size_t i = get_global_id(0); y[i] = table[ids[i]]; }\n"
+    )
+    (author / "gather.py").write_text(
+        "def gather(inputs, options):\n"
+        "    table, ids = inputs\n"
+        "    assert set(ids) == {0, 1, 2} and table.min() > 6 and table.max() < 7\n"
+        "    return table[ids]\n"
+    )
+    shapes = ("--inputs=3xf32,99xi32", "--outputs=99xf32", "--repeat=0", "--input_range=0:6:7")
+    run = ("layer", "run", "GATHER.cl", *shapes, "--reference=gather.py:gather")
+    assert litert_npu(*run) == 0
+    assert litert_npu(*run, "--input_range=input1:0:1") == 1
+
+
 def test_an_op_of_a_model_has_its_constants(
     author: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:

@@ -1,0 +1,141 @@
+"""Which numbers random inputs have: those that the user says, or those that ops take as indices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.option import Flag
+from litert.core.status import Status
+
+from .array_files import InputArray, TensorSpec, find_spec, no_such_tensor
+from .pictures import Range
+
+if TYPE_CHECKING:
+    from litert.model.graph import Op, Tensor
+
+INPUT_RANGE = Flag(
+    "input_range",
+    (),
+    "input:LOW:HIGH: the least and the greatest number of a random input, by name or index, as in ids:0:63. "
+    "Without it, inputs that GATHER and its like take as indices get valid ones. May be repeated.",
+    is_repeated=True,
+)
+
+_WHOLE = ("int", "uint", "bool")
+_MOVES = {
+    "BROADCAST_TO", "CAST", "CONCATENATION", "EXPAND_DIMS", "PACK", "RESHAPE", "REVERSE_V2", "SLICE", "SPLIT",
+    "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
+}  # fmt: skip
+"""Ops whose outputs are numbers of their inputs."""
+
+_INTO_OUTPUT = {"SCATTER_ND", *(f"UNSORTED_SEGMENT_{n}" for n in ("MAX", "MIN", "PROD", "SUM"))}
+"""Ops whose indices are those of their output."""
+
+_INDICES = {
+    "EMBEDDING_LOOKUP": 0, "GATHER": 1, "GATHER_ND": 1, "SCATTER_ND": 0,
+    **dict.fromkeys(_INTO_OUTPUT - {"SCATTER_ND"}, 1),
+}  # fmt: skip
+"""Which input of an op are indices; the other one of the first two is the table, or what goes into it."""
+
+
+def read_ranges(
+    texts: Sequence[str], specs: Sequence[TensorSpec], given: Collection[str]
+) -> dict[str, Range]:
+    """The ranges that the user says, by input; both ends are included.
+
+    Args:
+      texts: `input:LOW:HIGH`.
+      specs: of all inputs.
+      given: inputs that have a file.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for what is no range of the input's type, or a range of an input of `given`.
+    """
+    ranges: dict[str, Range] = {}
+    for text in texts:
+        target, low, high = text.rsplit(":", 2) if text.count(":") > 1 else (text, "", "")
+        spec = find_spec(target, specs)
+        if spec is None and low:
+            raise no_such_tensor(target, specs, text)
+        limits = _limits(low, high, spec.dtype.startswith(_WHOLE)) if spec else None
+        if spec is None or limits is None:
+            kind = f" of {spec.dtype}" if spec else ""
+            what = f"--input_range={text} is no range{kind}"
+            hint = "Write an input, its least and its greatest number: ids:0:63."
+            raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
+        if spec.name in given or spec.name in ranges:
+            what = f"input '{spec.name}' has a {'file' if spec.name in given else 'range'} already"
+            hint = "Give each input one file or one range."
+            raise LiteRtError(Status.INVALID_ARGUMENT, what, f"--input_range={text}", hint)
+        ranges[spec.name] = limits
+    return ranges
+
+
+def model_ranges(
+    texts: Sequence[str],
+    specs: Sequence[TensorSpec],
+    given: Mapping[str, InputArray],
+    paths: Iterable[str],
+    signature: str,
+) -> dict[str, Range]:
+    """The ranges of a model's inputs: those of `read_ranges`, and of indices in the models at these paths."""
+    from litert.model.reader import read_model
+
+    said = read_ranges(texts, specs, given)
+    found: dict[str, Range] = {}
+    if any(s.dtype.startswith(_WHOLE) and s.name not in (given.keys() | said) for s in specs):
+        for path in paths:
+            with read_model(path) as model:
+                for entry in model.entries(signature):
+                    if entry.key == signature:
+                        found |= index_ranges(entry.inputs)
+    return found | said
+
+
+def index_ranges(inputs: Iterable[tuple[str, Tensor]]) -> dict[str, Range]:
+    """For those of some named tensors that are indices of tables: from 0 to the last one that all tables have."""
+    sizes = {name: list(_indexed_sizes(tensor)) for name, tensor in inputs}
+    return {name: (0, max(min(found) - 1, 0)) for name, found in sizes.items() if found}
+
+
+def _indexed_sizes(tensor: Tensor) -> Iterable[int]:
+    """The sizes of all dimensions that a tensor's numbers index, also where they are moved first."""
+    seen, waiting = {tensor}, [tensor]
+    while waiting:
+        indices = waiting.pop()
+        for op in indices.uses:
+            if op.name in _MOVES:
+                waiting += [output for output in op.outputs if output not in seen]
+                seen.update(op.outputs)
+            else:
+                yield from _sizes_of_table(op, indices)
+
+
+def _sizes_of_table(op: Op, indices: Tensor) -> Sequence[int]:
+    """The sizes of the dimensions that one of an op's inputs indexes; none for other inputs."""
+    from litert.model.builtin_options import get_builtin_option
+
+    place = _INDICES.get(op.name)
+    if place is None or place >= len(op.inputs) or op.inputs[place] is not indices:
+        return ()
+    table = op.outputs[0] if op.name in _INTO_OUTPUT else op.inputs[1 - place]
+    if table is None or not table.shape:
+        return ()
+    if op.name.endswith("_ND"):
+        return table.shape[: indices.shape[-1]]
+    if op.name == "GATHER" and op.is_custom:  # along which axis, only its kernel knows
+        return table.shape
+    axis = get_builtin_option(op, "axis") if op.name == "GATHER" else 0
+    return table.shape[axis:][:1]
+
+
+def _limits(low: str, high: str, is_whole: bool) -> Range | None:
+    """Two numbers of a type, in order; None for others."""
+    try:
+        limits = (int(low), int(high)) if is_whole else (float(low), float(high))
+    except ValueError:
+        return None
+    return limits if limits[0] <= limits[1] and all(map(isfinite, limits)) else None
