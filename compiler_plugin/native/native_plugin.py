@@ -26,7 +26,6 @@ from compiler_plugin.plugin import (
 )
 from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
-from litert.abi.symbol_library import load_symbols
 from litert.abi.vendor_flags import vendor_payloads
 from litert.core.compiler_options import PARTITION_STRATEGIES, CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
@@ -56,7 +55,6 @@ class NativePlugin(CompilerPlugin):
         manufacturer = library.soc_manufacturer()
         payloads = option_payloads(manufacturer, compiler_options)
         self._library = library
-        self._symbols = load_symbols()
         table = options_table()
         self._context = CompilerContext.take(manufacturer)
         options = table.put_options(payloads, compiler_options.custom_op_infos)

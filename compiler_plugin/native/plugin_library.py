@@ -9,6 +9,7 @@ from typing import Any
 
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
+from litert.abi.vendor_library import open_library
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
@@ -45,21 +46,7 @@ class PluginLibrary:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Loads a library as stock does, and looks its functions up."""
         self.path = os.fspath(path)
-        absolute = os.path.abspath(self.path)
-        try:
-            with native_call("dlopen"):
-                run_constructors(absolute, plugin_loading_flags())
-                library = ffi.dlopen(absolute, plugin_loading_flags())
-        except OSError as error:
-            raise LiteRtError(
-                Status.DYNAMIC_LOADING,
-                f"it does not load: {_without_path(str(error), self.path)}",
-                self.path,
-                "Install what it is linked with, or take it out of the folder."
-                if os.path.exists(absolute)
-                else "Build it, or install the vendor's package anew.",
-            ) from error
-        self._library = library  # closed when nobody has it, but for NODELETE
+        library = open_plugin(self.path)
         self._functions: dict[str, Any] = {}
         for function in (*FUNCTIONS, GET_REFUSAL):
             with suppress(ffi.error):
@@ -116,30 +103,16 @@ class PluginLibrary:
         return LiteRtError(status, what, self.path, "This is the vendor's to repair.")
 
 
-def _without_path(message: str, path: str) -> str:
-    """The loader's message without what cffi and the loader put before it."""
-    for prefix in (f"cannot load library '{os.path.abspath(path)}': ", f"{path}: "):
-        message = message.removeprefix(prefix)
-    return message.partition(".  Additionally, ctypes")[0]
-
-
-def plugin_loading_flags() -> int:
-    """Flags for `dlopen`: those of stock, which lets a library's own symbols go before all others.
+def open_plugin(path: str) -> Any:
+    """Loads a plugin with the flags of stock, which lets a library's own symbols go before all others.
 
     AddressSanitizer ends a process that loads with RTLD_DEEPBIND, since its own functions would be passed over. It
     is there where an author has it preloaded, for a library that was built with it.
+
+    Raises:
+      LiteRtError: as `open_library` does.
     """
     flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_NODELETE
     has_sanitizer = hasattr(ctypes.CDLL(None), "__asan_init")
-    return flags if has_sanitizer else flags | os.RTLD_DEEPBIND
-
-
-def run_constructors(path: str, flags: int) -> None:
-    """Loads a library without Python's lock, for good; whoever loads it next gets the error, if there is one.
-
-    cffi keeps the lock: a constructor that hangs would keep all threads of Python from running, also the one that
-    ends a child process with its parent.
-    """
-    dlopen = ctypes.CDLL(None).dlopen  # called as any C function: without the lock
-    dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
-    dlopen(os.fsencode(path), flags | os.RTLD_NODELETE)
+    with native_call("dlopen"):
+        return open_library(path, flags if has_sanitizer else flags | os.RTLD_DEEPBIND)

@@ -10,6 +10,7 @@ from typing import Any
 
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
+from litert.abi.vendor_library import open_library
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
@@ -35,9 +36,6 @@ _METRICS = (
     "destroy_metrics",
 )  # fmt: skip
 
-# For ever: what a driver starts outlives its models, and a table that is refused.
-_loaded: list[object] = []
-
 
 class DispatchLibrary:
     """A loaded library.
@@ -56,8 +54,7 @@ class DispatchLibrary:
         file_name = os.path.basename(path)
         match = _NAME.fullmatch(file_name)
         self.name = (match[1] if match else "") or file_name
-        library = self._open()
-        _loaded.append(library)
+        library = open_dispatch(path)
         get_api = _find(library, "LiteRtDispatchGetApi")
         if get_api is None:
             raise self._broken("it does not export LiteRtDispatchGetApi")
@@ -89,20 +86,6 @@ class DispatchLibrary:
         if missing := _find_missing(table, names):
             raise self._broken(f"its `{part}` has no {', '.join(missing)}")
 
-    def _open(self) -> Any:
-        try:
-            # The file itself: what lies beside it is found from there.
-            return ffi.dlopen(os.path.realpath(self.path), ffi.RTLD_NOW | ffi.RTLD_LOCAL)
-        except OSError as error:
-            raise LiteRtError(
-                Status.DYNAMIC_LOADING,
-                f"the library cannot be loaded: {error}",
-                self.path,
-                "Install what it is linked with, for this kind of machine."
-                if os.path.exists(self.path)
-                else "Build it, or install the vendor's package anew.",
-            ) from None
-
     def _check_version(self) -> None:
         version = self.api.version
         found = ApiVersion(version.major, version.minor, version.patch)
@@ -118,6 +101,12 @@ class DispatchLibrary:
         return LiteRtError(
             Status.DYNAMIC_LOADING, what, self.path, "This is the vendor's to repair."
         )
+
+
+def open_dispatch(path: str) -> Any:
+    """Loads a dispatch library; raises as `open_library` does."""
+    # The file itself: what lies beside it is found from there.
+    return open_library(os.path.realpath(path), os.RTLD_NOW | os.RTLD_LOCAL)
 
 
 def _find(library: Any, symbol: str) -> Any:

@@ -46,7 +46,7 @@ def load_library(image: bytes, name: str, flags: int) -> Any:
     except OSError as error:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"code for native plugins cannot be loaded: {error}",
+            f"code for native vendors cannot be loaded: {error}",
             tempfile.gettempdir(),
             "Point TMPDIR to a folder whose files may be executed.",
         ) from error
@@ -70,7 +70,7 @@ def elf_library(
     if machine not in _MACHINES:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"native plugins on {machine}; they run on {' and '.join(_MACHINES)}",
+            f"native vendors on {machine}; they run on {' and '.join(_MACHINES)}",
         )
     code = b""
     places: dict[str, tuple[int, int]] = {}  # offset and size of each function

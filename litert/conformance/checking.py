@@ -124,12 +124,14 @@ def _models(argument: Mapping[str, Any], options: CompilerOptions) -> list[Named
 
 def _load_plugin(argument: Mapping[str, Any]) -> VendorFunctions:
     from compiler_plugin.native.export import export_plugin
+    from litert.abi.symbol_library import load_symbols
     from litert.conformance.plugin_subject import load_functions
 
     origin, trace = argument["origin"], CallTrace(argument["trace"])
     vendor = find_checked(origin, argument["manufacturer"], "PLUGIN", trace)
     if isinstance(vendor, str):
         return load_functions(vendor, trace)
+    load_symbols()  # which a library brings along
     functions = VendorFunctions(export_plugin(vendor, origin), trace, vendor)
     functions.error.listen()
     return functions

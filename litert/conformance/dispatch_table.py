@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch.api import Dispatch
+from dispatch.native.dispatch_library import open_dispatch
 from dispatch.native.export import export_table
 from litert.abi.definitions import ffi
 from litert.conformance.checks import BrokenRuleError
@@ -15,7 +16,6 @@ from litert.conformance.vendor_calls import (
     VendorFunctions,
     expect_ok,
     find_symbol,
-    open_library,
 )
 
 GET_API, REGISTER_ASSET = "LiteRtDispatchGetApi", "LiteRtDispatchRegisterAsset"
@@ -49,8 +49,8 @@ class CheckedTable(VendorFunctions):
 
 
 def load_table(path: str, trace: CallTrace) -> CheckedTable:
-    """Loads a dispatch library as LiteRT does, and has it fill its table."""
-    library = open_library(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL, trace)
+    """Loads a dispatch library as the host does, and has it fill its table."""
+    library = trace.call("dlopen", open_dispatch, path)
     exported = {name: find_symbol(library, name) for name in (GET_API, REGISTER_ASSET)}
     if exported[GET_API] is None:
         raise BrokenRuleError(f"it does not export {GET_API}")

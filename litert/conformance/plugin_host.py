@@ -13,7 +13,6 @@ from compiler_plugin.native.compiler_context import CompilerContext
 from compiler_plugin.native.native_plugin import option_payloads
 from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
-from litert.abi.symbol_library import load_symbols
 from litert.abi.tables import make_callback
 from litert.conformance.guarded_memory import GuardedMemory
 from litert.core.compiler_options import CompilerOptions
@@ -31,7 +30,7 @@ class PluginHost:
     manufacturer: str = ""
     compiler_options: CompilerOptions = field(default_factory=CompilerOptions)
     _context: CompilerContext = field(default_factory=lambda: CompilerContext("checked"))
-    _kept: list[object] = field(default_factory=lambda: [load_symbols()])
+    _kept: list[object] = field(default_factory=list)
 
     @property
     def table(self) -> Any:

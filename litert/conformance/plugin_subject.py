@@ -10,7 +10,7 @@ from typing import Any
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.native.graph_slots import PushedOps
-from compiler_plugin.native.plugin_library import FUNCTIONS, GET_REFUSAL, plugin_loading_flags
+from compiler_plugin.native.plugin_library import FUNCTIONS, GET_REFUSAL, open_plugin
 from compiler_plugin.outline import Partition, extract, make_partition, model_of
 from compiler_plugin.partition import find_partitions
 from litert.abi.definitions import ffi
@@ -24,7 +24,6 @@ from litert.conformance.vendor_calls import (
     expect_status,
     expect_utf8,
     find_symbol,
-    open_library,
 )
 from litert.core.status import Status
 from litert.model.graph import Model, Subgraph
@@ -39,8 +38,8 @@ class NamedModel:
 
 
 def load_functions(path: str, trace: CallTrace) -> VendorFunctions:
-    """Loads a plugin as LiteRT does."""
-    library = open_library(path, plugin_loading_flags(), trace)
+    """Loads a plugin as the host does."""
+    library = trace.call("dlopen", open_plugin, path)
     found = {name: find_symbol(library, name) for name in (*FUNCTIONS, GET_REFUSAL)}
     return VendorFunctions(found, trace, library)
 

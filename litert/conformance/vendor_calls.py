@@ -145,18 +145,6 @@ def find_checked(origin: str, manufacturer: str, constant: str, trace: CallTrace
     return os.path.abspath(vendor) if is_path else vendor
 
 
-def open_library(path: str, flags: int, trace: CallTrace) -> Any:
-    """Loads a library.
-
-    Raises:
-      BrokenRuleError: the loader's words.
-    """
-    try:
-        return trace.call("dlopen", ffi.dlopen, path, flags)
-    except OSError as error:
-        raise BrokenRuleError(f"dlopen: {error}") from error
-
-
 def find_symbol(library: Any, name: str) -> Any:
     """A function of a library; None if it does not export it."""
     try:

@@ -1,6 +1,7 @@
 /* What a compiler plugin may read of the user's wishes beyond the context's slots: the custom ops that the user has an
- * asset for. These functions are of this host and of LiteRT's custom op assets guide; no release of LiteRT exports them
- * yet, so look them up: `dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo")`. */
+ * asset for. These functions are of this host and of LiteRT's custom op assets guide. This host loads a library that
+ * links them; no release of LiteRT exports them yet, so a library for both looks them up:
+ * `dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo")`. */
 #ifndef LITERT_NPU_COMPILER_OPTIONS_H_
 #define LITERT_NPU_COMPILER_OPTIONS_H_
 

@@ -1,6 +1,6 @@
 /* Finds the assets of custom ops in the options that a plugin is created with. Optional.
  *
- * It looks up the functions of compiler_options.h in the process: a plugin that links them by name does not load in
+ * It looks up the functions of compiler_options.h in the process: a plugin that links them does not load in
  * hosts that lack them, such as release 2.3.0 of LiteRT. There no op has an asset. */
 #ifndef LITERT_NPU_SUPPORT_CUSTOM_OP_ASSETS_H_
 #define LITERT_NPU_SUPPORT_CUSTOM_OP_ASSETS_H_
