@@ -25,7 +25,7 @@ def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
         report = LayerReport(layer.options.path, layer.op_name)
         for subject in layer.subjects:
             yield compiling(layer.options.path)
-            report.subjects.append(check_subject(layer.options, subject))
+            report.subjects.append(check_subject(layer.options, subject, request["show_kernel"]))
     yield answer(report.passed, report.to_text(request["show_kernel"]), report.to_values())
 
 
@@ -50,7 +50,11 @@ def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 _FLAGS = (
     *LAYER_FLAGS,
-    Flag("show_kernel", False, "Prints all that the OpenCL compiler gets."),
+    Flag(
+        "show_kernel",
+        False,
+        "Prints all that the OpenCL compiler gets, also where it does not build.",
+    ),
     Flag(
         "sanitize",
         False,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from litert.core.errors import LiteRtError, describe
+from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.option import Flag
 from litert.core.status import Status
 
@@ -115,7 +116,8 @@ def _expected(
         data = bytes(op.custom_options or b"")
         found = find_flexbuffer_options(data)
         options = found if isinstance(found, Mapping) else data
-        arrays = call_reference(function, all_inputs(op, inputs), options, len(op.outputs))
+        path = request["reference"].rpartition(":")[0]
+        arrays = call_reference(function, path, all_inputs(op, inputs), options, len(op.outputs))
         expected |= _by_name(op, arrays)
     return expected
 
@@ -192,8 +194,7 @@ def load_reference(text: str) -> Callable[..., Any]:
         # Without a name of its own, which may be that of a module that it imports.
         module = run_path(os.path.abspath(path))
     except Exception as error:
-        what = f"it cannot be imported: {describe(error)}"
-        raise LiteRtError(Status.INVALID_ARGUMENT, what, path) from error
+        raise _reference_error("it cannot be imported", error, path) from error
     function: Callable[..., Any] | None = module.get(name)
     if not callable(function):
         raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no function '{name}' in it", path)
@@ -202,6 +203,7 @@ def load_reference(text: str) -> Callable[..., Any]:
 
 def call_reference(
     function: Callable[..., Any],
+    path: str,
     inputs: Sequence[Any],
     options: Mapping[str, Any] | bytes,
     num_outputs: int,
@@ -209,14 +211,25 @@ def call_reference(
     """Calls the author's `function(inputs, options)`, which must return so many arrays; one may come alone."""
     import numpy as np
 
-    where = f"the reference {function.__name__}"
     try:
         result = function(inputs, options)
     except Exception as error:
-        what = f"the reference fails: {describe(error)}"
-        raise LiteRtError(Status.INVALID_ARGUMENT, what, where) from error
+        raise _reference_error("the reference fails", error, path) from error
     arrays = list(result) if isinstance(result, (list, tuple)) else [result]
     if len(arrays) != num_outputs:
         what = f"the reference returns {len(arrays)} arrays, the op has {num_outputs} outputs"
-        raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
     return [np.asarray(array) for array in arrays]
+
+
+def _reference_error(what: str, error: Exception, path: str) -> LiteRtError:
+    """An error of the author's Python file, with the line there that was the last to run, or is wrong."""
+    own = os.path.abspath(path)
+    last = last_line(error, own.__eq__)
+    if not last and isinstance(error, SyntaxError) and error.filename == own:
+        last = f"{own}:{error.lineno}"
+    number = last.rpartition(":")[2]
+    linecache.checkcache(own)
+    line = linecache.getline(own, int(number)).strip() if last else ""
+    shown = f"{what}: {describe(error)}" + (f"\n{number:>5} | {line}\n" if line else "")
+    return LiteRtError(Status.INVALID_ARGUMENT, shown, f"{path}:{number}" if last else path)

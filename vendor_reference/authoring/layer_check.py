@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.kernel_listing import KernelListing, list_kernel
 from vendor_reference.authoring.narrow_indices import find_narrow_index_notes
@@ -18,7 +19,7 @@ class SubjectReport:
     """How a layer fits one op.
 
     Attributes:
-      kernel: what the kernel gets; None where it does not come to that.
+      kernel: what the kernel gets; None where it does not come to that, or does not build and is not asked for.
       notes: what is legal, and may be a mistake.
       problem: why the layer does not fit; "" where it does.
     """
@@ -67,8 +68,13 @@ class LayerReport:
         return {"passed": self.passed, **asdict(self)}
 
 
-def check_subject(options: LayerOptions, subject: Subject) -> SubjectReport:
-    """Compiles a layer for an op; what does not fit is a finding."""
+def check_subject(
+    options: LayerOptions, subject: Subject, shows_unbuilt: bool = False
+) -> SubjectReport:
+    """Compiles a layer for an op; what does not fit is a finding.
+
+    `shows_unbuilt` asks for what the kernel gets also where it does not build.
+    """
     found = SubjectReport(subject.title, describe_op(subject.op))
     try:
         with compile_layer(subject, options) as compiled:
@@ -83,4 +89,16 @@ def check_subject(options: LayerOptions, subject: Subject) -> SubjectReport:
                 found.notes += find_narrow_index_notes(found.kernel.text)
     except LiteRtError as error:
         found.problem = str(error)
+        if shows_unbuilt and error.status is Status.COMPILATION:
+            found.kernel = _list_unbuilt(options, subject)
     return found
+
+
+def _list_unbuilt(options: LayerOptions, subject: Subject) -> KernelListing | None:
+    """What the kernel would get; None where only a build tells which kernel of the text it is."""
+    unchecked = replace(options, compiler=replace(options.compiler, check_kernels=False))
+    try:
+        with compile_layer(subject, unchecked) as compiled:
+            return list_kernel(compiled)
+    except LiteRtError:
+        return None

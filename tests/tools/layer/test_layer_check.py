@@ -77,6 +77,22 @@ def test_the_whole_text_is_shown_where_it_is_asked_for(
     assert SOFTSIGN in printed
 
 
+def test_the_text_is_shown_where_it_does_not_build(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    broken = SOFTSIGN.replace("PARAM_alpha", "PARAM_alhpa")
+    (author / "Softsign.cl").write_text(broken)
+    check = ("layer", "check", "Softsign.cl", *SHAPES, OPTIONS)
+    assert litert_npu(*check, "--show_kernel") == 1
+    printed = capsys.readouterr().out
+    assert "#define PARAM_alpha 2.0f" in printed and broken in printed
+    assert "input 0: tensor<2x4xf32>" in printed and "kernel Softsign: 8 work items" in printed
+    assert "FAILED: COMPILATION" in printed and "ok: it builds" not in printed
+    (author / "Softsign.cl").write_text("no kernel at all")
+    assert litert_npu(*check, "--show_kernel") == 1
+    assert "FAILED: " in capsys.readouterr().out
+
+
 def test_a_build_error_shows_the_author_s_own_line(
     author: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:

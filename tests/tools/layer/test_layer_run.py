@@ -197,6 +197,23 @@ def test_a_layout_of_the_kernel_s_own_is_the_model_s_outside(
     assert "; around it" in capsys.readouterr().out  # the time of what reorders
 
 
+def test_a_reference_that_fails_shows_its_own_line(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    text = "import numpy as np\n\ndef f(inputs, options):\n    return np.ones(3) + np.ones(4)\n"
+    (author / "f.py").write_text(text)
+    assert litert_npu(*RUN, "--reference=f.py:f") == 1
+    printed = capsys.readouterr().err
+    assert "INVALID_ARGUMENT: the reference fails: ValueError: operands could not be" in printed
+    assert "\n    4 | return np.ones(3) + np.ones(4)\n (f.py:4)." in printed
+    for broken, line in (("x = 1 / 0\n", 1), ("\ndef f(:\n", 2)):
+        (author / "f.py").write_text(broken)
+        assert litert_npu(*RUN, "--reference=f.py:f") == 1
+        printed = capsys.readouterr().err
+        assert f"it cannot be imported: {'Syntax' if line == 2 else 'ZeroDivision'}Error" in printed
+        assert f"\n    {line} | {broken.strip()}\n (f.py:{line})." in printed
+
+
 WRONG = {
     "another shape": (
         ["--input=x.npy"],
