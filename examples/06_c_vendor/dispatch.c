@@ -1,4 +1,4 @@
-/* Cobalt's dispatch table: its NPU multiplies, on the host. What a function promises stands in litert_npu/dispatch.h;
+/* Cobalt's dispatch table: its NPU multiplies and subtracts, on the host. What a function promises stands in litert_npu/dispatch.h;
  * those that are not here are in litert_npu/support. The asset of Gain is a text file with one number. */
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +91,7 @@ static LiteRtStatus invocation_context_create(
   float gain = 0;
   LITERT_NPU_TRY(read_function(byte_code, name, &function));
   LITERT_NPU_CHECK(num_inputs == (int)function.num_inputs && num_inputs >= 1 && num_inputs <= 2 && num_outputs == 1);
+  for (int i = 0; i < 2; i++) LITERT_NPU_CHECK(function.operands[i] < function.num_inputs);
   if (function.op == kGain) LITERT_NPU_TRY(read_gain(&device->gain, &gain));
   LiteRtDispatchInvocationContext made = calloc(1, sizeof(*made));
   if (made == NULL) return kLiteRtStatusErrorMemoryAllocationFailure;
@@ -111,12 +112,16 @@ static LiteRtStatus invocation_context_destroy(LiteRtDispatchInvocationContext c
 
 /* YOUR OPS: what the device does. */
 static void compute(LiteRtDispatchInvocationContext context) {
-  const int num_inputs = context->base.num_inputs;
-  const float* left = context->ports[0].memory;
-  const float* right = context->ports[num_inputs - 1].memory;
-  float* output = context->ports[num_inputs].memory;
-  for (uint32_t i = 0; i < context->function.num_elements; i++)
-    output[i] = left[i] * (context->function.op == kGain ? context->gain : right[i]);
+  const Function* function = &context->function;
+  const float* left = context->ports[function->operands[0]].memory;
+  const float* right = context->ports[function->operands[1]].memory;
+  float* output = context->ports[function->num_inputs].memory;
+  for (uint32_t i = 0; i < function->num_elements; i++) {
+    if (function->op == kSub)
+      output[i] = left[i] - right[i];
+    else
+      output[i] = left[i] * (function->op == kGain ? context->gain : right[i]);
+  }
 }
 
 static LiteRtStatus invoke(LiteRtDispatchInvocationContext context) {

@@ -1,6 +1,6 @@
-/* Cobalt's compiler plugin: takes MUL of two float tensors of one shape, and the custom op `Gain` if the user has an
- * asset for it; each op is a call of its own. What a function promises stands in litert_npu/compiler_plugin.h; those
- * that are not here are in litert_npu/support. */
+/* Cobalt's compiler plugin: takes MUL and SUB of two float tensors of one shape, and the custom op `Gain` if the user
+ * has an asset for it; each op is a call of its own. What a function promises stands in litert_npu/compiler_plugin.h;
+ * those that are not here are in litert_npu/support. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +63,9 @@ static LiteRtStatus classify(LiteRtCompilerPlugin plugin, LiteRtOp op, Function*
   if (info.code == kLiteRtOpCodeTflMul && info.num_inputs == 2) {
     LITERT_NPU_TRY(context->get_mul_fused_activation_option(op, &fused_activation));
     function->op = kMul;
+  } else if (info.code == kLiteRtOpCodeTflSub && info.num_inputs == 2) {
+    LITERT_NPU_TRY(context->get_sub_fused_activation_option(op, &fused_activation));
+    function->op = kSub;
   } else if (strcmp(info.custom_code, "Gain") == 0 && info.num_inputs == 1 && plugin->has_gain) {
     function->op = kGain;
   } else {
@@ -101,7 +104,7 @@ LiteRtStatus LiteRtCompilerPluginPartition(
 static LiteRtStatus write_function(
     LiteRtCompilerPlugin plugin, LiteRtModel partitions, LiteRtParamIndex i, const char* name, Function* function) {
   LiteRtSubgraph subgraph;
-  LiteRtParamIndex num_ops, num_inputs;
+  LiteRtParamIndex num_ops, num_inputs, num_operands;
   LiteRtOp op;
   LITERT_NPU_TRY(plugin->context->get_model_subgraph(partitions, i, &subgraph));
   LITERT_NPU_TRY(plugin->context->get_num_subgraph_ops(subgraph, &num_ops));
@@ -109,8 +112,12 @@ static LiteRtStatus write_function(
   if (num_ops != 1) return kLiteRtStatusErrorUnsupported;
   LITERT_NPU_TRY(plugin->context->get_subgraph_op(subgraph, 0, &op));
   snprintf(function->name, sizeof(function->name), "%s", name);
+  LITERT_NPU_TRY(classify(plugin, op, function));
   function->num_inputs = (uint32_t)num_inputs;
-  return classify(plugin, op, function);
+  LITERT_NPU_TRY(plugin->context->get_num_op_inputs(op, &num_operands));
+  for (LiteRtParamIndex k = 0; k < num_operands; k++)
+    LITERT_NPU_TRY(LiteRtNpuFindOperand(plugin->context, subgraph, op, k, &function->operands[k]));
+  return kLiteRtStatusOk;
 }
 
 LiteRtStatus LiteRtCompilerPluginCompile(

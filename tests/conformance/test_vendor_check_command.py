@@ -49,7 +49,7 @@ def test_the_c_example_keeps_each_rule(c_vendor: Path, capsys: Capture) -> None:
     report = check_json(capsys, c_vendor, f"--npu_custom_op_info={gain}", "--strict")
     assert not broken_rules(report) and report["counts"]["passed"] > 100 and not report["gaps"]
     assert report["parts"][0]["remarks"][:2] == [
-        "Run: Gain, MUL, MUL of one input, SUB, then MUL, MUL of 128 KiB.",
+        "Run: Gain, MUL, SUB, MUL of one input, SUB, then MUL (2 partitions), MUL of 128 KiB, SUB of 128 KiB.",
         "Run, and not compared, since LiteRT has no kernel: Gain.",
     ]
 

@@ -100,6 +100,24 @@ def test_stock_compiles_and_runs_it(
     np.testing.assert_allclose(run.outputs["y"], np.tanh(X * Z) ** 2, rtol=1e-6)
 
 
+def test_an_op_has_its_own_order_of_the_calls_inputs(
+    c_vendor: Path, tmp_path: Path, stock_apply_plugin: StockTool
+) -> None:
+    builder = ModelBuilder()
+    x, z = builder.input("x", "float32", SHAPE), builder.input("z", "float32", SHAPE)
+    y = builder.op("SUB", [z, x], [("y", "float32", SHAPE)])
+    builder.output(y)
+    builder.signature("serving_default", {"x": x, "z": z}, {"y": y})
+    write_model(builder.build(), tmp_path / "m.tflite")
+    apply_stock(stock_apply_plugin, c_vendor, tmp_path / "m.tflite", tmp_path / "o.tflite")
+    with read_model(tmp_path / "o.tflite") as model:
+        assert [op.name for op in model.subgraphs[0].ops] == ["DISPATCH_OP"]
+    run = run_in_stock(tmp_path / "o.tflite", c_vendor, {"x": X, "z": Z})
+    np.testing.assert_array_equal(run.outputs["y"], Z - X)
+    with load(c_vendor, tmp_path / "o.tflite") as here:
+        np.testing.assert_array_equal(here.run({"x": X, "z": Z})["y"], Z - X)
+
+
 @pytest.mark.parametrize(
     "reason", ["it broadcasts", "it has an activation", "it is integer", "a factor is constant"]
 )

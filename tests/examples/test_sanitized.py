@@ -50,7 +50,7 @@ def test_nothing_is_found_in_the_c_example(tmp_path: Path, sanitizers: str) -> N
     ("sound", "broken", "finding"),
     [
         ("  LiteRtNpuFreeBufferTable(&device->base.buffers);\n", "", "LeakSanitizer: detected memory leaks"),
-        ("i < context->function.num_elements", "i <= context->function.num_elements", "overflow"),
+        ("i < function->num_elements", "i <= function->num_elements", "overflow"),
         ("memcpy(function, bytes + at, sizeof(Function));", "*function = *(Function*)(bytes + at);", "misaligned"),
     ],
     ids=["a leak", "one element too many", "byte code taken as aligned"],

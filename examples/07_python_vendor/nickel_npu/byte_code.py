@@ -6,13 +6,13 @@ YOUR FORMAT: any bytes will do. A call in the model names one function of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
-OPS = {"MUL": 2, "Gain": 1}
+OPS = {"MUL": 2, "SUB": 2, "Gain": 1}
 """YOUR OPS: what a function may do, and how many inputs the op has."""
 
 
@@ -21,11 +21,17 @@ class Function(NamedTuple):
 
     Attributes:
       op: of `OPS`.
-      num_inputs: 1 for Gain, and for MUL of a tensor with itself.
+      operands: for each input of the op, the index of the call's input. A call has the subgraph's inputs, in the
+        subgraph's order: MUL of input 0 with itself has [0, 0], and SUB of inputs 1 and 0 has [1, 0].
     """
 
     op: str
-    num_inputs: int
+    operands: Sequence[int]
+
+    @property
+    def num_inputs(self) -> int:
+        """Number of inputs of a call."""
+        return len(set(self.operands))
 
 
 def write_byte_code(functions: Mapping[str, Function]) -> bytes:
@@ -42,12 +48,17 @@ def read_byte_code(data: memoryview) -> Mapping[str, Function]:
     try:
         content = json.loads(bytes(data))
         functions = {name: Function(*parts) for name, parts in content["functions"].items()}
-        if content["nickel"] != 1:
-            functions = {}
+        is_ours = content["nickel"] == 1 and all(map(_is_sound, functions.values()))
     except (ValueError, KeyError, TypeError, AttributeError):
-        functions = {}
-    if not functions or not all(function.op in OPS for function in functions.values()):
+        is_ours = False
+    if not is_ours:
         raise LiteRtError(
             Status.INCOMPATIBLE_BYTE_CODE_VERSION, "these bytes are no byte code of Nickel's"
         )
     return functions
+
+
+def _is_sound(function: Function) -> bool:
+    """Whether the driver can run it: a known op, and all of the call's inputs are read."""
+    inputs = set(range(function.num_inputs))
+    return OPS[function.op] == len(function.operands) and inputs == set(function.operands)

@@ -1,4 +1,4 @@
-"""Nickel's compiler plugin: takes MUL of two float tensors of one shape, and `Gain` if there is an asset for it.
+"""Nickel's compiler plugin: takes MUL and SUB of two float tensors of one shape, and `Gain` if it has an asset.
 
 What each function promises stands in `compiler_plugin/plugin.py` of litert-npu.
 """
@@ -74,10 +74,7 @@ class NickelPlugin(CompilerPlugin):
                 raise LiteRtError(Status.UNSUPPORTED, f"no {op.name} like this", str(op))
         if any(len(subgraph.ops) != 1 for subgraph in partitions):
             raise LiteRtError(Status.UNSUPPORTED, "a call is one op")
-        functions = {
-            f"f{i}": Function(subgraph.ops[0].name, len(subgraph.inputs))
-            for i, subgraph in enumerate(partitions)
-        }
+        functions = {f"f{i}": _function_of(subgraph) for i, subgraph in enumerate(partitions)}
         byte_code = Blob(write_byte_code(functions))
         return CompiledResult([byte_code], [CallInfo(name) for name in functions])
 
@@ -86,6 +83,13 @@ class NickelPlugin(CompilerPlugin):
 
     def close(self) -> None:
         pass
+
+
+def _function_of(subgraph: Subgraph) -> Function:
+    """What the driver is to do for a partition of one op."""
+    (op,) = subgraph.ops
+    operands = [subgraph.inputs.index(tensor) for tensor in op.inputs if tensor is not None]
+    return Function(op.name, operands)
 
 
 class NickelPluginFactory(CompilerPluginFactory):

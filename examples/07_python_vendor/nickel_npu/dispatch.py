@@ -1,4 +1,4 @@
-"""Nickel's dispatch table: its NPU multiplies, with NumPy. The asset of `Gain` is a text file with one number.
+"""Nickel's dispatch table: its NPU multiplies and subtracts, with NumPy. Gain's asset is a text file: a number.
 
 What each function promises, and the order of calls, stands in `dispatch/api.py` of litert-npu. What is not
 overridden has a default, for buffers in the host's memory.
@@ -7,7 +7,7 @@ overridden has a default, for buffers in the host's memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,8 +17,12 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from nickel_npu.byte_code import read_byte_code
 
-COMPUTE = {"MUL": np.multiply, "Gain": np.multiply}
-"""YOUR OPS: what a run of each does with two arrays, of which the second is an asset's number for Gain."""
+COMPUTE: Mapping[str, Callable[..., object]] = {
+    "MUL": np.multiply,
+    "SUB": np.subtract,
+    "Gain": np.multiply,
+}
+"""YOUR OPS: what a run of each does with the op's inputs, behind which Gain has its asset's number."""
 
 
 @dataclass
@@ -33,6 +37,7 @@ class NickelCall(HostInvocationContext):
     """One function, ready to run."""
 
     op: str = ""
+    operands: Sequence[int] = ()
     gain: float | None = None
 
 
@@ -74,7 +79,14 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         gain = _read_gain(device_context) if function.op == "Gain" else None
         inputs, outputs = [None] * num_inputs, [None] * num_outputs
         return NickelCall(
-            device_context, byte_code, function_name, inputs, outputs, op=function.op, gain=gain
+            device_context,
+            byte_code,
+            function_name,
+            inputs,
+            outputs,
+            op=function.op,
+            operands=function.operands,
+            gain=gain,
         )
 
     def invoke(self, invocation_context: NickelCall) -> None:
@@ -82,8 +94,10 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         call = invocation_context
         if any(array is None for array in (*call.inputs, *call.outputs)):
             raise LiteRtError(Status.INVALID_ARGUMENT, "a buffer is missing", call.function_name)
-        second = call.inputs[-1] if call.gain is None else np.float32(call.gain)
-        COMPUTE[call.op](call.inputs[0], second, out=call.outputs[0])
+        operands = [call.inputs[index] for index in call.operands]
+        if call.gain is not None:
+            operands.append(np.float32(call.gain))
+        COMPUTE[call.op](*operands, out=call.outputs[0])
 
 
 def _read_gain(device: NickelDevice) -> float:

@@ -71,6 +71,24 @@ static inline LiteRtStatus LiteRtNpuReadOutput(
   return LiteRtNpuReadTensor(context, tensor, info);
 }
 
+/* Finds which input of its subgraph, and so of the call, an op's input is: a call has the subgraph's inputs, in the
+ * subgraph's order. NotFound for a constant, and for what another op of the subgraph computes. */
+static inline LiteRtStatus LiteRtNpuFindOperand(
+    const LiteRtCompilerContext* context, LiteRtSubgraph subgraph, LiteRtOp op, LiteRtParamIndex index,
+    uint32_t* position) {
+  LiteRtParamIndex num_inputs;
+  LiteRtTensor operand, input;
+  LITERT_NPU_TRY(context->get_op_input(op, index, &operand));
+  LITERT_NPU_TRY(context->get_num_subgraph_inputs(subgraph, &num_inputs));
+  for (LiteRtParamIndex i = 0; i < num_inputs; i++) {
+    LITERT_NPU_TRY(context->get_subgraph_input(subgraph, i, &input));
+    if (input != operand) continue;
+    *position = (uint32_t)i;
+    return kLiteRtStatusOk;
+  }
+  return kLiteRtStatusErrorNotFound;
+}
+
 /* Whether two tensors have one shape: no broadcasting. */
 static inline bool LiteRtNpuHaveOneShape(const LiteRtNpuTensorInfo* tensor, const LiteRtNpuTensorInfo* other) {
   const LiteRtLayout *layout = &tensor->type.layout, *other_layout = &other->type.layout;
