@@ -16,11 +16,13 @@ from compiler_plugin.isolation.hosting import (
 from compiler_plugin.plugin import CompilerPluginFactory, Hardware
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.vendor_names import plain_name
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
 from litert.host.extensions import (
     COMPILER_PLUGINS,
     EntryPoint,
     check_unique,
+    choose_vendor,
     find_entry_points,
     find_files,
     load_entry_point,
@@ -31,6 +33,7 @@ from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
 _LIBRARY = ".so"
+_TWICE = "Name the one that you mean exactly as it spells its name."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,9 @@ class RegisteredPlugin:
     factory: CompilerPluginFactory
     origin: str
     warnings: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return self.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +72,9 @@ class Registry:
         Raises:
           LiteRtError: ALREADY_EXISTS, for two packages' plugins of one manufacturer.
         """
-        in_folders = {plugin.factory.soc_manufacturer for plugin in self.plugins}
+        in_folders = {plain_name(plugin.factory.soc_manufacturer) for plugin in self.plugins}
         points = find_entry_points(COMPILER_PLUGINS)
-        return [point for name, point in points.items() if name not in in_folders]
+        return [point for name, point in points.items() if plain_name(name) not in in_folders]
 
 
 def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registry:
@@ -104,32 +110,34 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
 
 
 def load_plugin(
-    soc_manufacturer: str, libs: Sequence[str], hosting: Hosting | None = None
+    vendor: str, libs: Sequence[str], hosting: Hosting | None = None
 ) -> RegisteredPlugin:
-    """Finds and loads a manufacturer's plugin: a folder's, an installed one, or that of stock LiteRT's wheel.
+    """Finds and loads a vendor's plugin: a folder's, an installed one, or that of stock LiteRT's wheel.
+
+    Any of the vendor's names is right, whatever its case; exactly the plugin's own goes before others.
 
     Raises:
-      LiteRtError: NOT_FOUND, with what was found instead; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a
-        plugin, or a file of the manufacturer's name, that cannot be used; and those of `find_plugins`.
+      LiteRtError: NOT_FOUND, with what was found instead; ALREADY_EXISTS, for a name that several plugins have in
+        other cases; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a
+        plugin, or a file of the vendor's name, that cannot be used; and those of `find_plugins`.
     """
     registry = find_plugins(libs, hosting)
     warnings = [
         f"{folder}: {registry.broken[folder].what}" for folder in libs if folder in registry.broken
     ]
-    for plugin in registry.plugins:
-        if plugin.factory.soc_manufacturer == soc_manufacturer:
-            return replace(plugin, warnings=warnings)
+    in_folders = [(plugin.factory.soc_manufacturer, plugin) for plugin in registry.plugins]
+    if in_folder := choose_vendor(vendor, in_folders, _TWICE):
+        return replace(in_folder, warnings=warnings)
     for path, error in registry.broken.items():
-        if _is_named_after(path, soc_manufacturer):
+        if _is_named_after(path, vendor):
             raise error
     # Only now, since to look for packages takes longer than a folder's plugin.
     installed = registry.installed()
-    for point in installed:
-        if point.name == soc_manufacturer:
-            return replace(load_point(point, hosting), warnings=warnings)
-    stock = stock_vendor_folder(soc_manufacturer, "compiler")
+    if point := choose_vendor(vendor, [(point.name, point) for point in installed], _TWICE):
+        return replace(load_point(point, hosting), warnings=warnings)
+    stock = stock_vendor_folder(vendor, "compiler")
     if stock and stock not in libs:
-        return load_plugin(soc_manufacturer, [*libs, stock], hosting)
+        return load_plugin(vendor, [*libs, stock], hosting)
     found = [point.name for point in installed]
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
     wheels = ", ".join(stock_vendor_folders("compiler"))
@@ -137,7 +145,7 @@ def load_plugin(
     reasons = "".join(f"; not loaded: {e.what} ({e.where})" for e in registry.broken.values())
     raise LiteRtError(
         Status.NOT_FOUND,
-        f"no compiler plugin of '{soc_manufacturer}'; found: {', '.join(found) or 'none'}{wheels}{reasons}",
+        f"no compiler plugin of '{vendor}'; found: {', '.join(found) or 'none'}{wheels}{reasons}",
         hint="Install the vendor's package, or name the folder of its plugin with --libs.",
     )
 
@@ -243,10 +251,10 @@ def _load_library(path: str, hosting: Hosting) -> CompilerPluginFactory:
     return IsolatedPluginFactory(path, hosting)
 
 
-def _is_named_after(path: str, soc_manufacturer: str) -> bool:
-    """Whether a file's name says that it has a manufacturer's plugin, though it did not load."""
+def _is_named_after(path: str, vendor: str) -> bool:
+    """Whether a file's name says that it has a vendor's plugin, though it did not load."""
     _, _, name = PurePath(path).stem.partition("LiteRtCompilerPlugin")
-    return name.lstrip("_-").casefold() == soc_manufacturer.casefold()
+    return bool(name) and plain_name(name) == plain_name(vendor)
 
 
 def _is_name(value: object) -> bool:

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from dispatch.api import Dispatch
@@ -16,13 +16,13 @@ from litert.core.status import Status
 from litert.host.extensions import (
     DISPATCH_TABLES,
     EntryPoint,
-    check_unique,
+    choose_vendor,
     find_entry_points,
     find_files,
     load_entry_point,
     load_file,
 )
-from litert.host.stock_vendors import plain_name, stock_vendor_folder, stock_vendor_folders
+from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
 """`LiteRtDispatch_Acme.py`, or the native library `libLiteRtDispatch_Acme.so`, has the table for models that were
@@ -102,11 +102,11 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
     """The entry point or file that has the table for a manufacturer."""
     files = _find_tables(library_path)
     problem = why_no_table(library_path)
-    in_folder = _named(manufacturer, files)
+    in_folder = choose_vendor(manufacturer, files, _TWICE)
     if in_folder and not _LOG.isEnabledFor(logging.INFO):
         return in_folder  # without a look at all installed packages, which takes 20 ms
     entry_points = find_entry_points(DISPATCH_TABLES)
-    installed = _named(manufacturer, list(entry_points.items()))
+    installed = choose_vendor(manufacturer, list(entry_points.items()), _TWICE)
     if in_folder and installed:
         _LOG.info(
             "%s is taken for '%s', and not the installed %s", in_folder, manufacturer, installed
@@ -124,20 +124,6 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
         _LOG.warning("%s is taken for '%s': there is no other", libraries[0], manufacturer)
         return libraries[0]
     raise _not_found(manufacturer, entry_points, files, problem)
-
-
-def _named(
-    manufacturer: str, candidates: Sequence[tuple[str, EntryPoint | str]]
-) -> EntryPoint | str | None:
-    """The only one of a manufacturer's name, or else of its letters."""
-    # By letters: stock's `libLiteRtDispatch_IntelOpenvino.so` is for IntelOpenVINO.
-    for spelling in (str, plain_name):
-        wanted = spelling(manufacturer)
-        found = [origin for name, origin in candidates if spelling(name) == wanted]
-        check_unique([(manufacturer, str(origin)) for origin in found], _TWICE)
-        if found:
-            return found[0]
-    return None
 
 
 def _load(origin: EntryPoint | str) -> Dispatch[Any, Any]:

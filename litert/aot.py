@@ -34,8 +34,8 @@ from compiler_plugin.report import Report
 from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.vendor_names import is_option_of
 from litert.host.extensions import COMPILER_PLUGINS, find_entry_points
-from litert.host.stock_vendors import is_option_of
 from litert.model.writer import write_model
 from litert.options import flag_text
 

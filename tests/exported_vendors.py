@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from litert_npu_tools.vendor.export_command import Origin, export, read_origin
-from litert_npu_tools.vendor.vendor_libraries import find_origins
+from litert_npu_tools.vendor.vendor_libraries import find_installed
 
 from litert.abi.headers import INCLUDE_FOLDER
 from litert.host.python_library.building import find_libpython
@@ -32,7 +32,7 @@ def exported(kind: str, vendor: str) -> Path:
     if vendor.endswith(".py"):
         origin = read_origin(vendor)._replace(kind=kind)
     else:
-        origin = Origin(kind, vendor, find_origins(vendor)[kind])
+        origin = Origin(kind, vendor, find_installed(vendor).origins[kind])
     (library,) = export([origin], str(_new_folder()))
     return Path(library).parent
 

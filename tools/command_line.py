@@ -123,7 +123,7 @@ def read_vendor_options(
 ) -> Mapping[str, str]:
     """The options of a vendor, by name, of flags that are none of the command's own `values`."""
     # Here, since --help must not wait for it.
-    from litert.host.stock_vendors import is_option_of
+    from litert.core.vendor_names import is_option_of
 
     options: dict[str, str] = {}
     for flag in unknown:

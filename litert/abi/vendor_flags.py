@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.vendor_names import option_prefix, plain_name
 
 FLAGS_OF_FIELDS = {
     "intel_openvino_graph_backend": "intel_openvino_graph_backends",
@@ -131,9 +132,10 @@ def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[st
     for name, value in options.items():
         if "\n" in value or "\0" in value:
             raise _unfit(name, value, "text in one line")
-        identifier = _identifier(manufacturer, name)
-        suffix = name[len(identifier) :].lstrip("_-")
-        lines = payloads.setdefault(identifier.replace("-", "_").lower(), [])
+        prefix = option_prefix(manufacturer, name)
+        suffix = name[len(prefix) :].lstrip("_-")
+        identifier = _stock_identifier(manufacturer) or prefix.replace("-", "_").lower()
+        lines = payloads.setdefault(identifier, [])
         if identifier == _INTEL:
             lines += _intel(name, suffix, value)
         else:
@@ -158,6 +160,12 @@ def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, b
     by_vendor: dict[str, dict[str, str]] = {}
     for name, value in options.items():
         owner, field = name.split(".", 1) if "." in name else (vendor.lower(), name)
+        if stock := _stock_identifier(owner):
+            owner = stock
+            if (
+                name == "allow_native_assets"
+            ):  # which the runtime tells all, and none of stock's reads
+                continue
         flags = by_vendor.setdefault(owner, {})
         table, dot, key = field.partition(".")
         flag = FLAGS_OF_FIELDS.get(f"{owner}_{table}", f"{owner}_{table}")
@@ -170,14 +178,10 @@ def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, b
     return payloads
 
 
-def _identifier(manufacturer: str, name: str) -> str:
-    """The part of a flag's name that is the vendor's."""
-    for known in (_INTEL, *_FLAGS):
-        if name.startswith(f"{known}_"):
-            return known
-    letters = len(re.sub("[_-]", "", manufacturer))
-    own = re.match(rf"([_-]*[^_-]){{{letters}}}", name)
-    return own[0] if own else name
+def _stock_identifier(vendor: str) -> str:
+    """Under which one of stock's vendors finds its payload, by any of its names; "" for other vendors."""
+    plain = plain_name(vendor)
+    return next((known for known in (_INTEL, *_FLAGS) if plain_name(known) == plain), "")
 
 
 def _spell(flag: _Flag, name: str, value: str) -> str:

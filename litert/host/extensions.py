@@ -15,10 +15,11 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from importlib import import_module, invalidate_caches
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.status import Status
+from litert.core.vendor_names import plain_name
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -27,6 +28,7 @@ COMPILER_PLUGINS = "litert_npu.compiler_plugin"
 DISPATCH_TABLES = "litert_npu.dispatch"
 """Groups of entry points."""
 
+_Found = TypeVar("_Found")
 _Offer: TypeAlias = tuple[Callable[[], str], str, str, str]
 """An entry of a package: what names the package, the group, the entry's name and its value."""
 
@@ -210,6 +212,23 @@ def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dic
             found.append((name(value), value, module))
     check_unique([(key, module) for key, _, module in found], "Rename one of them.")
     return {key: value for key, value, _ in found}
+
+
+def choose_vendor(vendor: str, found: Sequence[tuple[str, _Found]], hint: str) -> _Found | None:
+    """What there is of a vendor, which any of its names may name: of exactly this name, or else of another.
+
+    Args:
+      vendor: the name.
+      found: by vendors' names; two may have the same.
+      hint: for the error where several are the vendor's.
+    """
+    for spelling in (str, plain_name):
+        wanted = spelling(vendor)
+        own = [extension for name, extension in found if spelling(name) == wanted]
+        check_unique([(vendor, str(extension)) for extension in own], hint)
+        if own:
+            return own[0]
+    return None
 
 
 def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:

@@ -175,7 +175,7 @@ class _LoadCompiler:
 
     def _apply_options(self, name: str) -> ApplyOptions:
         from compiler_plugin.apply_options import ApplyOptions
-        from litert.host.stock_vendors import options_of
+        from litert.core.vendor_names import options_of
 
         options = self.options
         given = {

@@ -13,8 +13,14 @@ from litert.core.compiler_options import DEFAULT_MANUFACTURER
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.extensions import COMPILER_PLUGINS, EntryPoint, find_entry_points
-from litert.host.stock_vendors import is_option_of, stock_vendor_folder
+from litert.core.vendor_names import is_option_of
+from litert.host.extensions import (
+    COMPILER_PLUGINS,
+    EntryPoint,
+    choose_vendor,
+    find_entry_points,
+)
+from litert.host.stock_vendors import stock_vendor_folder
 from litert.options import Options
 
 _LOG = logging.getLogger(__name__)
@@ -54,7 +60,8 @@ def find_candidates(options: Options, environment: EnvironmentOptions) -> Candid
     given = [environment.compiler_plugin_path] if environment.compiler_plugin_path else []
     points = find_entry_points(COMPILER_PLUGINS)
     if options.soc_manufacturer:
-        point = points.get(options.soc_manufacturer)
+        named = list(points.items())
+        point = choose_vendor(options.soc_manufacturer, named, "Uninstall one of them.")
         stock = stock_vendor_folder(options.soc_manufacturer, "compiler")
         libs = [*given, *([stock] if stock and not point else ())]
         return Candidates(libs, [point] if point else [], is_named=True)

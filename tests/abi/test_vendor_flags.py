@@ -46,6 +46,16 @@ from litert.core.status import Status
             {"google_tensor": b'sharding_intensity = 0\nextra_options = "YTogYg=="\n'},
         ),
         (
+            "google_tensor",
+            {"google_sharding_intensity": "minimal"},
+            {"google_tensor": b"sharding_intensity = 0\n"},
+        ),
+        (
+            "IntelOpenVINO",
+            {"IntelOpenVINO_graph_backends": "cpu"},
+            {"intel_openvino": b"graph.-1.graph_backend = 0\n"},
+        ),
+        (
             "MediaTek",
             {"mediatek_optimization_hint": "deep_fusion"},
             {"mediatek": b"optimization_hint = 2\n"},

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from compiler_plugin.commands import list_plugins
-from compiler_plugin.registry import choose_soc_model, load_plugin
+from compiler_plugin.registry import choose_soc_model, find_plugins, load_plugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.host.stock_vendors import stock_vendor_folder
 
 PLUGIN = """
 from compiler_plugin.plugin import *
@@ -37,6 +38,32 @@ def test_a_plugin_is_found_in_a_folder(tmp_path: Path) -> None:
 
 def test_an_installed_plugin_is_found_by_its_entry_point() -> None:
     assert load_plugin("Null", []).origin.startswith("entry point 'Null' of litert-npu-null")
+
+
+@pytest.mark.parametrize("name", ["AcmeNPU", "acme_npu", "ACME-npu"])
+def test_a_vendor_has_its_plugin_by_any_of_its_names(tmp_path: Path, name: str) -> None:
+    plugin = load_plugin(name, write(tmp_path, "AcmeNPU"))
+    assert plugin.factory.soc_manufacturer == "AcmeNPU"
+    assert load_plugin("null", []).factory.soc_manufacturer == "Null"
+
+
+def test_exactly_a_plugins_name_goes_before_one_in_another_case(tmp_path: Path) -> None:
+    write(tmp_path, "ACME", file="1")
+    libs = write(tmp_path, "Acme", file="2")
+    assert load_plugin("Acme", libs).factory.soc_manufacturer == "Acme"
+    with pytest.raises(LiteRtError, match=r"Plugin1.py .*Plugin2.py.* exactly") as error:
+        load_plugin("acme", libs)
+    assert error.value.status is Status.ALREADY_EXISTS
+
+
+def test_vendors_of_stock_s_wheel_have_all_names_that_are_printed(stock_vendors: Path) -> None:
+    """Those whose libraries load here."""
+    for folder in sorted(stock_vendors.iterdir()):
+        for plugin in find_plugins([str(folder)]).plugins:
+            manufacturer = plugin.factory.soc_manufacturer
+            assert Path(stock_vendor_folder(manufacturer, "compiler")).parent == folder
+            for name in (manufacturer, folder.name):
+                assert load_plugin(name, []).factory.soc_manufacturer == manufacturer
 
 
 def test_a_vendor_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:

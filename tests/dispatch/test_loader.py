@@ -109,6 +109,12 @@ def test_a_file_is_found_whatever_case_its_name_has(tmp_path: Path) -> None:
     assert find_origin("acme_openvino", str(tmp_path)).endswith("LiteRtDispatch_AcmeOpenvino.py")
 
 
+def test_a_vendor_of_stock_s_has_its_table_by_each_of_its_names(tmp_path: Path) -> None:
+    (tmp_path / "LiteRtDispatch_GoogleTensor.py").write_text(TABLE)
+    for name in ("Google", "google_tensor"):
+        assert find_dispatch(name, str(tmp_path)).vendor_id == "Acme Inc."
+
+
 def test_the_exact_name_goes_before_one_in_another_case(tmp_path: Path) -> None:
     (tmp_path / "LiteRtDispatch_ACME.py").write_text("raise AssertionError('not asked for')")
     (tmp_path / "LiteRtDispatch_Acme.py").write_text(TABLE)

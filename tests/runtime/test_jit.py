@@ -18,6 +18,7 @@ from compiler_plugin import pipeline
 from compiler_plugin.pipeline import apply_in_memory
 from litert.compiled_model import CompiledModel
 from litert.core.compiler_options import CustomOpInfo
+from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.environment import Environment
@@ -29,6 +30,7 @@ from litert.model.writer import to_bytes
 from litert.options import Options
 from litert.runtime import compile_key
 from litert.runtime.compile_cache import CompileCache, Nothing
+from litert.runtime.load_candidates import find_candidates
 from tests.runtime.npu_models import FLOAT, VENDORS
 
 CPU, NPU = HardwareAccelerator.CPU, HardwareAccelerator.NPU
@@ -341,6 +343,12 @@ def test_a_damaged_entry_is_made_anew(
     assert doubled(load(raw("double"))) == 1
     assert len(compilations) == 2
     assert "is compiled again" in caplog.text
+
+
+def test_a_vendor_is_named_by_any_of_its_names(load: Load) -> None:
+    assert doubled(load(raw("double"), soc_manufacturer="TEST")) == 1
+    (point,) = find_candidates(Options(soc_manufacturer="null"), EnvironmentOptions()).installed
+    assert point.name == "Null"
 
 
 def test_that_no_vendor_takes_an_op_is_kept_too(

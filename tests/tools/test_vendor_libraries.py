@@ -12,9 +12,18 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 
-def test_an_installed_vendor_is_named_by_its_entry_points() -> None:
-    found = find_libraries(["Null"])
+@pytest.mark.parametrize("name", ["Null", "null"])
+def test_an_installed_vendor_is_named_by_its_entry_points(name: str) -> None:
+    found = find_libraries([name])
+    assert found.manufacturer == "Null"
     assert found.origins["dispatch"] == "litert_npu_null.dispatch:DISPATCH"
+
+
+@pytest.mark.usefixtures("stock_vendors")
+@pytest.mark.parametrize("name", ["Google", "google_tensor"])
+def test_a_vendor_of_stock_s_wheel_is_named_as_its_folder_or_itself(name: str) -> None:
+    (path,) = find_libraries([name]).origins.values()
+    assert os.path.basename(path) == "libLiteRtCompilerPlugin_google_tensor.so"
 
 
 @pytest.mark.usefixtures("stock_vendors")

@@ -17,8 +17,8 @@ from litert.conformance.checks import Finding, read_rules
 from litert.conformance.children import CheckOptions, check_end, run_in_children
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.vendor_names import is_option_of
 from litert.host.child import call_in_child
-from litert.host.stock_vendors import is_option_of
 
 from ..command_line import usage_error
 from ..console import print_text

@@ -14,7 +14,7 @@ from litert.core.status import Status
 from ..command import Command
 from ..command_line import FlagValues, usage_error
 from ..console import print_text
-from .vendor_libraries import KINDS, find_origins
+from .vendor_libraries import KINDS, find_installed
 
 if TYPE_CHECKING:
     from litert.host.python_library.building import PlannedLibrary
@@ -100,8 +100,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if arguments:
         origins = [read_origin(path) for path in arguments]
     else:
-        name = flags.manufacturer
-        origins = [Origin(kind, name, place) for kind, place in find_origins(name).items()]
+        vendor = find_installed(flags.manufacturer)
+        origins = [
+            Origin(kind, vendor.manufacturer, place) for kind, place in vendor.origins.items()
+        ]
     for path in export(origins, flags.output or "."):
         print_text(f"Wrote {path}", sys.stdout)
     print_text(_needs(), sys.stdout)

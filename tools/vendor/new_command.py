@@ -14,6 +14,7 @@ from shutil import ignore_patterns
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
+from litert.core.vendor_names import plain_name
 from litert.host.extensions import COMPILER_PLUGINS, DISPATCH_TABLES
 
 from ..command import Command
@@ -62,8 +63,9 @@ def _check_free(name: str) -> None:
     package = f"{name.lower()}-npu"
     takers = {package} if package == "litert-npu" else set()
     for group in (COMPILER_PLUGINS, DISPATCH_TABLES):
-        points = metadata.entry_points(group=group, name=name)
-        takers |= {point.dist.name for point in points if point.dist and point.dist.name != package}
+        for point in metadata.entry_points(group=group):
+            if plain_name(point.name) == plain_name(name) and point.dist:
+                takers |= {point.dist.name} - {package}
     if takers:
         raise LiteRtError(
             Status.ALREADY_EXISTS,

@@ -60,7 +60,7 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
         ]
         names = list(filter(None, folders))
         if not names:
-            return VendorLibraries(manufacturer, find_origins(manufacturer))
+            return find_installed(manufacturer)
     origins: dict[str, str] = {}
     for path in _files(names):
         kind, owner = _kind_of(path)
@@ -75,31 +75,40 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
     return VendorLibraries(manufacturer, origins)
 
 
-def find_origins(manufacturer: str) -> Mapping[str, str]:
-    """Where an installed vendor's plugin and table are, by kind; one of them may be missing.
+def find_installed(vendor: str) -> VendorLibraries:
+    """An installed vendor's plugin and table, by any of its names.
 
     Raises:
-      LiteRtError: NOT_FOUND, naming the vendors that there are.
+      LiteRtError: NOT_FOUND, naming the vendors that there are; ALREADY_EXISTS, for a name of several.
     """
-    from litert.host.extensions import COMPILER_PLUGINS, DISPATCH_TABLES, find_entry_points
+    from litert.host.extensions import (
+        COMPILER_PLUGINS,
+        DISPATCH_TABLES,
+        choose_vendor,
+        find_entry_points,
+    )
 
     points = {
         "compiler_plugin": find_entry_points(COMPILER_PLUGINS),
         "dispatch": find_entry_points(DISPATCH_TABLES),
     }
     found = {
-        kind: f"{names[manufacturer].module}:{names[manufacturer].attribute}"
-        for kind, names in points.items()
-        if manufacturer in names
+        kind: point
+        for kind, named in points.items()
+        if (point := choose_vendor(vendor, list(named.items()), "Uninstall one of them."))
     }
     if not found:
-        there = sorted({name for names in points.values() for name in names})
+        from litert.host.stock_vendors import stock_vendor_folders
+
+        wheel = [f"{name} of stock LiteRT's wheel" for name in stock_vendor_folders("compiler")]
+        there = sorted({name for named in points.values() for name in named})
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no installed vendor '{manufacturer}', only {', '.join(there)}",
+            f"no installed vendor '{vendor}', only {', '.join([*there, *wheel])}",
             hint="Install its package, or name its files.",
         )
-    return found
+    origins = {kind: f"{point.module}:{point.attribute}" for kind, point in found.items()}
+    return VendorLibraries(next(iter(found.values())).name, origins)
 
 
 def _files(names: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 `LITERT_NPU_CUSTOM_OP_INFO=op,path;op,path` are the assets, as `--npu_custom_op_info` has them.
 `LITERT_NPU_OPTIONS=reference_ops=all;check_kernels=false` are flags of `apply_plugin` that a plugin may read:
 those of `FLAGS`, and the vendor's own, whose names begin with its manufacturer's. Options of other vendors are
-theirs: several exported plugins may be in one process.
+theirs: several exported plugins may be in one process. A name that is nearly one of these is an error.
 
 A host may hand the same flags over in its opaque options, as a C string under the identifier `litert_npu`, one
 in a line; they go before the environment. Our own host does.
@@ -20,7 +20,9 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOpti
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag, Goes, given_flags, options_of, values_by_field
 from litert.core.status import Status
-from litert.host.stock_vendors import plain_name
+from litert.core.vendor_names import is_option_of, plain_name
+from litert.host.extensions import COMPILER_PLUGINS, find_entry_points
+from litert.host.stock_vendors import stock_vendor_folders
 
 CUSTOM_OP_INFO_VARIABLE = "LITERT_NPU_CUSTOM_OP_INFO"
 OPTIONS_VARIABLE = "LITERT_NPU_OPTIONS"
@@ -33,6 +35,9 @@ _OPTIONS = {
 }
 FLAGS = tuple(_OPTIONS)
 """Flags of `apply_plugin` that reach a plugin; the others are the host's."""
+
+_NEAR = 0.75
+"""How alike names are of which one is taken for a slip of the other, as difflib counts; 1 for equal ones."""
 
 _logger = logging.getLogger(__name__)
 
@@ -104,7 +109,10 @@ def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str
     found: dict[str, _Given] = {}
     for part in flags:
         name, equals, value = part.lstrip("-").partition("=")
-        if name not in FLAGS and not plain_name(name).startswith(plain_name(manufacturer)):
+        if name not in FLAGS and not is_option_of(manufacturer, name):
+            if near := _find_near(name, manufacturer):
+                what, hint = f"no option '{name}'", f"Did you mean {near}?"
+                raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, where, hint)
             _logger.info(
                 "%s has '%s', which is no option for '%s': those begin with its name, or are %s",
                 where, name, manufacturer, ", ".join(FLAGS),
@@ -117,6 +125,22 @@ def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str
                 Status.INVALID_TOOL_CONFIG, f"'{name}' is given twice", where, "Give it once."
             )
     return found
+
+
+def _find_near(name: str, manufacturer: str) -> str:
+    """The option that an unknown name was meant to be; "" where none is near, or another vendor is named."""
+    from difflib import get_close_matches  # here: few names are wrong
+
+    others = [*find_entry_points(COMPILER_PLUGINS), *stock_vendor_folders("compiler")]
+    if any(is_option_of(other, name) for other in others):
+        return ""
+    for flag in get_close_matches(name, FLAGS, 1, _NEAR):
+        return flag
+    words = name.split("_")
+    for count in range(1, len(words)):
+        if get_close_matches("".join(words[:count]).lower(), [plain_name(manufacturer)], 1, _NEAR):
+            return "_".join([manufacturer.lower(), *words[count:]])
+    return ""
 
 
 def _value(flag: Flag, given: _Given | None) -> Any:

@@ -224,12 +224,20 @@ try:
     for path in {list(interpreter.search_path)!r}:
         if path not in sys.path:
             site.addsitedir(path) if path.endswith("-packages") else sys.path.append(path)
+    import math
     from litert.host.python_library.bootstrap import load
 except BaseException as error:
-    problem = (
-        f"{{type(error).__name__}}: {{error}}. The Python of {{sys.prefix}} lacks litert-npu: install it there, "
-        "or set LITERT_NPU_PYTHON to the interpreter that has the vendor's packages."
-    )
+    problem = f"{{type(error).__name__}}: {{error}}. "
+    if "math" in sys.modules:
+        problem += (
+            f"Python {{sys.executable}} lacks litert-npu: install it there, "
+            "or set LITERT_NPU_PYTHON to the interpreter that has the vendor's packages."
+        )
+    else:
+        problem += (
+            f"The standard library of Python {{sys.executable}} does not fit the libpython that is started. Set "
+            "LITERT_NPU_PYTHON and LITERT_NPU_LIBPYTHON to the interpreter and the libpython of one installation."
+        )
 else:
     problem = load({dict(spec)!r}, symbols, functions, close)
 """

@@ -127,16 +127,35 @@ static bool is_fine(PyStatus status) {
   return false;
 }
 
-/* The interpreter that the user names must be of the library's version: packages of another fail in strange ways. */
+/* What a version says before its build's date: `3.13.0`, also ` experimental free-threading build`, or who packaged it. */
+static size_t build_length(const char* version) {
+  size_t length = strcspn(version, "(");
+  while (length && version[length - 1] == ' ') length--;
+  return length;
+}
+
+/* The interpreter that the user names must be of the library's version, whose packages load there, and of the build of
+ * the libpython that is started: what one has built in, another has in files of its own. */
 static bool is_program_of_version(const char* program) {
-  char said[80] = "";
-  FILE* output = popen("exec \"$LITERT_NPU_PYTHON\" -ISc 'import sys; print(sys.version.split()[0])' 2>&1", "r");
+  char said[160] = "";
+  FILE* output = popen("exec \"$LITERT_NPU_PYTHON\" -ISc 'import sys; print(sys.version.split(\"(\")[0].strip())' 2>&1", "r");
   if (!output || !fgets(said, sizeof(said), output)) said[0] = '\0';
   if (output) pclose(output);
   said[strcspn(said, "\n")] = '\0';
-  if (is_of_version(said)) return true;
-  SAY("LITERT_NPU_PYTHON is %s, which is no Python %s but says '%s'. Set it to one of that version, or export the vendor "
-      "with this one.", program, PYTHON_VERSION, said);
+  if (!is_of_version(said)) {
+    SAY("LITERT_NPU_PYTHON is %s, which is no Python %s but says '%s'. Set it to one of that version, or export the "
+        "vendor with this one.", program, PYTHON_VERSION, said);
+    return false;
+  }
+  const char* version = python.Py_GetVersion();
+  size_t length = build_length(version);
+  if (strlen(said) == length && !strncmp(said, version, length)) return true;
+  Dl_info library = {0};
+  dladdr(*(void**)&python.Py_GetVersion, &library);
+  SAY("LITERT_NPU_PYTHON is %s, which is Python %s, and the libpython that is started is %.*s, of another build: %s. Set "
+      "LITERT_NPU_LIBPYTHON to the libpython%s.so of that interpreter, or LITERT_NPU_PYTHON to an interpreter of this "
+      "libpython.", program, said, (int)length, version, library.dli_fname ? library.dli_fname : "the program's own",
+      PYTHON_VERSION);
   return false;
 }
 

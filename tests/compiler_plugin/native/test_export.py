@@ -211,6 +211,8 @@ BAD_OPTIONS = {
     "npu_custom_op_info=MyOp": "has no comma",
     "npu_custom_op_info=A,b;npu_custom_op_info=A,c": "two assets for op 'A'",
     "shape_bounds=x": "which is no bound",
+    "chek_kernels=false": "no option 'chek_kernels' ($LITERT_NPU_OPTIONS). Did you mean check_kernels?",
+    "takin_speed=1": "no option 'takin_speed' ($LITERT_NPU_OPTIONS). Did you mean taking_speed?",
 }
 
 
@@ -222,6 +224,15 @@ def test_wrong_options_are_refused(
     exported = Exported(TakingFactory())
     assert exported.created == Status.INVALID_TOOL_CONFIG and not exported.plugin
     assert words in caplog.text
+
+
+@pytest.mark.parametrize("text", ["reference_ops=all", "intel_openvino_graph_backends=cpu", "x=1"])
+def test_options_of_others_are_theirs(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of those whose names are alike."""
+    monkeypatch.setattr(TakingFactory, "soc_manufacturer", "Preference")
+    monkeypatch.setenv("LITERT_NPU_OPTIONS", text)
+    with Exported(TakingFactory()) as exported:
+        assert exported.created == Status.OK
 
 
 def test_an_asset_that_is_not_there_is_named(

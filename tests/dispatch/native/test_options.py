@@ -36,6 +36,12 @@ def test_stock_s_option_group_is_what_its_vendor_reads() -> None:
     }
 
 
+def test_a_vendor_of_stock_s_reads_its_options_under_any_of_its_names() -> None:
+    for name in ("performance_mode", "IntelOpenVINO.performance_mode"):
+        payloads = dispatch_payloads("IntelOpenvino", {name: "1", "allow_native_assets": "true"})
+        assert payloads == {"intel_openvino": b"performance_mode = 1\n"}
+
+
 def test_no_options_are_no_payload() -> None:
     assert dispatch_payloads("Acme", {}) == {}
 

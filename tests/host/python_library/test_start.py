@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
+import sysconfig
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -152,6 +154,43 @@ def test_an_interpreter_of_another_version_is_refused(
     assert f"LITERT_NPU_PYTHON is {program}, which is no Python {version}" in line and said in line
 
 
+@pytest.mark.parametrize("suffix", [".99", "{patch} experimental free-threading build"])
+def test_an_interpreter_of_another_build_than_libpython_is_refused(
+    tmp_path: Path, suffix: str
+) -> None:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}" + suffix.format(
+        patch=f".{sys.version_info.micro}"
+    )
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho '{version}'\n")
+    program.chmod(0o755)
+    done = load(library("Null"), environment={"LITERT_NPU_PYTHON": str(program)})
+    assert f"status {DYNAMIC_LOADING}" in done.stdout
+    (line,) = done.stderr.splitlines()
+    assert f"LITERT_NPU_PYTHON is {program}, which is Python {version}, and the libpython" in line
+    assert "of another build" in line and "Set LITERT_NPU_LIBPYTHON" in line
+    assert platform.python_version() in line
+
+
+@pytest.mark.skipif("math" in sys.builtin_module_names, reason="this Python has math built in")
+def test_a_standard_library_that_does_not_fit_is_said(tmp_path: Path) -> None:
+    """That of a Python which has modules built in that are files of ours: its folder of them is empty."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    standard, program = tmp_path / "lib" / name, tmp_path / "bin" / name
+    (standard / "lib-dynload").mkdir(parents=True)
+    program.parent.mkdir()
+    for path in Path(sysconfig.get_path("stdlib")).iterdir():
+        if path.name not in ("lib-dynload", "site-packages"):
+            (standard / path.name).symlink_to(path)
+    program.write_text("#!/bin/sh")
+    program.chmod(0o755)
+    spec = {"manufacturer": "Bare", "origin": "x:y", "constant": "", "target": "x:y"}
+    other = replace(Interpreter.of_this_process(), program=str(program))
+    done = load(build(tmp_path / "library.so", spec, other))
+    assert f"status {DYNAMIC_LOADING}" in done.stdout
+    assert f"The standard library of Python {program} does not fit the libpython" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -226,7 +265,7 @@ def test_an_interpreter_without_our_packages_is_said(tmp_path: Path) -> None:
     done = load(built)
     assert f"status {DYNAMIC_LOADING}" in done.stdout
     assert "No module named 'litert'" in done.stderr and "LITERT_NPU_PYTHON" in done.stderr
-    assert str(tmp_path / "bare") in done.stderr
+    assert f"Python {program} lacks litert-npu" in done.stderr
     # The variable names an interpreter that has them; the vendor is none all the same.
     done = load(built, environment={"LITERT_NPU_PYTHON": sys.executable})
     assert "cannot import" in done.stderr and "No module named 'x'" in done.stderr
