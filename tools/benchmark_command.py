@@ -17,7 +17,7 @@ from litert.model.reader import read_model
 from .array_files import InputArray, TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import REPORT, SEED, FlagValues, split_arguments
-from .comparison import compare
+from .comparison import compare, match_outputs
 from .console import PrintedReport, ProgressBar, count_text, name_text, native_output_to_stderr
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
@@ -25,6 +25,8 @@ from .stock_model import StockModel
 
 if TYPE_CHECKING:
     from litert.compiled_model import CompiledModel
+
+    from .pictures import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,10 @@ class BenchmarkReport(PrintedReport):
       calls: of a part of the runs, measured apart: measuring costs time.
       stock: runs of stock LiteRT in between; None where there are none.
       stock_problem: why there are none.
+      warnings: about the comparison of outputs with stock's.
     """
 
-    answers = ("ratio",)
+    answers = ("ratio", "is_ratio_noise")
 
     path: str
     signature: str
@@ -117,11 +120,20 @@ class BenchmarkReport(PrintedReport):
     stock: Timing | None
     stock_problem: str
     greatest_difference: float | None
+    warnings: Sequence[str] = ()
 
     @property
     def ratio(self) -> float | None:
         """This runtime's median over stock's; None without stock."""
         return self.model.p50_s / self.stock.p50_s if self.stock else None
+
+    @property
+    def is_ratio_noise(self) -> bool:
+        """Whether single runs of one side vary by more than the two medians differ."""
+        if not self.stock:
+            return False
+        between = abs(self.model.p50_s - self.stock.p50_s)
+        return max(self.model.deviation_s, self.stock.deviation_s) > between
 
     def lines(self) -> Iterator[str]:
         threads = count_text(self.threads, "thread")
@@ -138,6 +150,12 @@ class BenchmarkReport(PrintedReport):
                 f"  ratio  {self.ratio:.2f} of stock's median; "
                 f"greatest difference of outputs {self.greatest_difference:.3g}"
             )
+            if self.is_ratio_noise:
+                yield (
+                    "  noise hides the ratio: single runs vary by more than the medians differ; "
+                    "try a quiet machine, or more --runs"
+                )
+            yield from (f"  warning: {warning}" for warning in self.warnings)
         else:
             yield f"  stock  not measured: {self.stock_problem}"
 
@@ -161,6 +179,7 @@ def benchmark_model(
         ours = _OurModel(model, signature, inputs)
         first_s = _time(ours.run)
         stock, problem = _open_stock(path, options, signature, ours)
+        difference, warnings = _compare_outputs(ours, stock) if stock else (None, ())
         times: dict[Callable[[], None], list[float]] = {ours.run: []}
         if stock:
             times[stock.run] = []
@@ -170,7 +189,6 @@ def benchmark_model(
                 seconds = _time(run)
                 if index >= options.warm_up:
                     measured.append(seconds)
-        difference = ours.difference(stock) if stock else None
         calls = ours.measure_calls(max(1, options.runs // 2))
         return BenchmarkReport(
             path,
@@ -185,6 +203,7 @@ def benchmark_model(
             Timing.of(times[stock.run]) if stock else None,
             problem,
             difference,
+            warnings,
         )
 
 
@@ -196,12 +215,12 @@ class _OurModel:
     ) -> None:
         self.inputs = {name: given.value for name, given in inputs.items()}
         self._model = model
+        self._signature = signature
         self._index = model.get_signature_index(signature)
         for name, value in self.inputs.items():
             model.resize_input_tensor_by_name(signature, name, value.shape, strict=False)
         self._inputs = model.create_input_buffers(self._index)
         self._outputs = model.create_output_buffers(self._index)
-        self._output_names = model.get_signature_by_index(self._index)["outputs"]
         for value, buffer in zip(self.inputs.values(), self._inputs, strict=True):
             buffer.write(value)
 
@@ -226,13 +245,25 @@ class _OurModel:
             if call.times_s
         ]
 
-    def difference(self, stock: StockModel) -> float:
-        """The greatest between the outputs of the last runs, as far as they can be compared."""
-        arrays = [buffer.array().ravel() for buffer in self._outputs]
-        ours = dict(zip(self._output_names, arrays, strict=True))
-        others = {name: other.ravel() for name, other in stock.outputs().items() if name in ours}
-        compared = compare(ours, others, 0.0)
-        return max((c.greatest_difference for c in compared if not c.problem), default=0.0)
+    def outputs(self) -> Mapping[str, Array]:
+        """Those of a run more, by name, with the shapes that it gives them."""
+        return self._model.run(self.inputs, self._signature)
+
+
+def _compare_outputs(ours: _OurModel, stock: StockModel) -> tuple[float, Sequence[str]]:
+    """Runs each once more: the greatest difference of the outputs, and what is to be said of the comparison."""
+    stock.run()
+    arrays, others = ours.outputs(), stock.outputs()
+    pairs = match_outputs(arrays, others)
+    compared = compare(arrays, {name: others[other] for name, other in pairs.items()}, 0.0)
+    moved = [f"'{name}' with '{other}'" for name, other in pairs.items() if name != other]
+    warnings = [f"output '{c.name}': {c.problem}" for c in compared if c.problem]
+    if moved:
+        warnings.append(
+            "outputs are compared by position, since stock's model has no such names: "
+            + ", ".join(moved)
+        )
+    return max((c.greatest_difference for c in compared), default=0.0), warnings
 
 
 def _open_stock(

@@ -1,9 +1,12 @@
-"""Outputs beside golden ones."""
+"""Outputs beside golden ones, or those of another model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 
 from .pictures import Array
 
@@ -45,6 +48,44 @@ def compare(
     Two that are not numbers are equal.
     """
     return [_compare(name, outputs[name], expected, tolerance) for name, expected in golden.items()]
+
+
+def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dict[str, str]:
+    """Which output of another model is which of ours: by name, and by position where there is none of the name.
+
+    Returns:
+      The other model's names by ours.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for an output without a counterpart, or of another shape or type.
+    """
+    left = [name for name in ours if name not in others]
+    right = [name for name in others if name not in ours]
+    if len(left) != len(right):
+        raise _incomparable(
+            f"{len(ours)} outputs ({', '.join(ours)}), and {len(others)} of stock's model "
+            f"({', '.join(others)})"
+        )
+    pairs = {
+        **{name: name for name in ours if name in others},
+        **dict(zip(left, right, strict=True)),
+    }
+    for name, other in pairs.items():
+        mine, its = _type_text(ours[name]), _type_text(others[other])
+        if mine != its:
+            raise _incomparable(f"output '{name}' is {mine}, and '{other}' of stock's model {its}")
+    return pairs
+
+
+def _type_text(array: Array) -> str:
+    """`float32 [1, 4]`; what is no number is `text` in either runtime."""
+    kind = str(array.dtype) if array.dtype.kind in "biuf" else "text"
+    return f"{kind} {list(array.shape)}"
+
+
+def _incomparable(what: str) -> LiteRtError:
+    hint = "Name the model that the compiled file was made from with --stock_model."
+    return LiteRtError(Status.INVALID_ARGUMENT, f"outputs cannot be compared: {what}", hint=hint)
 
 
 def _compare(name: str, actual: Array, expected: Array, tolerance: float) -> Comparison:

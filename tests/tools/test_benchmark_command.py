@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from litert_npu_tools.benchmark_command import BenchmarkOptions, Timing, benchmark_model
+from litert_npu_tools.comparison import match_outputs
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -79,3 +82,57 @@ def test_the_report_for_machines_is_json(
     report = json.loads(capsys.readouterr().out)
     assert report["model"]["runs"] == 2 and report["calls"][0]["name"] == "copy_0"
     assert report["ratio"] is None and report["sdk_version"]
+
+
+def write_other(shape: tuple[int, ...] = (1, 4, 6, 3), outputs: Sequence[str] = ("other",)) -> str:
+    """A model beside `original`: a quarter in place of the half, under other names."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", shape)
+    quarter = b.constant("quarter", 0.25, "float32")
+    for name in outputs:
+        b.output(b.op("MUL", [x, quarter], [(name, "float32", shape)]))
+    named = dict(zip(outputs, b.graph.outputs, strict=True))
+    b.signature("serving_default", {"image": x}, named)
+    write_model(b.build(), "other.tflite")
+    return "other.tflite"
+
+
+def test_outputs_of_other_names_are_compared_by_position(original: str) -> None:
+    """Random inputs are up to 1: the outputs differ by a quarter of the largest."""
+    options = BenchmarkOptions(stock_model=write_other(), warm_up=0, runs=2)
+    report = benchmark_model(original, options)
+    assert report.greatest_difference == pytest.approx(0.25, rel=0.1)
+    assert "compared by position" in report.to_text() and "'half' with 'other'" in report.to_text()
+
+
+@pytest.mark.parametrize(
+    ("outputs", "says"),
+    [
+        (("other", "more"), r"1 outputs \(half\), and 2 of stock's model \(other, more\)"),
+        (("half", "more"), r"1 outputs \(half\), and 2 of stock's model \(half, more\)"),
+    ],
+)
+def test_outputs_that_cannot_be_compared_are_named(
+    original: str, outputs: Sequence[str], says: str
+) -> None:
+    with pytest.raises(LiteRtError, match=says) as error:
+        benchmark_model(original, BenchmarkOptions(stock_model=write_other(outputs=outputs)))
+    assert error.value.status is Status.INVALID_ARGUMENT
+
+
+def test_an_output_of_another_shape_is_refused(in_folder: Path) -> None:
+    ours, others = {"y": np.zeros((1, 4), np.float32)}, {"z": np.zeros(4, np.float32)}
+    with pytest.raises(LiteRtError, match=r"'y' is float32 \[1, 4\], and 'z' .* float32 \[4\]"):
+        match_outputs(ours, others)
+    with pytest.raises(LiteRtError, match=r"'z' is float32 \[4\], and 'z' .* int8 \[4\]"):
+        match_outputs(others, {"z": np.zeros(4, np.int8)})
+
+
+@pytest.mark.parametrize(("times_s", "is_noise"), [([0.03, 0.05], False), ([0.0, 0.08], True)])
+def test_a_ratio_that_noise_hides_is_said_to_be(
+    original: str, times_s: Sequence[float], is_noise: bool
+) -> None:
+    report = benchmark_model(original, OPTIONS)
+    report = replace(report, model=Timing.of(times_s), stock=Timing.of([0.006, 0.006]))
+    assert ("noise hides the ratio" in report.to_text()) == is_noise
+    assert json.loads(report.to_json())["is_ratio_noise"] is is_noise
