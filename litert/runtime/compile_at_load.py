@@ -59,7 +59,8 @@ def compiled_at_load(
     """
     candidates = find_candidates(options, environment)
     if not candidates:
-        yield Nothing("no vendor's compiler plugin is installed, and the environment names none")
+        none = "no vendor's compiler plugin is installed, and the environment names none"
+        yield Nothing(candidates.left_out or none)
         return
     cache, key = None, ""
     if environment.compiler_cache_dir:
@@ -120,7 +121,8 @@ class _LoadCompiler:
             reasons.append(f"{name}: {found.why}")
         for warning in warnings:
             _LOG.warning("%s: %s", self.where, warning)
-        nothing = Nothing("; ".join(reasons) or "no compiler plugin can be used")
+        told = "; ".join(filter(None, [*reasons, self.candidates.left_out]))
+        nothing = Nothing(told or "no compiler plugin can be used")
         if error is not None:
             self._fail(error if len(reasons) == 1 else LiteRtError(error.status, nothing.why))
         elif self.cache is not None and names:

@@ -23,6 +23,10 @@ from litert.host.extensions import (
 from litert.host.stock_vendors import stock_vendor_folder
 from litert.options import Options
 
+_REFERENCE_LEFT_OUT = (
+    f"{DEFAULT_MANUFACTURER}: it is asked where the program has an asset (custom_op_infos, --npu_custom_op_info), "
+    "a layer or an option for it"
+)
 _LOG = logging.getLogger(__name__)
 
 
@@ -34,11 +38,13 @@ class Candidates:
       libs: folders.
       installed: entry points, in the order in which they are tried, after what the folders have.
       is_named: whether it is one vendor's alone, of which any of these may have the plugin.
+      left_out: which installed vendor is not asked, and why; "" where all are.
     """
 
     libs: Sequence[str]
     installed: Sequence[EntryPoint]
     is_named: bool = False
+    left_out: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.libs or self.installed or self.is_named)
@@ -69,9 +75,13 @@ def find_candidates(options: Options, environment: EnvironmentOptions) -> Candid
         stock_vendor_folder(name, "compiler") for name in options.stock_compiler_flags()
     ]
     installed = [point for name, point in sorted(points.items()) if name != DEFAULT_MANUFACTURER]
-    if DEFAULT_MANUFACTURER in points and _is_for_reference(options):
-        installed.append(points[DEFAULT_MANUFACTURER])
-    return Candidates([*given, *filter(None, stock_folders)], installed)
+    left_out = ""
+    if DEFAULT_MANUFACTURER in points:
+        if _is_for_reference(options):
+            installed.append(points[DEFAULT_MANUFACTURER])
+        else:
+            left_out = _REFERENCE_LEFT_OUT
+    return Candidates([*given, *filter(None, stock_folders)], installed, left_out=left_out)
 
 
 def name_manufacturers(candidates: Candidates, options: Options) -> list[str]:

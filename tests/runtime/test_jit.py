@@ -23,12 +23,13 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.environment import Environment
 from litert.hardware_accelerator import HardwareAccelerator
+from litert.host.extensions import COMPILER_PLUGINS, find_entry_points
 from litert.model.blob import MappedFile
 from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes
 from litert.options import Options
-from litert.runtime import compile_key
+from litert.runtime import compile_key, load_candidates
 from litert.runtime.compile_cache import CompileCache, Nothing
 from litert.runtime.load_candidates import find_candidates
 from tests.runtime.npu_models import FLOAT, VENDORS
@@ -349,6 +350,20 @@ def test_a_vendor_is_named_by_any_of_its_names(load: Load) -> None:
     assert doubled(load(raw("double"), soc_manufacturer="TEST")) == 1
     (point,) = find_candidates(Options(soc_manufacturer="null"), EnvironmentOptions()).installed
     assert point.name == "Null"
+
+
+def test_the_reference_vendor_is_told_of_where_it_is_not_asked(
+    load: Load, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no other is installed."""
+    points = find_entry_points(COMPILER_PLUGINS)
+    only = {name: point for name, point in points.items() if name == "Reference"}
+    monkeypatch.setattr(load_candidates, "find_entry_points", lambda group: only)
+    assert doubled(load(raw("ADD"), plugins="")) == 1
+    assert "Nor was it when it was loaded: Reference: it is asked where" in caplog.text
+    caplog.clear()
+    assert doubled(load(raw("ADD"), plugins="", soc_manufacturer="Null")) == 1
+    assert "Null: ADD: " in caplog.text and "Reference" not in caplog.text
 
 
 def test_that_no_vendor_takes_an_op_is_kept_too(

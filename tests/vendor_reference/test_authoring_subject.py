@@ -74,6 +74,23 @@ def test_ops_that_are_alike_are_one_subject() -> None:
     assert only.title == "op 1 of m.tflite"
 
 
+def test_an_op_of_another_subgraph_is_chosen_by_its_place() -> None:
+    b = ModelBuilder()
+    b.output(b.custom("A", [b.input("x", "float32", (4,))], [("y", "float32", (4,))]))
+    other = b.subgraph("other")
+    z = other.custom("B", [other.input("x", "float32", (4,))], [("z", "float32", (4,))])
+    other.output(other.custom("A", [z], [("y", "float32", (4,))], options={"n": 1}))
+    two = b.build()
+    assert [s.place for s in find_subjects(OpChoice("m"), "A", two)] == ["0", "1:1"]
+    choice = OpChoice("m", "1:1")
+    assert choose_op_name(choice, "x.cl", two) == "A"
+    (only,) = find_subjects(choice, "A", two)
+    assert only.title == "op 1 of subgraph 1 of m" and only.op.custom_options
+    for place, said in (("1:2", "no op 2: subgraph 1 has 2"), ("2:0", "no subgraph 2: .* has 2")):
+        with pytest.raises(LiteRtError, match=said):
+            choose_op_name(OpChoice("m", place), "x.cl", two)
+
+
 def test_constants_come_along_and_quantization_tells_ops_apart() -> None:
     b = ModelBuilder()
     x = b.input("x", "float32", (2,))

@@ -49,11 +49,13 @@ def test_custom_ops_with_an_asset_are_taken_and_others_have_a_reason() -> None:
     x = b.input("x", "float32", SHAPE)
     mine = custom(b, "Mine", [x], "mine")
     other = custom(b, "Other", [mine], "other")
-    b.output(b.op("RELU", [other], [("relu", "float32", SHAPE)]))
+    relu = b.op("RELU", [other], [("relu", "float32", SHAPE)])
+    b.output(b.op("L2_NORMALIZATION", [relu], [("norm", "float32", SHAPE)]))
     found = answers(b, "Mine")
     assert found["mine"] == ""
     assert found["other"] == "no asset for it: give one with --npu_custom_op_info=Other,path"
-    assert found["relu"].startswith("a builtin op;")
+    assert found["relu"].startswith("a builtin op; --reference_ops or an asset for it")
+    assert "--reference_ops" not in found["norm"] and "an asset for it" in found["norm"]
 
 
 def test_constants_that_feed_only_taken_ops_come_along() -> None:

@@ -55,8 +55,8 @@ OP_FLAGS = (
     Flag(
         "op",
         "",
-        "The op: its name, or its index in the main subgraph; by default the one named like FILE, or the "
-        "only custom op.",
+        "The op: its name, or its place, which is its index in the main subgraph or SUBGRAPH:INDEX; by default "
+        "the one named like FILE, or the only custom op.",
     ),
     *(Flag(name, "", explanation) for name, explanation in OPTIONS.items()),
 )

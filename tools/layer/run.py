@@ -68,7 +68,8 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
         others = len(layer.subjects) - 1
     notes = [*compiled.report.notes, *compiled.report.warnings]
     if others:
-        notes.append(f"the model has {others} more that differ: --op=INDEX runs another")
+        place = layer.subjects[1].place
+        notes.append(f"the model has {others} more that differ: --op={place} runs the next")
     passed = not problems and all(c.passed for c in comparisons)
     values = {
         "passed": passed,

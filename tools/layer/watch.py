@@ -43,8 +43,9 @@ def run_watched(
     if not flags.watch:
         return run_safely(target, request).show(flags.report)
     from vendor_reference.authoring.compiled_layer import find_layer_files
+    from vendor_reference.authoring.subject import OpChoice
 
-    op_name = flags.op if not flags.op.isdecimal() else ""
+    op_name = "" if OpChoice(op=flags.op).place else flags.op
     status = 1
     try:
         while True:

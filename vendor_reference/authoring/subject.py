@@ -32,7 +32,8 @@ class OpChoice:
 
     Attributes:
       model: path of a model; "" for given shapes.
-      op: an op's name, or its index in the main subgraph; "" for what the asset's name says.
+      op: an op's name, or its place: `12` in the main subgraph, `1:12` in another; "" for what the asset's name
+        says.
       inputs, outputs: types of given shapes, `1x8x8x4xf32,4xi32`.
       options: of given shapes: JSON of a FlexBuffer map, `@file` with the bytes of a C struct, or "".
     """
@@ -43,6 +44,14 @@ class OpChoice:
     outputs: str = ""
     options: str = ""
 
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """The indices of the subgraph and of the op there; None where the op is no place."""
+        subgraph, colon, index = self.op.rpartition(":")
+        if not index.isdecimal() or (colon and not subgraph.isdecimal()):
+            return None
+        return int(subgraph or 0), int(index)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
@@ -51,10 +60,12 @@ class Subject:
     Attributes:
       title: where it is from, for people: `op 12 of selfie.tflite, and 3 like it`.
       model: that it is alone in; its inputs are in the op's order.
+      place: of the op, as `OpChoice.op` has it; "" for an op of given shapes.
     """
 
     title: str
     model: Model
+    place: str = ""
 
     @property
     def op(self) -> Op:
@@ -87,8 +98,8 @@ def choose_op_name(
     stem = os.path.splitext(os.path.basename(asset_path))[0]
     if model is None:
         return choice.op or (described[0] if len(described) == 1 else stem)
-    if choice.op.isdecimal():
-        return _op_at(model, int(choice.op), choice.model).name
+    if choice.place:
+        return _op_at(model, *choice.place, choice.model).name
     names = dict.fromkeys(op.name for op in model.ops())
     custom = dict.fromkeys(op.name for op in model.ops() if op.is_custom)
     if (wanted_name := choice.op or stem) in names:
@@ -112,19 +123,26 @@ def find_subjects(choice: OpChoice, op_name: str, model: Model) -> list[Subject]
 
     The model stays open as long as they are used.
     """
-    alike: dict[object, list[tuple[str, Op, Subgraph]]] = {}
+    alike: dict[object, list[tuple[int, int]]] = {}
     name = os.path.basename(choice.model)
     for index, subgraph in enumerate(model.subgraphs):
-        place = f" of subgraph {index}" if index else ""
         for position, op in enumerate(subgraph.ops):
-            is_meant = not choice.op.isdecimal() or (int(choice.op) == position and not index)
-            if op.name == op_name and is_meant:
-                title = f"op {position}{place} of {name}"
-                alike.setdefault(_kind(op), []).append((title, op, subgraph))
+            if op.name == op_name and choice.place in (None, (index, position)):
+                alike.setdefault(_kind(op), []).append((index, position))
     return [
-        Subject(title + (f", and {len(more)} like it" if more else ""), _isolate(op, subgraph))
-        for (title, op, subgraph), *more in alike.values()
+        _subject(model, index, position, f"{name}, and {len(more)} like it" if more else name)
+        for (index, position), *more in alike.values()
     ]
+
+
+def _subject(model: Model, index: int, position: int, name: str) -> Subject:
+    """The op at a position of the subgraph of an index; the name is that of the model, for people."""
+    subgraph = model.subgraphs[index]
+    place, of_subgraph = str(position), ""
+    if index:
+        place, of_subgraph = f"{index}:{position}", f" of subgraph {index}"
+    title = f"op {position}{of_subgraph} of {name}"
+    return Subject(title, _isolate(subgraph.ops[position], subgraph), place)
 
 
 def given_subject(choice: OpChoice, op_name: str) -> Subject:
@@ -178,7 +196,8 @@ def describe_op(op: Op) -> str:
 def check_alike(kinds: Iterable[object], what: str, where: str) -> None:
     """Refuses ops that differ in what one layer cannot."""
     if len(set(kinds)) > 1:
-        raise LiteRtError(Status.UNSUPPORTED, what, where, "Choose one with --op=INDEX.")
+        hint = "Choose one with --op=INDEX, or --op=SUBGRAPH:INDEX."
+        raise LiteRtError(Status.UNSUPPORTED, what, where, hint)
 
 
 def _isolate(op: Op, subgraph: Subgraph) -> Model:
@@ -199,15 +218,17 @@ def _isolate(op: Op, subgraph: Subgraph) -> Model:
     return model
 
 
-def _op_at(model: Model, index: int, path: str) -> Op:
-    ops = model.subgraphs[0].ops if model.subgraphs else []
+def _op_at(model: Model, subgraph: int, index: int, path: str) -> Op:
+    hint = "litert-npu inspect MODEL --dump lists them."
+    count = len(model.subgraphs)
+    if subgraph >= count:
+        what = f"no subgraph {subgraph}: the model has {count}, from 0"
+        raise LiteRtError(Status.NOT_FOUND, what, path, hint)
+    ops = model.subgraphs[subgraph].ops
     if index >= len(ops):
-        raise LiteRtError(
-            Status.NOT_FOUND,
-            f"no op {index}: the model's main subgraph has {len(ops)}",
-            path,
-            "litert-npu inspect MODEL --dump lists them.",
-        )
+        where = f"subgraph {subgraph}" if subgraph else "the model's main subgraph"
+        what = f"no op {index}: {where} has {len(ops)}, from 0"
+        raise LiteRtError(Status.NOT_FOUND, what, path, hint)
     return ops[index]
 
 

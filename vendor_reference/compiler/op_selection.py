@@ -14,7 +14,7 @@ from types import MappingProxyType
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.largest_shapes import NO_BOUNDS, Bounds, bound_hint
-from vendor_reference.compiler.library.library_op import LibraryOp
+from vendor_reference.compiler.library.library_op import LibraryOp, library_ops
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.compiler.shape_rules import shapes_misfit, shapes_refusal
 from vendor_reference.custom_layers.cl_types import CL_TYPES
@@ -23,8 +23,10 @@ from vendor_reference.custom_layers.kernel_spec import TensorArgument
 from vendor_reference.executable.cpu_op import MAX_RANK
 from vendor_reference.executable.executable import DEQUANTIZED_INTEGERS
 
-_BUILTIN = "a builtin op; the reference vendor takes those that an asset or --reference_ops is for"
-_NO_CONSTANT = "it dequantizes no constant; " + _BUILTIN
+_IN_LIBRARY = "a builtin op; --reference_ops or an asset for it takes it to the NPU"
+_NOT_IN_LIBRARY = (
+    "a builtin op that the reference vendor has not; an asset for it takes it to the NPU"
+)
 
 NO_LIBRARY: Mapping[str, LibraryOp] = MappingProxyType({})
 """No builtin op, where the user asks for none."""
@@ -96,7 +98,8 @@ def is_builtin(op: Op, library: Mapping[str, LibraryOp]) -> bool:
 def _builtin_refusal(op: Op, library: Mapping[str, LibraryOp]) -> str:
     """Why the library does not do an op; "" where it does."""
     if op.name not in library:
-        return _NO_CONSTANT if op.name == "DEQUANTIZE" else _BUILTIN
+        constant = "it dequantizes no constant; " if op.name == "DEQUANTIZE" else ""
+        return constant + (_IN_LIBRARY if op.name in library_ops() else _NOT_IN_LIBRARY)
     for kind, tensors in (("input", op.inputs), ("output", op.outputs)):
         for index, tensor in enumerate(tensors):
             if tensor is not None and not tensor.type.layout.is_static:
