@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from litert.environment import Environment as Environment
     from litert.gpu_options import GpuOptions as GpuOptions
     from litert.hardware_accelerator import HardwareAccelerator as HardwareAccelerator
+    from litert.interpreter import Interpreter as Interpreter
     from litert.options import Options as Options
     from litert.runtime.metrics import CallMetrics as CallMetrics
     from litert.tensor_buffer import TensorBuffer as TensorBuffer
@@ -38,6 +39,7 @@ _MODULES = {
     "Event": "dispatch.event",
     "GpuOptions": "litert.gpu_options",
     "HardwareAccelerator": "litert.hardware_accelerator",
+    "Interpreter": "litert.interpreter",
     "LiteRtError": "litert.core.errors",
     "Options": "litert.options",
     "Status": "litert.core.status",

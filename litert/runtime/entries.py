@@ -18,17 +18,38 @@ PLACEHOLDER_SIGNATURE = "<placeholder signature>"
 """Stock's key for the main subgraph of a model that has no signatures."""
 
 
+def match_subgraphs(
+    subgraphs: Sequence[Subgraph], shown: Sequence[InterpreterSubgraph]
+) -> dict[int, InterpreterSubgraph]:
+    """Which subgraph of the model is which of the interpreter, which leaves out those for validation."""
+    found = {}
+    rest = list(shown)
+    for index, subgraph in enumerate(subgraphs):
+        if rest and _is_same(subgraph, rest[0]):
+            found[index] = rest.pop(0)
+    if rest:
+        raise LiteRtError(
+            Status.UNSUPPORTED_RUNTIME_VERSION,
+            f"the interpreter has subgraphs of {[s.num_tensors for s in shown]} tensors, "
+            f"and the model of {[len(s.tensors) for s in subgraphs]}",
+        )
+    return found
+
+
 def make_signatures(
-    model: Model, interpreter: GraphInterpreter, kernels: Mapping[int, Sequence[NpuKernel]]
+    model: Model,
+    interpreter: GraphInterpreter,
+    found: Mapping[int, InterpreterSubgraph],
+    kernels: Mapping[int, Sequence[NpuKernel]],
 ) -> list[SignatureRunner]:
     """One for each signature; signatures of one subgraph share it. Nothing is planned yet.
 
     Args:
       model: as it was read from the file.
       interpreter: of the same file.
+      found: its subgraphs, by their index in the file.
       kernels: NPU calls, by the address of their subgraph's context.
     """
-    found = _match(model.subgraphs, interpreter.subgraphs)
     planned: dict[int, PlannedSubgraph] = {}
     runners = []
     for entry in model.entries(PLACEHOLDER_SIGNATURE):
@@ -59,24 +80,6 @@ def _arguments(
         ranks.setdefault(id(tensor), rank)
     ordered = sorted(named, key=lambda item: ranks.get(id(item[1]), len(ranks)))
     return [SignatureTensor(kind, name, places[id(tensor)]) for name, tensor in ordered]
-
-
-def _match(
-    subgraphs: Sequence[Subgraph], shown: Sequence[InterpreterSubgraph]
-) -> dict[int, InterpreterSubgraph]:
-    """Which subgraph of the model is which of the interpreter, which leaves out those for validation."""
-    found = {}
-    rest = list(shown)
-    for index, subgraph in enumerate(subgraphs):
-        if rest and _is_same(subgraph, rest[0]):
-            found[index] = rest.pop(0)
-    if rest:
-        raise LiteRtError(
-            Status.UNSUPPORTED_RUNTIME_VERSION,
-            f"the interpreter has subgraphs of {[s.num_tensors for s in shown]} tensors, "
-            f"and the model of {[len(s.tensors) for s in subgraphs]}",
-        )
-    return found
 
 
 def _is_same(subgraph: Subgraph, shown: InterpreterSubgraph) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from litert.core.errors import LiteRtError
@@ -34,6 +34,7 @@ class GraphInterpreter:
 
     Attributes:
       subgraphs: in the order in which the interpreter showed them.
+      raw: stock's C++ interpreter.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class GraphInterpreter:
         make_kernel: MakeKernel,
         *,
         custom_op_hint: str,
+        stock_arguments: Mapping[str, Any],
     ) -> None:
         """Builds the graph, and gives each dispatch op to a kernel.
 
@@ -55,6 +57,7 @@ class GraphInterpreter:
           kernel_mode: which kernels run what no NPU runs.
           make_kernel: makes the NPU's.
           custom_op_hint: what to do about a custom op that neither NPU nor CPU has a kernel for.
+          stock_arguments: further ones of stock's constructor; delegates come after ours.
 
         Raises:
           LiteRtError: what `make_kernel` raised; INVALID_FLATBUFFER, if the interpreter refuses the model;
@@ -71,16 +74,18 @@ class GraphInterpreter:
             "model_path" if isinstance(source, str) else "model_content": source,
             "num_threads": num_threads,
             "experimental_op_resolver_type": OpResolverType[_RESOLVERS[kernel_mode]],
-            "experimental_delegates": [self._delegate],
+            **stock_arguments,
         }
+        others = arguments.get("experimental_delegates") or ()
+        arguments["experimental_delegates"] = [self._delegate, *others]
         try:
             self._interpreter = Interpreter(**arguments)
         except BaseException as error:
             self._delegate.close()
             self._raise(error, Status.INVALID_FLATBUFFER, "the interpreter refuses the model")
-        self._raw: Any = self._interpreter._interpreter
+        self.raw: Any = self._interpreter._interpreter
         # Bound once, and called past `Interpreter.invoke`, which counts references.
-        self._invoke: Callable[[int], None] = self._raw.Invoke
+        self._invoke: Callable[[int], None] = self.raw.Invoke
         self.subgraphs: Sequence[InterpreterSubgraph] = self._delegate.subgraphs
 
     def invoke(self, subgraph_index: int) -> None:
@@ -96,20 +101,20 @@ class GraphInterpreter:
         The main one, None, must be the first, since XNNPACK takes its part then.
         """
         try:
-            self._raw.AllocateTensors(-1 if subgraph_index is None else subgraph_index)
+            self.raw.AllocateTensors(-1 if subgraph_index is None else subgraph_index)
         except BaseException as error:
             self._raise(error, Status.RUNTIME_FAILURE, "the CPU's part cannot be prepared")
 
     def resize(self, subgraph_index: int, tensor: int, shape: np.ndarray[Any, Any]) -> None:
         """Gives an input another shape, of int32; to be followed by `allocate`."""
         try:
-            self._raw.ResizeInputTensor(tensor, shape, False, subgraph_index)
+            self.raw.ResizeInputTensor(tensor, shape, False, subgraph_index)
         except BaseException as error:
             self._raise(error, Status.RUNTIME_FAILURE, "the input cannot be resized")
 
     def close(self) -> None:
         """Destroys the interpreter, then the delegate."""
-        del self._invoke, self._raw, self._interpreter
+        del self._invoke, self.raw, self._interpreter
         self._delegate.close()
 
     def _raise(self, error: BaseException, status: Status, what: str) -> NoReturn:

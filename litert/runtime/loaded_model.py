@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from dispatch.event import Event, wait_for_all
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.metrics import CallMeter, CallMetrics
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.signature import SignatureRunner
+from litert.runtime.subgraph import InterpreterSubgraph
 
 
 class LoadedModel:
@@ -20,7 +22,8 @@ class LoadedModel:
 
     Attributes:
       signatures: in the file's order.
-      is_fully_delegated: whether a delegate runs every op: ours, or XNNPACK.
+      subgraphs: as the interpreter holds them, by their index in the file.
+      interpreter: stock's, which runs them.
     """
 
     def __init__(
@@ -28,20 +31,28 @@ class LoadedModel:
         where: str,
         signatures: Sequence[SignatureRunner],
         kernels: Sequence[NpuKernel],
+        subgraphs: Mapping[int, InterpreterSubgraph],
+        interpreter: GraphInterpreter,
         resources: ExitStack,
-        *,
-        is_fully_delegated: bool,
     ) -> None:
         """Takes over what `load_model` has opened; `where` is the file's name, for errors."""
         self._lock = threading.RLock()
         self.signatures = signatures
-        self.is_fully_delegated = is_fully_delegated
+        self.subgraphs = subgraphs
+        self.interpreter = interpreter
         self._where = where
         self._kernels = kernels
         self._resources = resources
         self._is_open = True
         self._meters: Sequence[CallMeter] | None = None
         self._events: Sequence[Event] = ()
+
+    @property
+    def is_fully_delegated(self) -> bool:
+        """Whether a delegate runs every op: ours, or XNNPACK."""
+        with self.hold():
+            subgraphs = self.subgraphs.values()
+            return all(node.is_delegated for subgraph in subgraphs for node in subgraph.nodes())
 
     @contextmanager
     def hold(self) -> Iterator[None]:

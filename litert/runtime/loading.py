@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import operator
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dispatch.mem_buffer import MemBuffer
 from dispatch.session import Session
@@ -22,7 +23,7 @@ from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY
 from litert.options import CpuOptions, Options
-from litert.runtime.entries import make_signatures
+from litert.runtime.entries import make_signatures, match_subgraphs
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.npu_kernel import NpuKernel
@@ -82,6 +83,29 @@ def load_model(
       LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, for options that cannot be met; what is wrong with the file,
         that its vendor is not there, or what that one raised. Nothing is left open.
     """
+    loaded = load_unplanned(source, environment, options)
+    try:
+        loaded.interpreter.allocate()
+    except BaseException:
+        loaded.close()
+        raise
+    return loaded
+
+
+def load_unplanned(
+    source: str | bytes,
+    environment: EnvironmentOptions,
+    options: Options,
+    stock_arguments: Mapping[str, Any] | None = None,
+) -> LoadedModel:
+    """Loads a model whose ops the interpreter has not prepared yet; else as `load_model`.
+
+    Args:
+      source: as in `load_model`, with the environment and the options.
+      environment: as above.
+      options: as above.
+      stock_arguments: further ones for the constructor of stock's interpreter.
+    """
     accelerators, kernel_mode = _accelerators(options), _kernel_mode(options.cpu_options)
     num_threads = max(1, operator.index(options.cpu_options.num_threads))
     if HardwareAccelerator.NPU in accelerators:
@@ -110,21 +134,15 @@ def load_model(
             kernel_mode,
             kernels.make,
             custom_op_hint=_LEFT_ON_CPU if opened.is_compiled else opened.why_on_cpu(_NOT_COMPILED),
+            stock_arguments=stock_arguments or {},
         )
         resources.callback(interpreter.close)
         # Before that: the vendor knows memory of the interpreter's.
         resources.callback(kernels.close)
-        signatures = make_signatures(model, interpreter, kernels.by_context)
-        interpreter.allocate()
-        is_fully_delegated = all(
-            node.is_delegated for subgraph in interpreter.subgraphs for node in subgraph.nodes()
-        )
+        subgraphs = match_subgraphs(model.subgraphs, interpreter.subgraphs)
+        signatures = make_signatures(model, interpreter, subgraphs, kernels.by_context)
         return LoadedModel(
-            where,
-            signatures,
-            kernels.all,
-            resources.pop_all(),
-            is_fully_delegated=is_fully_delegated,
+            where, signatures, kernels.all, subgraphs, interpreter, resources.pop_all()
         )
 
 

@@ -1,0 +1,204 @@
+"""TensorFlow Lite's `Interpreter` for compiled models; names are those of `ai_edge_litert.interpreter`.
+
+A program written for that class runs NPU models when its import is changed. The class is stock's own, on top of
+an interpreter that runs the NPU calls of a compiled file on the vendor's device. Errors are stock's, too; an NPU
+call that fails raises the vendor's, a `LiteRtError`, which is a `RuntimeError`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ai_edge_litert import interpreter as stock
+from ai_edge_litert.interpreter import Delegate, OpResolverType, SignatureRunner, load_delegate
+
+from litert.core.errors import LiteRtError
+from litert.cpu_kernel_mode import CpuKernelMode
+from litert.environment import Environment
+from litert.options import CpuOptions, Options
+from litert.runtime.loaded_model import LoadedModel
+from litert.runtime.loading import load_unplanned
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Delegate", "Interpreter", "OpResolverType", "SignatureRunner", "load_delegate"]
+
+_KERNEL_MODES = {
+    OpResolverType.AUTO: CpuKernelMode.DELEGATE,
+    OpResolverType.BUILTIN: CpuKernelMode.DELEGATE,
+    OpResolverType.BUILTIN_REF: CpuKernelMode.REFERENCE,
+    OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES: CpuKernelMode.BUILTIN,
+}
+_OWN_REFERENCES = 2  # the wrapper's, and that of the call which counts
+_MAIN = -1  # stock's number for the main subgraph with all others
+
+
+class Interpreter(stock.Interpreter):  # type: ignore[misc]  # stock has no types
+    """Runs a model, compiled for an NPU or not, by the index of its tensors or by signature.
+
+    Methods, their arguments and errors are stock's: `allocate_tensors`, `get_input_details`, `set_tensor`,
+    `invoke`, `get_tensor`, `tensor`, `resize_tensor_input`, `get_signature_runner` and the rest. One thread uses
+    an interpreter at a time.
+    """
+
+    def __init__(
+        self,
+        model_path: str | os.PathLike[str] | None = None,
+        model_content: bytes | None = None,
+        experimental_delegates: Sequence[Any] | None = None,
+        num_threads: int | None = None,
+        experimental_op_resolver_type: OpResolverType = OpResolverType.AUTO,
+        experimental_preserve_all_tensors: bool = False,
+        experimental_disable_delegate_clustering: bool = False,
+        experimental_default_delegate_latest_features: bool = False,
+        experimental_compress_quantization_zero_points: bool = False,
+        experimental_disable_delegate_node_fusion: bool = False,
+        experimental_force_delegate_node_profiling: bool = False,
+        *,
+        environment: Environment | None = None,
+        options: Options | None = None,
+    ) -> None:
+        """Loads a model; arguments are stock's, and two of `CompiledModel.from_file`.
+
+        Args:
+          model_path: of the file, which is mapped and not read.
+          model_content: the bytes of a model, in place of `model_path`.
+          experimental_delegates: what `load_delegate` returned; they take ops after the NPU has its own.
+          num_threads: of the CPU; 1 by default.
+          experimental_op_resolver_type: which kernels the CPU runs.
+          experimental_preserve_all_tensors: whether `get_tensor` finds intermediate tensors of the CPU's ops, too.
+          experimental_disable_delegate_clustering: as in stock; so are all that follow it.
+          experimental_default_delegate_latest_features: as in stock.
+          experimental_compress_quantization_zero_points: as in stock.
+          experimental_disable_delegate_node_fusion: as in stock.
+          experimental_force_delegate_node_profiling: as in stock.
+          environment: where dispatch tables are.
+          options: in place of `num_threads` and `experimental_op_resolver_type`; options of the vendor, too.
+
+        Raises:
+          ValueError: if the model cannot be loaded, as in stock, with the `LiteRtError` as its cause; for
+            arguments that contradict each other, or a closed environment.
+        """
+        given = {
+            "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
+            "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
+            "experimental_default_delegate_latest_features": experimental_default_delegate_latest_features,
+            "experimental_compress_quantization_zero_points": experimental_compress_quantization_zero_points,
+            "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
+            "experimental_force_delegate_node_profiling": experimental_force_delegate_node_profiling,
+            "experimental_delegates": experimental_delegates,
+        }
+        environment = environment or Environment.create()
+        environment.check_open()
+        if options is None:
+            options = _options(num_threads, experimental_op_resolver_type)
+        elif num_threads is not None or experimental_op_resolver_type is not OpResolverType.AUTO:
+            raise ValueError(
+                "Pass either options or num_threads and experimental_op_resolver_type."
+            )
+        try:
+            self._interpreter = _Wrapper(
+                load_unplanned(
+                    _source(model_path, model_content),
+                    environment.options,
+                    options,
+                    {name: value for name, value in given.items() if value},
+                )
+            )
+        except LiteRtError as error:
+            raise ValueError(str(error)) from error
+        self._experimental_compress_quantization_zero_points = (
+            experimental_compress_quantization_zero_points
+        )
+        self._signature_defs = self.get_signature_list()
+
+    def _safe_to_run(self) -> bool:
+        """Whether no array of `tensor` is left. Stock counts references to its wrapper, which tracebacks have."""
+        return sys.getrefcount(self._interpreter.open_model) == _OWN_REFERENCES
+
+
+def _source(model_path: str | os.PathLike[str] | None, model_content: bytes | None) -> str | bytes:
+    if model_path and model_content:
+        raise ValueError("Can't both provide `model_path` and `model_content`")
+    if model_path:
+        return os.fsdecode(model_path)
+    if not model_content:
+        raise ValueError("`model_path` or `model_content` must be specified.")
+    return bytes(model_content)
+
+
+def _options(num_threads: int | None, op_resolver_type: OpResolverType) -> Options:
+    if op_resolver_type not in _KERNEL_MODES:
+        raise ValueError(f"Unrecognized passed in op resolver type: {op_resolver_type}")
+    if num_threads is not None:
+        if not isinstance(num_threads, int):
+            raise ValueError("type of num_threads should be int")
+        if num_threads < 1:
+            raise ValueError("num_threads should >= 1")
+    cpu_options = CpuOptions(num_threads or 1, _KERNEL_MODES[op_resolver_type])
+    return Options(cpu_options=cpu_options)
+
+
+class _OpenModel:
+    """Keeps a loaded model open as long as it lives: an interpreter has it, and so has each array of `tensor`."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.loaded = loaded
+
+    def __del__(self) -> None:
+        self.loaded.close()
+
+
+class _Wrapper:
+    """What stock's classes call in place of their C++ interpreter, by its names; other names are that one's."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.open_model = _OpenModel(loaded)
+        self._graph = loaded.interpreter
+        self._subgraphs = loaded.subgraphs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._graph.raw, name)
+
+    def AllocateTensors(self, subgraph_index: int = _MAIN) -> None:  # noqa: N802 (C++'s names)
+        self._graph.allocate(None if subgraph_index == _MAIN else subgraph_index)
+
+    def Invoke(self, subgraph_index: int = 0) -> None:  # noqa: N802
+        self._graph.invoke(subgraph_index)
+
+    def ResizeInputTensor(  # noqa: N802
+        self, index: int, shape: np.ndarray[Any, Any], strict: bool, subgraph_index: int = 0
+    ) -> None:
+        before = self._shape(index, subgraph_index)
+        self._graph.raw.ResizeInputTensor(index, shape, strict, subgraph_index)
+        if self._shape(index, subgraph_index) != before:
+            self._subgraphs[subgraph_index].give_back_memory()
+
+    def SetTensor(self, index: int, value: Any, subgraph_index: int = 0) -> None:  # noqa: N802
+        self._hold(index, subgraph_index)
+        self._graph.raw.SetTensor(index, value, subgraph_index)
+
+    def GetTensor(self, index: int, subgraph_index: int = 0) -> Any:  # noqa: N802
+        self._hold(index, subgraph_index)
+        return self._graph.raw.GetTensor(index, subgraph_index)
+
+    def tensor(self, _: object, index: int) -> Any:
+        self._hold(index, 0)
+        return self._graph.raw.tensor(self.open_model, index)
+
+    def _shape(self, index: int, subgraph_index: int) -> list[int] | None:
+        """A tensor's shape as it is; None where there is no such tensor, which stock refuses to resize."""
+        try:
+            return list(self._graph.raw.TensorSize(index, subgraph_index))
+        except ValueError:
+            return None
+
+    def _hold(self, index: int, subgraph_index: int) -> None:
+        """Takes a vendor's memory from the device before the program reads or writes there."""
+        subgraph = self._subgraphs.get(subgraph_index)
+        if subgraph is not None and subgraph.memory:
+            subgraph.hold_memory(index)
