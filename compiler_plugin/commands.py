@@ -12,7 +12,7 @@ from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.checks import check_output, check_required, write_output
 from compiler_plugin.compiling import compile_copies
 from compiler_plugin.composites import forget_decompositions
-from compiler_plugin.graph_copy import copy_ops
+from compiler_plugin.graph_copy import CopiedData, copy_ops
 from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.leftovers import drop_subgraphs
 from compiler_plugin.outline import extract, replace_partitions
@@ -50,7 +50,8 @@ def partition_model(
         unused = unused_decompositions(model, plans)
         report_plans(report, plans, unused)
         check_required(report, options.require_npu)
-        copies = [extract(p, share_buffers=True) for plan in plans for p in plan.partitions]
+        partitions = [partition for plan in plans for partition in plan.partitions]
+        copies = extract(partitions, share_buffers=True)
         replace_partitions(model, [(plan.dependencies, plan.partitions) for plan in plans])
         drop_subgraphs(model, unused)
         for copy in copies:
@@ -85,8 +86,9 @@ def compile_model(
             raise LiteRtError(
                 Status.UNSUPPORTED, "the model has no subgraph to compile", source, "Give another."
             )
+        data = CopiedData()
         copies = [
-            copy_ops(f"Subgraph_{index}", subgraph.inputs, subgraph.ops, subgraph.outputs)
+            copy_ops(f"Subgraph_{index}", subgraph.inputs, subgraph.ops, subgraph.outputs, data)
             for index, subgraph in enumerate(model.subgraphs)
         ]
         result = compile_copies(plugin, copies, run.prepare)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from compiler_plugin.composites import forget_decompositions
+from compiler_plugin.leftovers import tensors_of
 from compiler_plugin.outline import Partition, extract
 from compiler_plugin.plan import SubgraphPlan, leave_smallest
 from compiler_plugin.plugin import CallInfo, CompiledResult
@@ -15,15 +17,18 @@ from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob
-from litert.model.graph import Subgraph
+from litert.model.graph import Buffer, Subgraph
 
-Prepare: TypeAlias = Callable[[Subgraph], str]
-"""Makes of a partition's copy what the vendor gets; says in a sentence what it did, or ""."""
+Prepare: TypeAlias = Callable[[Sequence[Subgraph]], Sequence[str]]
+"""Makes of partitions' copies what the vendor gets together; says in sentences what it did."""
+
+_WORTH_SHARING = 64 << 10
+"""Bytes of constants for which partitions are compiled once more, so that these are stored once."""
 
 
-def leave_as_is(subgraph: Subgraph) -> str:
+def leave_as_is(copies: Sequence[Subgraph]) -> Sequence[str]:
     """Gives the vendor the ops as they are."""
-    return ""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,31 +66,31 @@ def compile_partitions(
     """Compiles the partitions of plans, which lose those that are refused.
 
     All are compiled together, so that they can share byte code. If the vendor refuses (UNSUPPORTED), each is
-    compiled alone, then in halves, and at last single ops are left on the CPU; the plans then say why.
+    compiled alone, then in halves, and at last single ops are left on the CPU; the plans then say why. What the
+    vendor takes is then compiled together once more, where it shares weights.
 
     Args:
       plugin: of the vendor; its other errors are raised.
       plans: what to compile.
       max_partitions: of all plans, also where a refused one has become several; 0 is no limit.
       progress: told ops done and ops in all.
-      prepare: called with each partition's copy before the vendor gets it; where it raises UNSUPPORTED, that is as
+      prepare: called with partitions' copies before the vendor gets them; where it raises UNSUPPORTED, that is as
         though the vendor had refused.
     """
     compilation = Compilation()
     batch = [(plan, partition) for plan in plans for partition in plan.partitions]
     waiting: list[tuple[SubgraphPlan, Partition]] = []
     total, done = sum(len(partition.ops) for _, partition in batch), 0
+    first, is_apart = {partition for _, partition in batch}, False
     progress(0, total)
     while batch:
         partitions = [partition for _, partition in batch]
-        copies = [extract(partition) for partition in partitions]
-        for copy in copies:
-            forget_decompositions(copy)
         try:
-            result = compile_copies(plugin, copies, prepare)
+            result = compile_copies(plugin, _copy(partitions), prepare)
         except LiteRtError as error:
             if error.status is not Status.UNSUPPORTED:
                 raise
+            is_apart = True
             plan, partition = batch[0]
             if len(batch) > 1:
                 waiting += reversed(batch)
@@ -102,14 +107,49 @@ def compile_partitions(
     leave_smallest(plans, max_partitions)
     for plan in plans:
         plan.partitions.sort(key=lambda partition: partition.positions[0])
+    kept = [partition for plan in plans for partition in plan.partitions]
+    if is_apart and set(kept) != first and _shared_bytes(kept) >= _WORTH_SHARING:
+        return _compile_together(plugin, kept, prepare) or compilation
     return compilation
+
+
+def _compile_together(
+    plugin: VendorPlugin, partitions: Sequence[Partition], prepare: Prepare
+) -> Compilation | None:
+    """Compiles partitions that the vendor takes one by one; None where it refuses them together."""
+    compilation = Compilation()
+    try:
+        _keep(compilation, compile_copies(plugin, _copy(partitions), prepare), partitions)
+    except LiteRtError as error:
+        if error.status is not Status.UNSUPPORTED:
+            raise
+        return None
+    return compilation
+
+
+def _shared_bytes(partitions: Sequence[Partition]) -> int:
+    """How many bytes of constants are there too often, where each partition has its own."""
+    owners: Counter[Buffer] = Counter()
+    for partition in partitions:
+        ops = partition.ops if partition.body is None else partition.body.ops
+        owners.update({tensor.buffer for tensor in tensors_of(ops)})
+    shared = [(buffer.blob, count - 1) for buffer, count in owners.items()]
+    return sum(blob.size * more for blob, more in shared if blob is not None)
+
+
+def _copy(partitions: Sequence[Partition]) -> list[Subgraph]:
+    """What the vendor gets of partitions, before it is prepared."""
+    copies = extract(partitions)
+    for copy in copies:
+        forget_decompositions(copy)
+    return copies
 
 
 def compile_copies(
     plugin: VendorPlugin, copies: Sequence[Subgraph], prepare: Prepare
 ) -> CompiledResult:
     """What the vendor makes of copies once they are prepared, which the notes begin with."""
-    notes = [f"{copy.name}: {note}" for copy in copies if (note := prepare(copy))]
+    notes = prepare(copies)
     result = plugin.compile(copies)
     return replace(result, notes=[*notes, *result.notes])
 

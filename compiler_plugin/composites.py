@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from compiler_plugin.graph_copy import GraphCopy
+from compiler_plugin.graph_copy import CopiedData, GraphCopy
 from litert.core.quantization import Quantization
 from litert.model.composite import Composite, forget_decomposition, read_composite
 from litert.model.graph import Model, Op, Subgraph, Tensor
@@ -69,7 +69,7 @@ class OpenComposites:
             op.release()
             first = len(self._subgraph.tensors)
             body = self._model.subgraphs[composite.decomposition]
-            ops = copy_decomposition(self._subgraph, op, body, share_buffers=True)
+            ops = copy_decomposition(self._subgraph, op, body, data=None)
             self.parts[op] = Parts(composite, ops, self._subgraph.tensors[first:])
             self._outer.update(dict.fromkeys(ops, op))
         self._subgraph.ops = [
@@ -207,7 +207,7 @@ def why_closed(model: Model, op: Op, composite: Composite) -> str:
 
 
 def copy_decomposition(
-    subgraph: Subgraph, op: Op, body: Subgraph, *, share_buffers: bool
+    subgraph: Subgraph, op: Op, body: Subgraph, *, data: CopiedData | None
 ) -> list[Op]:
     """Copies of a decomposition's ops, between the tensors that a composite has in a subgraph.
 
@@ -215,11 +215,11 @@ def copy_decomposition(
       subgraph: gets the tensors; its ops are the caller's to set.
       op: the composite, which its tensors must not have any more.
       body: the decomposition.
-      share_buffers: as for `GraphCopy`.
+      data: as for `GraphCopy`.
     """
     inner, outer = (*body.inputs, *body.outputs), (*op.inputs, *op.outputs)
     known = {a: b for a, b in zip(inner, outer, strict=True) if b is not None}
-    return GraphCopy(subgraph, known, share_buffers=share_buffers).ops(body.ops)
+    return GraphCopy(subgraph, known, data=data).ops(body.ops)
 
 
 def forget_decompositions(subgraph: Subgraph) -> None:

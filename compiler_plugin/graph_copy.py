@@ -14,19 +14,45 @@ def copy_ops(
     inputs: Sequence[Tensor],
     ops: Sequence[Op],
     outputs: Sequence[Tensor],
-    *,
-    share_buffers: bool = False,
+    data: CopiedData | None,
 ) -> Subgraph:
-    """A subgraph with copies of ops, and of the tensors that they have; `share_buffers` as for `GraphCopy`.
+    """A subgraph with copies of ops, and of the tensors that they have; `data` as for `GraphCopy`.
 
     Bytes are shared, and so are builtin options, which cannot be changed.
     """
     subgraph = Subgraph(name)
-    copy = GraphCopy(subgraph, share_buffers=share_buffers)
+    copy = GraphCopy(subgraph, data=data)
     subgraph.inputs = [copy.tensor(tensor) for tensor in inputs]
     subgraph.ops = copy.ops(ops)
     subgraph.outputs = [copy.tensor(tensor) for tensor in outputs]
     return subgraph
+
+
+class CopiedData:
+    """Copies of buffers and operator codes, one of each: who shares one before shares one afterwards.
+
+    Subgraphs that a vendor gets together are copied with one of these.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[Buffer, Buffer] = {}
+        self._codes: dict[OperatorCode, OperatorCode] = {}
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """The copy of a buffer; the bytes are the same."""
+        copy = self._buffers.get(buffer)
+        if copy is None:
+            copy = self._buffers[buffer] = Buffer(buffer.blob, buffer.is_external)
+        return copy
+
+    def code(self, code: OperatorCode) -> OperatorCode:
+        """The copy of an operator code."""
+        copy = self._codes.get(code)
+        if copy is None:
+            copy = OperatorCode(code.builtin_code, code.custom_code, code.version)
+            copy.fields = code.fields
+            self._codes[code] = copy
+        return copy
 
 
 class GraphCopy:
@@ -37,19 +63,18 @@ class GraphCopy:
         into: Subgraph,
         known: Mapping[Tensor, Tensor] | None = None,
         *,
-        share_buffers: bool,
+        data: CopiedData | None,
     ) -> None:
         """Copies nothing yet.
 
         Args:
           into: gets the tensors; its ops, inputs and outputs are the caller's to set.
           known: tensors that have a counterpart in `into` already.
-          share_buffers: whether copies have the originals' buffers and operator codes.
+          data: the buffers and operator codes that the copies get; None for those of the originals.
         """
         self._into = into
         self._tensors: dict[Tensor, Tensor] = dict(known or {})
-        self._buffers: dict[Buffer, Buffer] | None = None if share_buffers else {}
-        self._codes: dict[OperatorCode, OperatorCode] = {}
+        self._data = data
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """The copy of a tensor, without an op; the tensors that its quantization names come along."""
@@ -71,7 +96,7 @@ class GraphCopy:
 
     def _op(self, op: Op) -> Op:
         copy = Op(
-            self._code(op.code),
+            op.code if self._data is None else self._data.code(op.code),
             [None if tensor is None else self.tensor(tensor) for tensor in op.inputs],
             [self.tensor(tensor) for tensor in op.outputs],
             op.options,
@@ -88,22 +113,11 @@ class GraphCopy:
         copy.debug_metadata_index = op.debug_metadata_index
         return copy
 
-    def _code(self, code: OperatorCode) -> OperatorCode:
-        if self._buffers is None:
-            return code
-        if code not in self._codes:
-            self._codes[code] = copy = OperatorCode(
-                code.builtin_code, code.custom_code, code.version
-            )
-            copy.fields = code.fields
-        return self._codes[code]
-
     def _clone(self, tensor: Tensor) -> Tensor:
         copy = tensor.clone()
         self._into.tensors.append(copy)
-        if self._buffers is not None:
-            old = tensor.buffer
-            copy.buffer = self._buffers.setdefault(old, Buffer(old.blob, old.is_external))
+        if self._data is not None:
+            copy.buffer = self._data.buffer(tensor.buffer)
         return copy
 
     def _name_copies(self, tensor: Tensor) -> None:

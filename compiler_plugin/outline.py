@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from compiler_plugin.composites import copy_decomposition
 from compiler_plugin.dependencies import find_execution_order
-from compiler_plugin.graph_copy import copy_ops
+from compiler_plugin.graph_copy import CopiedData, copy_ops
 from compiler_plugin.leftovers import (
     drop_buffers,
     drop_operator_codes,
@@ -87,28 +87,25 @@ def make_partition(
     return Partition(name, subgraph, positions, ops, list(inputs), list(outputs), body)
 
 
-def extract(partition: Partition, *, share_buffers: bool = False) -> Subgraph:
-    """A copy of a partition as a subgraph: its ops, and the tensors that they have.
+def extract(partitions: Sequence[Partition], *, share_buffers: bool = False) -> list[Subgraph]:
+    """Copies of partitions as subgraphs: their ops, and the tensors that they have.
 
     Args:
-      partition: to copy.
-      share_buffers: whether the copy has the model's own buffers and operator codes, so that it can be put into
-        the model. Otherwise a vendor may change it as it likes.
+      partitions: to copy; where tensors of any two have one buffer, their copies have one too.
+      share_buffers: whether the copies have the model's own buffers and operator codes, so that they can be put
+        into the model. Otherwise a vendor may change them as it likes.
     """
-    subgraph = copy_ops(
-        partition.name,
-        partition.inputs,
-        partition.ops,
-        partition.outputs,
-        share_buffers=share_buffers,
-    )
-    if partition.body is not None:
-        (composite,) = subgraph.ops
-        composite.release()
-        subgraph.ops = copy_decomposition(
-            subgraph, composite, partition.body, share_buffers=share_buffers
-        )
-    return subgraph
+    data = None if share_buffers else CopiedData()
+    copies = []
+    for partition in partitions:
+        ends = partition.inputs, partition.ops, partition.outputs
+        subgraph = copy_ops(partition.name, *ends, data)
+        if partition.body is not None:
+            (composite,) = subgraph.ops
+            composite.release()
+            subgraph.ops = copy_decomposition(subgraph, composite, partition.body, data=data)
+        copies.append(subgraph)
+    return copies
 
 
 def model_of(*subgraphs: Subgraph) -> Model:

@@ -154,7 +154,9 @@ class CompilerPlugin(Protocol):
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         """Compiles partitions, each a subgraph with inputs and outputs of its own.
 
-        The subgraphs are copies, the plugin's to change; their constants are views of the user's file.
+        The subgraphs are copies, the plugin's to change; their constants are views of the user's file. Tensors
+        that share data, also in different subgraphs, have one `buffer` object: a compiler can store the data once.
+        A plugin that changes the data of one tensor gives the tensor a new `Buffer`.
 
         Raises:
           LiteRtError: UNSUPPORTED refuses: the host tries the partitions alone, then in halves, and then

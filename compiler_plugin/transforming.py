@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compiler_plugin.checks import check_output, read_uncompiled, write_output
@@ -95,14 +96,21 @@ def prepare_partitions(
         return leave_as_is
     custom_layouts = transformations.custom_layouts if transformations else None
 
-    def prepare(subgraph: Subgraph) -> str:
+    def prepare(copies: Sequence[Subgraph]) -> Sequence[str]:
         # Here, since most vendors take TFLite's own layout.
         from compiler_plugin.transformations.layout_change.change import change_layout
+        from compiler_plugin.transformations.layout_change.permuted_constants import (
+            PermutedConstants,
+        )
 
-        model = model_of(subgraph)
-        report = change_layout(model, subgraph, layout, custom_layouts)
+        permuted, notes = PermutedConstants(), []
+        models = [model_of(copy) for copy in copies]
+        for model, copy in zip(models, copies, strict=True):
+            report = change_layout(model, copy, layout, custom_layouts, permuted)
+            if report.ops:
+                notes.append(f"{copy.name}: {report}")
         if transformations is not None:
-            transformations.run_in_partition(model, layout)
-        return str(report) if report.ops else ""
+            transformations.run_in_partitions(models, layout)
+        return notes
 
     return prepare

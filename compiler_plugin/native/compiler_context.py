@@ -93,6 +93,7 @@ class CompilerContext:
             self._set_slots(self._slow)
             self._fast.release()
             self._fast = None
+        self.handles.close()
         _idle[self._vendor].append(self)
 
     def get_subgraph_op(self, subgraph: int, index: int, op: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from litert.abi.definitions import ffi
 from litert.abi.handles import STEP, Handles
+from litert.model.blob import Blob
 from litert.model.graph import Buffer, Op, Subgraph, Tensor
 
 _OFTEN = 16
@@ -16,7 +17,7 @@ _OFTEN = 16
 
 
 class GraphHandles:
-    """Handles of one plugin, valid during one call of it; then they are cleared.
+    """Handles of one plugin, valid during one call of it; then they are cleared. Ids of buffers stay.
 
     An object has one handle. Those of a subgraph's ops are in a row, each `STEP` above the one before, and so are
     those of its tensors. Ops have no inputs that are left out: as in stock, those do not count.
@@ -31,7 +32,7 @@ class GraphHandles:
         self._firsts: list[int] = []  # of the rows, which ascend
         self._rows: list[Sequence[Op] | Sequence[Tensor]] = []
         self._asked: Counter[tuple[int, str]] = Counter()  # by a row's first handle
-        self._buffers: dict[Buffer, int] = {}
+        self._buffer_ids: dict[Blob, int] = {}
         self.get = self._handles.get
 
     def of(self, value: object) -> int:
@@ -89,18 +90,23 @@ class GraphHandles:
         return self._places.setdefault(tensor, len(self._places))
 
     def buffer_id(self, buffer: Buffer) -> int:
-        """A number for a buffer: 0 without data, else one that no other has."""
+        """A number for a buffer's data: 0 without any, else one that no others have, the same in all calls."""
         if buffer.blob is None or not buffer.blob.size:
             return 0
-        return self._buffers.setdefault(buffer, len(self._buffers) + 1)
+        return self._buffer_ids.setdefault(buffer.blob, len(self._buffer_ids) + 1)
 
     def clear(self) -> None:
-        """Forgets all: the call is over."""
+        """Forgets all but the ids of buffers: the call is over."""
         for each in (
-            self._handles, self._numbers, self._memory, self._places, self._buffers,
+            self._handles, self._numbers, self._memory, self._places,
             self._owners, self._firsts, self._rows, self._asked,
         ):  # fmt: skip
             each.clear()
+
+    def close(self) -> None:
+        """Forgets the ids of buffers too: the plugin is closed."""
+        self.clear()
+        self._buffer_ids.clear()
 
     def _put(self, value: object) -> int:
         number = self._numbers[value] = self._handles.put(value)

@@ -22,7 +22,7 @@ from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.node import Node, OutPort
 from litert.core.element_type import ElementType
 from litert.core.errors import file_error
-from litert.model.graph import Buffer, Model, Tensor
+from litert.model.graph import Buffer, Subgraph, Tensor
 from litert.model.positions import read_control_dependencies, set_control_dependencies
 from litert.model.writer import write_model
 
@@ -57,7 +57,8 @@ def tidy(graphs: Sequence[Graph]) -> None:
     """
     changed = [graph for graph in graphs if graph.edit_count]
     if changed:
-        _share_data(changed[0].model, (buffer for graph in changed for buffer in graph.seen_data))
+        seen = (buffer for graph in changed for buffer in graph.seen_data)
+        share_data(changed[0].model.subgraphs, seen)
     for graph in changed:
         _merge_added(graph)
     for graph in graphs:
@@ -68,6 +69,26 @@ def tidy(graphs: Sequence[Graph]) -> None:
         model = graphs[0].model
         drop_buffers(model, model.buffers)
         drop_operator_codes(model, model.operator_codes)
+
+
+def share_data(subgraphs: Iterable[Subgraph], buffers: Iterable[Buffer]) -> None:
+    """Lets data of subgraphs be there once, where they are equal."""
+    tensors: dict[Buffer, list[Tensor]] = defaultdict(list)
+    for subgraph in subgraphs:
+        for tensor in subgraph.tensors:
+            tensors[tensor.buffer].append(tensor)
+    by_size: dict[int, list[Buffer]] = defaultdict(list)
+    for buffer in dict.fromkeys(buffers):
+        if buffer.blob is not None and buffer.blob.size and buffer in tensors:
+            by_size[buffer.blob.size].append(buffer)
+    for same_size in by_size.values():
+        if len(same_size) > 1:
+            first: dict[bytes, Buffer] = {}
+            for buffer in same_size:
+                kept = first.setdefault(_digest(buffer), buffer)
+                if kept is not buffer:
+                    for tensor in tensors[buffer]:
+                        tensor.buffer = kept
 
 
 def _write_control_dependencies(graph: Graph) -> None:
@@ -195,26 +216,6 @@ def _settle_names(graph: Graph) -> None:
             graph.rename(tensor, graph.unique_name(f"{tensor.name}/replaced"))
     for tensor, name in renamed.items():
         graph.rename(tensor, name)
-
-
-def _share_data(model: Model, buffers: Iterable[Buffer]) -> None:
-    """Lets equal data of a model be there once."""
-    tensors: dict[Buffer, list[Tensor]] = defaultdict(list)
-    for subgraph in model.subgraphs:
-        for tensor in subgraph.tensors:
-            tensors[tensor.buffer].append(tensor)
-    by_size: dict[int, list[Buffer]] = defaultdict(list)
-    for buffer in dict.fromkeys(buffers):
-        if buffer.blob is not None and buffer.blob.size and buffer in tensors:
-            by_size[buffer.blob.size].append(buffer)
-    for same_size in by_size.values():
-        if len(same_size) > 1:
-            first: dict[bytes, Buffer] = {}
-            for buffer in same_size:
-                kept = first.setdefault(_digest(buffer), buffer)
-                if kept is not buffer:
-                    for tensor in tensors[buffer]:
-                        tensor.buffer = kept
 
 
 def _digest(buffer: Buffer) -> bytes:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import TransformationReport
 from compiler_plugin.transform_options import Phase, TransformOptions
-from compiler_plugin.transformations.clean_up import dump_model, emit, tidy
+from compiler_plugin.transformations.clean_up import dump_model, emit, share_data, tidy
 from compiler_plugin.transformations.counterparts import find_counterpart
 from compiler_plugin.transformations.custom_ops import OpLibrary
 from compiler_plugin.transformations.extension_folders import (
@@ -127,18 +127,27 @@ class Transformations:
         """What the user's ops say of their layout, by name."""
         return {cls.op: cls.layout for cls in self.extensions.ops if cls.layout is not None}
 
-    def run_in_partition(self, model: Model, layout: DataLayout) -> None:
-        """Takes a vendor's partition, the only subgraph of its model, in its new layout through the back phase.
+    def run_in_partitions(self, models: Sequence[Model], layout: DataLayout) -> None:
+        """Takes a vendor's partitions, in their new layout, through the back phase.
+
+        Args:
+          models: one for each, with nothing else in it.
+          layout: that the partitions are in.
 
         Raises:
           LiteRtError: as `run`.
         """
         if not any(item.phase is Phase.BACK for item in self.planned):
             return
+        before = {buffer for model in models for buffer in model.buffers}
         with self.ops.in_use():
-            (subgraph,) = model.subgraphs
-            inference = PartialInference(subgraph, layout)
-            self._run_last([self._graph(model, subgraph, inference, Phase.BACK, layout)])
+            for model in models:
+                (subgraph,) = model.subgraphs
+                inference = PartialInference(subgraph, layout)
+                self._run_last([self._graph(model, subgraph, inference, Phase.BACK, layout)])
+        every = (buffer for model in models for buffer in model.buffers)
+        made = [buffer for buffer in every if buffer not in before]
+        share_data([subgraph for model in models for subgraph in model.subgraphs], made)
 
     def _graph(
         self,

@@ -181,14 +181,14 @@ class StockRegion:
     def _permuted(self, tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:
         """A constant in another order, also one without data."""
         from compiler_plugin.transformations.layout_change.permuted_constants import (
-            permute_constant,
+            PermutedConstants,
             permute_type,
         )
 
         if len(tensor.shape) != len(permutation):
             return tensor.clone()  # stock says what is wrong
         if tensor.buffer.blob is not _STAND_IN:
-            return permute_constant(tensor, permutation)
+            return PermutedConstants().permute(tensor, permutation)
         copy = tensor.clone()
         permute_type(copy, permutation)
         return copy

@@ -28,7 +28,7 @@ def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, objec
             infos = [result.call_info(index) for index in range(len(partitions))]
         for index, (function, module) in enumerate(infos):
             name = model.name if len(partitions) == 1 else f"{model.name}, partition {index}"
-            subgraph = extract(partitions[index])
+            (subgraph,) = extract([partitions[index]])
             if why := _why_not(subgraph):
                 yield {"source": model.name, "why": why}
                 continue

@@ -187,7 +187,7 @@ class Plugin:
     @contextmanager
     def compile(self, partitions: Sequence[Partition], soc_model: Any = None) -> Iterator[Result]:
         """A compiled result, which is destroyed in the end; the plugin may change what it gets."""
-        status, made = self.try_compile([extract(each) for each in partitions], soc_model)
+        status, made = self.try_compile(extract(partitions), soc_model)
         expect_ok("LiteRtCompilerPluginCompile", status, self.functions.error)
         if not made:
             raise BrokenRuleError("LiteRtCompilerPluginCompile answers OK, and makes no result")

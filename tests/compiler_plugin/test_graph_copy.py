@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler_plugin.graph_copy import GraphCopy
+from compiler_plugin.graph_copy import CopiedData, GraphCopy
 from litert.core.element_type import ElementType
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
@@ -36,7 +36,7 @@ def full_op() -> Op:
 def test_an_op_s_copy_has_all_that_it_has(share: bool) -> None:
     op, plain = full_op(), Op(OperatorCode(0), [], [])
     into = Subgraph()
-    (copy,) = GraphCopy(into, share_buffers=share).ops([op])
+    (copy,) = GraphCopy(into, data=None if share else CopiedData()).ops([op])
     for name in set(Op.__slots__) - OWN:
         assert getattr(op, name) != getattr(plain, name), name  # or this would show nothing
         assert getattr(copy, name) == getattr(op, name), name
@@ -52,10 +52,13 @@ def test_an_op_s_copy_has_all_that_it_has(share: bool) -> None:
         assert old is None or (new is not None and (new.buffer is old.buffer) is share)
 
 
-def test_ops_that_share_a_buffer_and_a_code_share_those_of_the_copies() -> None:
+@pytest.mark.parametrize("subgraphs", [1, 2])
+def test_ops_that_share_a_buffer_and_a_code_share_those_of_the_copies(subgraphs: int) -> None:
     shared, code = Buffer(Blob(b"1234")), OperatorCode(0)
     ops = [Op(code, [tensor("w", shared)], [tensor("y", Buffer())]) for _ in range(2)]
-    first, second = GraphCopy(Subgraph(), share_buffers=False).ops(ops)
+    data = CopiedData()
+    copies = [GraphCopy(Subgraph(), data=data) for _ in range(subgraphs)]
+    (first,), (second,) = copies[0].ops(ops[:1]), copies[-1].ops(ops[1:])
     assert first.code is second.code is not code
     one, other = first.inputs[0], second.inputs[0]
     assert one is not None and other is not None and one is not other

@@ -36,7 +36,7 @@ def outline(model: Model, *groups: Sequence[int]) -> list[Subgraph]:
     dependencies = find_dependencies(subgraph, selected)
     results = find_results(model, subgraph)
     partitions = [make_partition(str(i), subgraph, g, results) for i, g in enumerate(groups)]
-    copies = [extract(partition) for partition in partitions]
+    copies = extract(partitions)
     replace_partitions(model, [(dependencies, partitions)])
     return copies
 
@@ -202,7 +202,7 @@ def test_a_vendor_may_change_what_it_is_given() -> None:
     model = three_ops()
     subgraph = model.subgraphs[0]
     before = to_bytes(model)
-    copy = extract(make_partition("p", subgraph, [0, 1], find_results(model, subgraph)))
+    (copy,) = extract([make_partition("p", subgraph, [0, 1], find_results(model, subgraph))])
     for tensor in copy.tensors:
         tensor.buffer.blob, tensor.name = Blob(b""), "changed"
     for op in copy.ops:
@@ -306,7 +306,7 @@ def test_a_model_computes_the_same_with_calls_in_it(case: tuple[Model, dict[int,
     results = find_results(model, main)
     found = find_partitions(dependencies, selected)
     partitions = [make_partition(str(i), main, group, results) for i, group in enumerate(found)]
-    copies = [extract(partition) for partition in partitions]
+    copies = extract(partitions)
     (calls,) = replace_partitions(model, [(dependencies, partitions)])
     for subgraph in (main, *copies):
         check_links(subgraph)

@@ -175,6 +175,22 @@ def test_constants_are_aligned_and_never_copied_on_the_way_in() -> None:
         offset += part.size
 
 
+def test_constants_that_are_read_in_two_ways_are_stored_once() -> None:
+    data = Blob(bytes(range(256)))
+    ways = [
+        Constant(RankedTensorType.of(F32, (4, 16)), data),
+        Constant(RankedTensorType.of(F32, (4, 16)), data, order=[1, 0]),
+        Constant(RankedTensorType.of(I8, (256,)), data, Dequantization([0.5], [3])),
+        Constant(RankedTensorType.of(F32, (4, 16)), Blob(bytes(256))),
+    ]
+    module = bytes(write_executable(Executable("Ref1", [], [], ways)))
+    assert module.count(bytes(data)) == 1
+    back = read_executable(module)
+    assert [bytes(c.data) for c in back.constants] == [bytes(c.data) for c in ways]
+    assert [c.order for c in back.constants] == [[], [1, 0], [], []]
+    assert bytes(write_executable(back)) == module
+
+
 @given(st.data())
 def test_damaged_bytes_are_refused_or_still_an_executable(data: st.DataObject) -> None:
     module = bytearray(bytes(write_executable(SMALL)))

@@ -207,7 +207,7 @@ def _isolate(op: Op, subgraph: Subgraph) -> Model:
     """
     wanted = {op} | {t.producer for t in op.inputs if t and stored_constant(t)}
     positions = [index for index, other in enumerate(subgraph.ops) if other in wanted]
-    copy = extract(make_partition(op.name, subgraph, positions, set(op.outputs)))
+    (copy,) = extract([make_partition(op.name, subgraph, positions, set(op.outputs))])
     # A partition's are in the order of the network.
     read = set(copy.inputs)
     copy.inputs = [tensor for tensor in dict.fromkeys(copy.ops[-1].inputs) if tensor in read]

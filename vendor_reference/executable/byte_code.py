@@ -10,6 +10,8 @@
 | 32- | header: one JSON object, UTF-8 |
 | next multiple of 64 | data: constants, each from a multiple of 64; the header has offsets from the data's start |
 
+Constants that only differ in order, type or dequantization have one offset.
+
 The header is `{soc_model, functions, programs, constants}`, with the fields of `executable.py` as declared below;
 those that have their default may be left out. Names of functions are unique, except that a function for fp16
 arithmetic has the name of the one before it whose place it takes. A size is a number, dimension `d` of shape `s`
@@ -127,15 +129,16 @@ def read_executable(module: bytes | memoryview) -> Executable:
     root = JsonNode.parse(text, _WHERE, Status.SERIALIZATION)
     header = _HEADER.read(root)
     constants = []
+    blobs: dict[tuple[int, int], Blob] = {}
     for index, stored in enumerate(header.constants):
         size = stored.tensor_type.size_bytes
         if stored.offset % ALIGNMENT or stored.offset + size > data.nbytes:
             node = root.at("constants", index)
             raise node.error(f"{size} bytes at {stored.offset} of {data.nbytes}")
-        blob = Blob(data[stored.offset : stored.offset + size])
-        constants.append(
-            Constant(stored.tensor_type, blob, stored.dequantization, list(stored.order))
-        )
+        place = stored.offset, size
+        blob = blobs.setdefault(place, Blob(data[stored.offset : stored.offset + size]))
+        how = stored.dequantization, list(stored.order)
+        constants.append(Constant(stored.tensor_type, blob, *how))
     executable = Executable(header.soc_model, header.functions, header.programs, constants)
     check_functions(root.at("functions"), executable, _HINT)
     return executable
@@ -150,12 +153,19 @@ def write_executable(executable: Executable) -> Blob:
 
 
 def executable_parts(executable: Executable) -> list[Blob]:
-    """The module in pieces that follow each other; constants are the executable's own blobs, not copies."""
-    stored, data_size = [], 0
+    """The module in pieces that follow each other; constants are the executable's own blobs, not copies.
+
+    Constants of one blob share its bytes: they differ in how these are read.
+    """
+    stored: list[_StoredConstant] = []
+    offsets: dict[Blob, int] = {}
+    data_size = 0
     for constant in executable.constants:
-        how = (constant.dequantization, constant.order)
-        stored.append(_StoredConstant(constant.tensor_type, data_size, *how))
-        data_size += align(constant.data.size)
+        if constant.data not in offsets:
+            offsets[constant.data] = data_size
+            data_size += align(constant.data.size)
+        how = (offsets[constant.data], constant.dequantization, constant.order)
+        stored.append(_StoredConstant(constant.tensor_type, *how))
     fields = _HEADER.dump(
         _Header(executable.soc_model, executable.functions, executable.programs, stored)
     )
@@ -163,9 +173,9 @@ def executable_parts(executable: Executable) -> list[Blob]:
     data_start = align(PREFIX.size + len(header))
     prefix = PREFIX.pack(MAGIC, VERSION, len(header), data_start + data_size)
     parts = [Blob((prefix + header).ljust(data_start, b"\0"))]
-    for constant in executable.constants:
-        parts.append(constant.data)
-        gap = align(constant.data.size) - constant.data.size
+    for data in offsets:
+        parts.append(data)
+        gap = align(data.size) - data.size
         if gap:
             parts.append(Blob(bytes(gap)))
     return parts

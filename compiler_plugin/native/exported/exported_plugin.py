@@ -15,7 +15,7 @@ from typing import Any
 
 from compiler_plugin.asset_files import check_native_assets, open_assets, read_assets
 from compiler_plugin.compiling import compile_copies
-from compiler_plugin.graph_copy import copy_ops
+from compiler_plugin.graph_copy import CopiedData, copy_ops
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.offer import DYNAMIC, make_offer
 from compiler_plugin.native.exported.stock_model import read_model, read_subgraph, why_unclear
@@ -255,7 +255,8 @@ def _compile(vendor: VendorPlugin, partitions: Sequence[Subgraph]) -> CompiledRe
     prepare = prepare_partitions(vendor.data_layout)
 
     def compile_some(some: Sequence[Subgraph]) -> CompiledResult:
-        copies = [copy_ops(p.name, p.inputs, p.ops, p.outputs) for p in some]
+        data = CopiedData()
+        copies = [copy_ops(p.name, p.inputs, p.ops, p.outputs, data) for p in some]
         return compile_copies(vendor, copies, prepare)
 
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.option_slots import hidden_options, option_slots
@@ -35,6 +35,10 @@ _QUANTIZATION = {
 """The slots that tell of quantization, and what they answer."""
 
 
+_Buffers: TypeAlias = dict[tuple[int, int], Buffer]
+"""By address and size: a host has the data of each in one place."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StockSubgraph:
     """A subgraph as Python plugins know it, and what the host knows its ops as."""
@@ -52,20 +56,21 @@ def read_model(context: HostContext, model: Any) -> list[StockSubgraph]:
     subgraphs = context.items(
         "LiteRtSubgraph", "get_num_model_subgraphs", "get_model_subgraph", model
     )
+    buffers: _Buffers = {}
     return [
-        read_subgraph(context, subgraph, f"Partition_{index}")
+        _Reader(context, buffers).read(subgraph, f"Partition_{index}")
         for index, subgraph in enumerate(subgraphs)
     ]
 
 
-def read_subgraph(context: HostContext, subgraph: Any, name: str = "") -> StockSubgraph:
+def read_subgraph(context: HostContext, subgraph: Any) -> StockSubgraph:
     """Reads a `LiteRtSubgraph`."""
-    return _Reader(context).read(subgraph, name)
+    return _Reader(context, {}).read(subgraph, "")
 
 
 def read_op(context: HostContext, op: Any) -> Op:
     """Reads one `LiteRtOp`, with its tensors."""
-    return _Reader(context).read_op(op)
+    return _Reader(context, {}).read_op(op)
 
 
 def read_reader_names(context: HostContext, tensor: Any) -> set[str]:
@@ -97,12 +102,13 @@ def _has_all_bytes(tensor: Tensor) -> bool:
 
 
 class _Reader:
-    """Reads one subgraph; each tensor, buffer and operator code becomes one object."""
+    """Reads one subgraph; each tensor and operator code becomes one object, and each buffer of a model."""
 
-    def __init__(self, context: HostContext) -> None:
+    def __init__(self, context: HostContext, buffers: _Buffers) -> None:
+        """Takes the buffers of the model that are known already, which become more."""
         self._context = context
         self._known: dict[Any, Tensor] = {}
-        self._buffers: dict[tuple[int, int], Buffer] = {}
+        self._buffers = buffers
         self._codes: dict[tuple[int, str | None], OperatorCode] = {}
         self._subgraph = Subgraph()
 

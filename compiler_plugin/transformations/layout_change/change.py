@@ -15,8 +15,8 @@ from compiler_plugin.transformations.layout_change.assignment import Assignment,
 from compiler_plugin.transformations.layout_change.forms import Additions, Forms
 from compiler_plugin.transformations.layout_change.image_layout import LayoutChange, Permutation
 from compiler_plugin.transformations.layout_change.permuted_constants import (
+    PermutedConstants,
     numbers_like,
-    permute_constant,
     permute_type,
 )
 from compiler_plugin.transformations.layout_change.rule import (
@@ -62,11 +62,13 @@ def change_layout(
     subgraph: Subgraph,
     to: DataLayout,
     custom_layouts: Mapping[str, CustomLayout] | None = None,
+    permuted: PermutedConstants | None = None,
 ) -> ChangeReport:
     """Brings a subgraph into the other layout, in place; `layout` has the contract.
 
     Inputs, outputs and signatures keep their names, shapes and order of dimensions. Custom ops whose names
-    `custom_layouts` does not have see their tensors as the file has them.
+    `custom_layouts` does not have see their tensors as the file has them. `permuted` are the constants of other
+    subgraphs that were changed so, and get this one's.
 
     Raises:
       LiteRtError: UNSUPPORTED, naming a tensor that an op must have in the other layout and that cannot be
@@ -78,7 +80,8 @@ def change_layout(
     change = LayoutChange(to, _find_settled(subgraph, results))
     plans = find_plans(subgraph, change, custom_layouts or {})
     assignments = assign_layouts(subgraph, plans, change, results)
-    rewriter = Rewriter(subgraph, model, change, results)
+    permute = (permuted or PermutedConstants()).permute
+    rewriter = Rewriter(subgraph, model, change, results, permute)
     rewriter.run(assignments)
     _clean_up(model, subgraph, old_ops, rewriter.left)
     return ChangeReport(to, len(assignments), rewriter.forms.transposes, rewriter.forms.reshapes)
@@ -158,7 +161,7 @@ class Rewriter:
         model: Model,
         change: LayoutChange,
         results: Collection[Tensor],
-        permute: Callable[[Tensor, Permutation], Tensor] = permute_constant,
+        permute: Callable[[Tensor, Permutation], Tensor],
     ) -> None:
         """Results are read from outside and keep names and orders; `permute` gives a constant in another order."""
         self.left: dict[Tensor, None] = {}

@@ -89,9 +89,7 @@ class Forms:
         rank = len(layout)
         of_rank = tensor if len(tensor.shape) >= rank else with_rank(tensor, rank)
         if tensor.is_constant:
-            form = self._permute(of_rank, layout)
-            is_shared = form.buffer is tensor.buffer
-            return self._additions.tensor(form) if is_shared else self._additions.constant(form)
+            return self._additions.constant(self._permute(of_rank, layout))
         op = tensor.producer
         assert op is not None and op.inputs[0] is not None
         form = of_rank.clone()
@@ -149,6 +147,7 @@ class Additions:
         self._subgraph = subgraph
         self._names = TensorNames(subgraph)
         self._vectors: dict[tuple[int, ...], Tensor] = {}
+        self._buffers = set(model.buffers)
 
     def op(self, name: str, inputs: Sequence[Tensor], output: Tensor, **options: object) -> Op:
         op = Op(self._model.operator_code(BUILTIN_NUMBERS[name]), inputs, [output])
@@ -174,8 +173,10 @@ class Additions:
         return tensor
 
     def constant(self, tensor: Tensor) -> Tensor:
-        """Takes a constant into the subgraph, and its buffer into the model."""
-        self._model.buffers.append(tensor.buffer)
+        """Takes a constant into the subgraph, and its buffer into the model, unless that has it."""
+        if tensor.buffer not in self._buffers:
+            self._buffers.add(tensor.buffer)
+            self._model.buffers.append(tensor.buffer)
         return self.tensor(tensor)
 
     def vector(self, numbers: Sequence[int]) -> Tensor:

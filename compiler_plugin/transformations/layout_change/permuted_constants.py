@@ -31,15 +31,29 @@ def permute_type(tensor: Tensor, permutation: Permutation) -> None:
     tensor.shape_signature = None if is_known else permute(signature or (), permutation)
 
 
-def permute_constant(tensor: Tensor, permutation: Permutation) -> Tensor:
-    """A constant in another order; it shares the buffer where its bytes stay as they are."""
-    copy = tensor.clone()
-    permute_type(copy, permutation)
-    if tensor.sparsity is not None:
-        copy.sparsity = _permuted_sparsity(tensor.sparsity, permutation)
-    elif not keeps_memory(tensor.shape, permutation):
-        copy.buffer = Buffer(_permuted_data(tensor, permutation), tensor.buffer.is_external)
-    return copy
+class PermutedConstants:
+    """Constants in other orders: those that share a buffer share one afterwards, too.
+
+    Subgraphs that share buffers are changed with one of these.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[tuple[Buffer, tuple[int, ...], int, Permutation], Buffer] = {}
+
+    def permute(self, tensor: Tensor, permutation: Permutation) -> Tensor:
+        """A constant in another order; it shares the buffer where its bytes stay as they are."""
+        copy = tensor.clone()
+        permute_type(copy, permutation)
+        if tensor.sparsity is not None:
+            copy.sparsity = _permuted_sparsity(tensor.sparsity, permutation)
+        elif not keeps_memory(tensor.shape, permutation):
+            key = (tensor.buffer, tensor.shape, tensor.element_type.bits, permutation)
+            found = self._buffers.get(key)
+            if found is None:
+                data = _permuted_data(tensor, permutation)
+                found = self._buffers[key] = Buffer(data, tensor.buffer.is_external)
+            copy.buffer = found
+        return copy
 
 
 def with_rank(tensor: Tensor, rank: int) -> Tensor:

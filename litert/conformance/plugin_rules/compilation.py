@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
-from compiler_plugin.graph_copy import copy_ops
+from compiler_plugin.graph_copy import CopiedData, copy_ops
 from compiler_plugin.native.plugin_library import GET_REFUSAL
 from compiler_plugin.outline import extract
 from compiler_plugin.snapshot import Snapshot
@@ -17,7 +17,7 @@ from litert.conformance.plugin_subject import PluginSubject
 from litert.conformance.vendor_calls import expect_no_index, expect_status
 from litert.core.status import Status
 from litert.model.blob import Blob
-from litert.model.graph import Buffer, Subgraph
+from litert.model.graph import Subgraph
 
 _NOBODYS_OP = "litert_npu_conformance_op_of_nobody"
 _FAR_INDEX = 1000
@@ -51,13 +51,14 @@ def _reads_only(subject: PluginSubject) -> None:
 
 def _with_guarded_constants(subgraph: Subgraph) -> Subgraph:
     """A copy whose constants nobody can write, or read beyond their ends."""
-    copy = copy_ops(subgraph.name, subgraph.inputs, subgraph.ops, subgraph.outputs)
-    for tensor in copy.tensors:
-        if tensor.is_constant:
-            memory = GuardedMemory(len(tensor.data))
-            memory.view[:] = tensor.data
-            memory.make_read_only()
-            tensor.buffer = Buffer(Blob(memory.view))
+    ends = subgraph.inputs, subgraph.ops, subgraph.outputs
+    copy = copy_ops(subgraph.name, *ends, CopiedData())
+    for buffer in {tensor.buffer for tensor in copy.tensors if tensor.is_constant}:
+        assert buffer.blob is not None
+        memory = GuardedMemory(buffer.blob.size)
+        memory.view[:] = buffer.blob.view
+        memory.make_read_only()
+        buffer.blob = Blob(memory.view)
     return copy
 
 
@@ -120,7 +121,7 @@ def _old_context(subject: PluginSubject) -> None:
 def _slot_failure(subject: PluginSubject, slot: str) -> None:
     """A crash is what there is to be found; an answer of any kind will do."""
     named = subject.taken
-    partitions = [extract(partition) for partition in subject.partitions(named)]
+    partitions = extract(subject.partitions(named))
     with subject.plugin(subject.host.failing_table(slot)) as plugin:
         with suppress(BrokenRuleError):
             plugin.partition(named.model.subgraphs[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from litert.model.schema import ENUMS
 from litert.model.schema_types import FieldKind, table_schema
 from litert.model.writer import write_model
 from tests.compiler_plugin.native.conftest import BothHosts, read_calls
+
+MATRIX = ("float32", (4, 4))
 
 
 def _two_chains() -> Model:
@@ -185,6 +188,32 @@ def test_tensors_and_custom_ops_look_as_in_stock(both_hosts: BothHosts) -> None:
     stock, ours = both_hosts.calls(builder.build(), SCRIBE_TAKE="all")
     assert ours == stock
     assert "custom 0:My.Op" in ours[0].text and " many 0:0,0x1.99" in ours[0].text
+
+
+def test_weights_of_two_partitions_and_signatures_are_one_buffer_as_in_stock(
+    both_hosts: BothHosts,
+) -> None:
+    """The plugin writes the place of each id among those that it has met, in `partition` first."""
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 4))
+    bias = builder.constant("bias", np.zeros(4, np.float32))
+    weights = builder.constant("w", np.eye(4, dtype=np.float32))
+    again = builder.constant("again", weights.buffer, *MATRIX)
+    a = builder.op("FULLY_CONNECTED", [x, weights, bias], [("a", "float32", (1, 4))])
+    b = builder.op("RELU", [a], [("b", "float32", (1, 4))])
+    builder.output(builder.op("FULLY_CONNECTED", [b, again], [("c", "float32", (1, 4))]))
+    builder.signature("first")
+    second = builder.subgraph("second")
+    y = second.input("y", "float32", (2, 4))
+    third = second.constant("third", weights.buffer, *MATRIX)
+    second.output(second.op("FULLY_CONNECTED", [y, third], [("d", "float32", (2, 4))]))
+    second.signature("second")
+    path = both_hosts.written(builder.build())
+    stock, ours = both_hosts.calls(path, SCRIBE_TAKE="0,2")
+    assert ours == stock
+    assert read_calls(both_hosts.isolated(path)) == stock
+    found = [dict(re.findall(r"tensor 0:(\w+) .* buffer 0 0 (\d+)", c.text)) for c in ours]
+    assert found == [{"w": "0", "bias": "1"}, {"again": "0"}, {"third": "0"}]
 
 
 @pytest.mark.parametrize(

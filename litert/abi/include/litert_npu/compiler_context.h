@@ -66,6 +66,7 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_tensor_defining_op)(
       LiteRtTensor tensor, bool* has_defining_op, LiteRtTensorDefiningOp* defining_op);
   LiteRtStatus (*get_tensor_weights)(LiteRtTensor tensor, LiteRtWeights* weights);
+  /* The same number for the same data, in all subgraphs and all calls of a plugin: write them once. */
   LiteRtStatus (*get_weights_buffer_id)(LiteRtWeights weights, int32_t* buffer_id);
   LiteRtStatus (*get_weights_bytes)(LiteRtWeights weights, const void** addr, size_t* size);
 

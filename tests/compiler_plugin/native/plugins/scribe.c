@@ -30,6 +30,9 @@ struct LiteRtCompiledResultT {
   size_t* sizes;
 };
 
+static int32_t seen[4096];
+static size_t num_seen;
+
 static void describe_quantization(FILE* out, const LiteRtCompilerContext* c, LiteRtTensor tensor) {
   LiteRtQuantizationTypeId kind = -1;
   fprintf(out, " quantization %d", c->get_quantization_type_id(tensor, &kind));
@@ -48,6 +51,38 @@ static void describe_quantization(FILE* out, const LiteRtCompilerContext* c, Lit
   const char* name = NULL;
   if (!status && blocks.scales && !c->get_tensor_name(blocks.scales, &name))
     fprintf(out, " by %s%s", name, blocks.zero_points ? " and zero points" : "");
+}
+
+/* The place of a buffer's id among those with data that the plugin has seen so far: hosts number as they like. */
+static size_t place_of(int32_t id) {
+  size_t place = 0;
+  while (place < num_seen && seen[place] != id) place++;
+  if (place == num_seen && num_seen < sizeof seen / sizeof *seen) seen[num_seen++] = id;
+  return place;
+}
+
+/* Has all ids of a subgraph's constants be seen, in the order of its ops. */
+static LiteRtStatus see_buffers(const LiteRtCompilerContext* c, LiteRtSubgraph subgraph) {
+  LiteRtParamIndex num_ops = 0, num_inputs = 0;
+  REQUIRE(c->get_num_subgraph_ops(subgraph, &num_ops));
+  for (LiteRtParamIndex i = 0; i < num_ops; i++) {
+    LiteRtOp op = NULL;
+    REQUIRE(c->get_subgraph_op(subgraph, i, &op));
+    REQUIRE(c->get_num_op_inputs(op, &num_inputs));
+    for (LiteRtParamIndex j = 0; j < num_inputs; j++) {
+      LiteRtTensor tensor = NULL;
+      LiteRtWeights weights = NULL;
+      const void* data = NULL;
+      size_t size = 0;
+      int32_t buffer = -77;
+      REQUIRE(c->get_op_input(op, j, &tensor));
+      REQUIRE(c->get_tensor_weights(tensor, &weights));
+      REQUIRE(c->get_weights_buffer_id(weights, &buffer));
+      REQUIRE(c->get_weights_bytes(weights, &data, &size));
+      if (size) place_of(buffer);
+    }
+  }
+  return kLiteRtStatusOk;
 }
 
 static void describe_tensor(FILE* out, const LiteRtCompilerContext* c, LiteRtTensor tensor) {
@@ -94,8 +129,9 @@ static void describe_tensor(FILE* out, const LiteRtCompilerContext* c, LiteRtTen
   size_t size = 0;
   fprintf(out, " weights %d", c->get_tensor_weights(tensor, &weights));
   int32_t buffer = -77;
-  fprintf(out, " buffer %d:%s", c->get_weights_buffer_id(weights, &buffer), buffer ? "one" : "none");
+  fprintf(out, " buffer %d", c->get_weights_buffer_id(weights, &buffer));
   fprintf(out, " %d", c->get_weights_bytes(weights, &data, &size));
+  fprintf(out, size ? " %zu" : " none", size ? place_of(buffer) : 0);
   uint32_t sum = 0;
   for (size_t i = 0; i < size; i++) sum = sum * 31 + ((const uint8_t*)data)[i];
   fprintf(out, ":%zu %08x%s\n", size, sum, data ? "" : " at NULL");
@@ -243,6 +279,7 @@ LiteRtStatus LiteRtCreateCompilerPlugin(const LiteRtCompilerContext* context,
                                         LiteRtEnvironmentOptions env, LiteRtOptions options) {
   *plugin = malloc(sizeof **plugin);
   (*plugin)->context = context;
+  num_seen = 0;
   write_options(context, env, options);
   return kLiteRtStatusOk;
 }
@@ -294,6 +331,7 @@ LiteRtStatus LiteRtCompilerPluginPartition(LiteRtCompilerPlugin plugin, const ch
   const LiteRtCompilerContext* c = plugin->context;
   const char* take = getenv("SCRIBE_TAKE");
   LiteRtParamIndex count = 0;
+  REQUIRE(see_buffers(c, subgraph));
   REQUIRE(c->get_num_subgraph_ops(subgraph, &count));
   if (!take) return kLiteRtStatusOk;
   bool all = !strcmp(take, "all");
