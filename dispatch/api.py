@@ -162,7 +162,11 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         output_index: int,
         tensor_type: RankedTensorType,
     ) -> TensorBufferRequirements:
-        """What memory output `output_index` must have; else as `get_input_requirements`."""
+        """What memory output `output_index` must have; else as `get_input_requirements`.
+
+        The inputs were asked for before, by the types that they have now: where those tell a shape with a dimension
+        of -1, give it as `shape`, so that programs know it before a run.
+        """
         return find_requirements(self, "get_output_requirements", tensor_type)
 
     def register_tensor_buffer(

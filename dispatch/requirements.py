@@ -46,6 +46,17 @@ def _find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
     alignment = value.alignment
     if not _is_whole(alignment) or alignment < 1 or alignment & (alignment - 1):
         return f"the alignment is {alignment!r}, not a power of two"
+    shape = value.shape
+    if shape is not None:
+        if (
+            not _are_whole(shape)
+            or min(shape, default=0) < 0
+            or not is_of_pattern(shape, tensor_type.shape)
+        ):
+            return f"the shape is {shape!r}, for {tensor_type}"
+        takes = RankedTensorType.of(tensor_type.element_type, shape).size_bytes
+        if takes > value.size:
+            return f"the size is {value.size} bytes, and the shape {list(shape)} takes {takes}"
     return None
 
 

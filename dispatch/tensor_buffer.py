@@ -40,16 +40,19 @@ class TensorBufferRequirements:
     """What a vendor wants of a buffer (LiteRT's `LiteRtTensorBufferRequirements`).
 
     Attributes:
-      size: in bytes.
+      size: in bytes; where dimensions are unknown, of the largest tensor.
       supported_types: in the vendor's order of preference; the runtime takes HOST_MEMORY if it is there.
       strides: in elements, as a layout's, one for each dimension; empty is row order.
       alignment: of the first byte, in bytes.
+      shape: of an output with unknown dimensions, where the shapes of the inputs tell it; None where only a run
+        does.
     """
 
     size: int
     supported_types: Sequence[int] = (BufferType.HOST_MEMORY,)
     strides: Sequence[int] = ()
     alignment: int = ALIGNMENT
+    shape: Sequence[int] | None = None
 
 
 class TensorBuffer:

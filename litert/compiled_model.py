@@ -174,7 +174,9 @@ class CompiledModel:
         return self._details(signature, signature.inputs)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """As `get_input_tensor_details`; a dynamic shape is that of the last run.
+        """As `get_input_tensor_details`.
+
+        A dimension that only a run tells is -1 until the first run after a resize, then as in the last run.
 
         Raises:
           LiteRtError: NOT_FOUND; what is wrong with shapes after a resize.
@@ -196,7 +198,12 @@ class CompiledModel:
     def get_output_buffer_requirements(
         self, output_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """As `get_input_buffer_requirements`."""
+        """As `get_input_buffer_requirements`; the largest size that the NPU names, if only a run tells the shape.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where nothing bounds such a shape, until a run has told it; else as
+            `get_input_buffer_requirements`.
+        """
         signature = self._at(signature_index)
         return self._requirements(signature, _item(signature.outputs, output_index, "output"))
 
@@ -228,7 +235,10 @@ class CompiledModel:
         return self._allocate(signature, signature.inputs)
 
     def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
-        """As `create_input_buffers`; for a dynamic shape, of the largest size that the NPU names."""
+        """As `create_input_buffers`, of the size that `get_output_buffer_requirements` says.
+
+        Where only a run tells the shape, the buffer has the largest, and then that of the run.
+        """
         signature = self._at(signature_index)
         return self._allocate(signature, signature.outputs)
 

@@ -203,12 +203,14 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
                 f"this host has room for {tensor_type} alone",
                 hint="For this host, compile a model of fixed shapes.",
             )
+        found = None
         if is_dynamic and len(tensor_type.shape) == len(expected.shape):
+            found = invocation_context.loaded.find_output_shape(output_index)
             sizes = zip(tensor_type.shape, expected.shape, strict=True)
             shape = tuple(most if size < 0 else size for size, most in sizes)
             tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
         _check_type(f"output {output_index}", tensor_type, expected)
-        return _host_memory(expected.size_bytes)
+        return _host_memory(expected.size_bytes, found)
 
     def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
         invocation_context.loaded.attach(ArgumentKind.INPUT, index, handle)
@@ -261,9 +263,9 @@ def _is_set(options: Mapping[str, str], name: str) -> bool:
     return value == "true"
 
 
-def _host_memory(size_bytes: int) -> TensorBufferRequirements:
+def _host_memory(size_bytes: int, shape: Sequence[int] | None = None) -> TensorBufferRequirements:
     """Host memory at any address: what does not suit kernels is copied by the device."""
-    return TensorBufferRequirements(size_bytes, alignment=1)
+    return TensorBufferRequirements(size_bytes, alignment=1, shape=shape)
 
 
 def _check_type(which: str, given: RankedTensorType, expected: RankedTensorType) -> None:

@@ -90,6 +90,8 @@ class NpuKernel:
         self._subgraph.forget_arena()
         for port in self._ports:
             port.prepare(self.call)
+        self._dynamic = [port for port in self._outputs if port.is_dynamic]
+        self._watched = [port for port in self._ports if not port.is_dynamic]
 
     def run(self) -> None:
         """Runs the call on the tensors; it can be run again after an error."""
@@ -128,9 +130,10 @@ class NpuKernel:
         """What the vendor wants of a tensor's memory, once for each place where the call has it."""
         return [port.requirements(self.call) for port in self._ports if port.tensor == tensor]
 
-    def allocate(self, tensor: int, size: int) -> TensorBuffer | None:
+    def allocate(
+        self, tensor: int, tensor_type: RankedTensorType, size: int
+    ) -> TensorBuffer | None:
         """Memory of the vendor's own kind for a tensor, where vendor and host can work; None for the host's."""
-        tensor_type = self._subgraph.tensor_type(tensor)
         for wanted in self.requirements(tensor):
             made = self.call.allocate(wanted, tensor_type, size)
             if made is not None and is_fit_for_cpu(made, size):
@@ -200,7 +203,7 @@ class NpuKernel:
                     "Compile the model for that shape.",
                 )
         for port in self._outputs:
-            if not port.is_dynamic and -1 in port.compiled_shape:
+            if port.shape_output is None and -1 in port.compiled_shape:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
                     f"output {port.index} has unknown dimensions, and no other output for its shape",

@@ -36,14 +36,15 @@ class NpuPort:
       tensor: its index in the subgraph.
       compiled_shape: what the call was compiled for, with -1 for any dimension.
       shape_output: for an output of dynamic shape, the index of the output that holds the shape.
+      is_dynamic: whether its shape is known only after a run; where the vendor tells it before, it is not.
       data: the pointer to the tensor's memory, as a view.
       address: of the memory that was bound; another in `data` is to be bound.
       staging: between tensor and vendor; None where the tensor's own memory is bound.
     """
 
     __slots__ = (
-        "_kind", "_subgraph", "address", "compiled_shape", "data", "index", "shape_output",
-        "staging", "tensor",
+        "_kind", "_largest", "_subgraph", "address", "compiled_shape", "data", "index", "is_dynamic",
+        "shape_output", "staging", "tensor",
     )  # fmt: skip
 
     def __init__(
@@ -62,19 +63,18 @@ class NpuPort:
         self.data: memoryview[int] = subgraph.data_field(tensor)
         self.address = _NOWHERE
         self.staging: TensorBuffer | None = None
+        self.is_dynamic = shape_output is not None
         self._kind = kind
+        self._largest: TensorBuffer | None = (
+            None  # for all shapes that the vendor tells before a run
+        )
         self._subgraph = subgraph
 
     @property
-    def is_dynamic(self) -> bool:
-        """Whether its shape is known only after a run."""
-        return self.shape_output is not None
-
-    @property
     def current_type(self) -> RankedTensorType:
-        """Element type and shape as they are now; -1 for dimensions that only a run tells."""
+        """Element type and shape as they are now; -1 for dimensions of an output that inputs' do not settle."""
         now = self._subgraph.tensor_type(self.tensor)
-        if not self.is_dynamic:
+        if self.shape_output is None:
             return now
         return RankedTensorType.of(now.element_type, self.compiled_shape)
 
@@ -93,15 +93,17 @@ class NpuPort:
         """Puts the tensor into memory of ours, where the arena's will not do; before the arena is planned."""
         self.address = _NOWHERE
         subgraph = self._subgraph
-        if self.is_dynamic:
-            subgraph.set_dynamic(self.tensor)
-            return
+        wanted = self.requirements(call)
+        if self.shape_output is not None:
+            self._settle_shape(wanted.shape)
         tensor = subgraph.tensor(self.tensor)
         if tensor.allocation_type not in _IN_ARENA or tensor.is_variable:
             return
-        wanted = self.requirements(call)
-        held = subgraph.memory.get(self.tensor)
+        tensor_type = subgraph.tensor_type(self.tensor)
+        held = subgraph.memory.get(self.tensor, self._largest)
         if held is not None and held.size >= tensor.bytes and call.takes(wanted, held):
+            if held is self._largest:
+                held.tensor_type = tensor_type
             subgraph.set_memory(self.tensor, held)
             return
         is_fleeting = subgraph.is_called and self._kind == "output"  # control flow frees it
@@ -113,11 +115,25 @@ class NpuPort:
             and not is_fleeting
         ):
             return
-        tensor_type, size = subgraph.tensor_type(self.tensor), max(wanted.size, tensor.bytes)
+        size = max(wanted.size, tensor.bytes)
         made: TensorBuffer | None = call.allocate(wanted, tensor_type, size)
         if made is None or not is_fit_for_cpu(made, tensor.bytes):
             made = allocate(tensor_type, size)
+        if self.shape_output is not None:
+            self._largest = made
         subgraph.set_memory(self.tensor, made)
+
+    def _settle_shape(self, shape: Sequence[int] | None) -> None:
+        """Gives the tensor the shape that the vendor tells before a run; without one, a run does."""
+        tensor = self._subgraph.tensor(self.tensor)
+        was_dynamic = self.is_dynamic
+        self.is_dynamic = shape is None or tensor.allocation_type == Allocation.DYNAMIC
+        if self.is_dynamic != was_dynamic:
+            self.staging = None  # it has the largest shape, or one that is known
+        if shape is None or self.is_dynamic:
+            self._subgraph.set_dynamic(self.tensor)
+        elif self._subgraph.tensor_type(self.tensor).shape != tuple(shape):
+            self._subgraph.resize(self.tensor, shape)
 
     def bind(self, call: Call) -> None:
         """Gives the vendor the memory that the tensor has now, or the staging buffer."""

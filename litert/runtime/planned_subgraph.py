@@ -16,7 +16,8 @@ from litert.runtime.delegate import KERNEL_NAME
 from litert.runtime.host_memory import allocate
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.npu_kernel import NpuKernel
-from litert.runtime.subgraph import InterpreterSubgraph
+from litert.runtime.npu_port import largest_shape
+from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 from litert.runtime.tflite_abi import Allocation
 
 
@@ -32,6 +33,7 @@ class PlannedSubgraph:
         its memory in a run.
       is_all_npu: whether no op of it runs on the CPU.
       generation: another number after each plan.
+      has_run: whether a run of this plan has told all shapes.
     """
 
     def __init__(
@@ -48,6 +50,8 @@ class PlannedSubgraph:
         self.has_dynamic_tensors = False
         self.is_all_npu = False
         self.generation = 0
+        self.has_run = False
+        self._untold: frozenset[int] = frozenset()  # tensors whose shapes only a run tells
         self._index = index
         self._interpreter = interpreter
         self._is_planned = False
@@ -65,12 +69,9 @@ class PlannedSubgraph:
         for kernel in self.kernels:
             kernel.cpu_tensors = self.cpu_tensors
         self.is_all_npu = not cpu_nodes
-        self.has_dynamic_tensors = any(
-            self.tensors.tensor(tensor).allocation_type == Allocation.DYNAMIC
-            for node in nodes
-            for tensor in node.outputs
-            if tensor >= 0
-        )
+        self._untold = frozenset(self._find_untold(nodes))
+        self.has_dynamic_tensors = bool(self._untold)
+        self.has_run = False
         self.generation += 1
         self._is_planned = True
 
@@ -80,22 +81,43 @@ class PlannedSubgraph:
             self.has_dynamic_tensors = True
             self.generation += 1
 
-    def requirements(self, tensor: int) -> TensorBufferRequirements:
-        """What memory a tensor must have for all that read or write it, by its shape as it is now."""
-        wanted = [r for kernel in self.kernels for r in kernel.requirements(tensor)]
+    def tensor_type(self, tensor: int) -> RankedTensorType:
+        """Element type and shape as they are now; -1 for what only a run tells, until there was one."""
+        now = self.tensors.tensor_type(tensor)
+        if tensor not in self._untold or self.has_run:
+            return now
+        return RankedTensorType.of(now.element_type, self._pattern(tensor))
+
+    def requirements(self, tensor: int, where: str) -> TensorBufferRequirements:
+        """What memory a tensor must have for all that read or write it, by its shape as it is now.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, if only a run tells its shape, and no vendor says how large it can be.
+        """
+        wanted = self._wanted(tensor)
+        self._check_is_bounded(tensor, wanted, where)
         return TensorBufferRequirements(
-            max([self.tensors.tensor(tensor).bytes, *(r.size for r in wanted)]),
+            max([self.tensors.tensor(tensor).bytes, *(r.size for r in wanted if r.shape is None)]),
             alignment=max([ALIGNMENT, *(r.alignment for r in wanted)]),
         )
 
-    def allocate(self, tensor: int) -> TensorBuffer:
-        """Memory for a tensor in which all that read or write it can work, as far as there is such."""
-        size = self.requirements(tensor).size
+    def allocate(self, tensor: int, where: str) -> TensorBuffer:
+        """Memory for a tensor in which all that read or write it can work, as far as there is such.
+
+        Where only a run tells its shape, the buffer is of the largest; else as `requirements`.
+        """
+        wanted = self._wanted(tensor)
+        self._check_is_bounded(tensor, wanted, where)
+        tensor_type = self.tensors.tensor_type(tensor)
+        size = max([self.tensors.tensor(tensor).bytes, *(r.size for r in wanted)])
+        if tensor in self._untold and wanted:
+            shape = largest_shape(self._pattern(tensor), size, tensor_type.element_type)
+            tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
         for kernel in self.kernels:
-            made = kernel.allocate(tensor, size)
+            made = kernel.allocate(tensor, tensor_type, size)
             if made is not None:
                 return made
-        return allocate(self.tensors.tensor_type(tensor), size)
+        return allocate(tensor_type, size)
 
     def resize(self, tensor: int, shape: Sequence[int], where: str, *, strict: bool) -> None:
         """Gives an input another shape; the memory that tensors have of callers is theirs no more.
@@ -131,6 +153,35 @@ class PlannedSubgraph:
         finally:
             for kernel in self.kernels:
                 kernel.pending = None
+
+    def _find_untold(self, nodes: Sequence[NodeView]) -> Iterator[int]:
+        """The tensors whose shapes only a run tells: from the first such one on, the interpreter plans no op."""
+        is_planned = True
+        for node in nodes:
+            for tensor in (t for t in node.outputs if t >= 0):
+                is_dynamic = self.tensors.tensor(tensor).allocation_type == Allocation.DYNAMIC
+                if is_dynamic or (not is_planned and -1 in self.tensors.shape_signature(tensor)):
+                    is_planned = False
+                    yield tensor
+
+    def _pattern(self, tensor: int) -> tuple[int, ...]:
+        """The shape of a tensor that only a run tells, with -1 for what is open."""
+        signature = self.tensors.shape_signature(tensor)
+        return signature if -1 in signature else (-1,) * len(signature)
+
+    def _wanted(self, tensor: int) -> Sequence[TensorBufferRequirements]:
+        return [r for kernel in self.kernels for r in kernel.requirements(tensor)]
+
+    def _check_is_bounded(
+        self, tensor: int, wanted: Sequence[TensorBufferRequirements], where: str
+    ) -> None:
+        if tensor in self._untold and not (self.has_run or wanted):
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"only a run tells the shape {self.tensor_type(tensor)}",
+                where,
+                "Run the model with arrays (CompiledModel.run), or on a buffer of your own that is large enough.",
+            )
 
     def _check_foreseen(self, tensor: int, shape: Sequence[int], where: str) -> None:
         """Refuses a shape that the file does not leave open."""

@@ -69,6 +69,7 @@ class SignatureRunner:
         self._rebind(inputs, outputs)
         self._binding.copy_in()
         self.subgraph.run()
+        self.subgraph.has_run = True
         self._binding.copy_out()
 
     def is_all_npu(self) -> bool:
@@ -85,6 +86,7 @@ class SignatureRunner:
                 self._rebind(inputs, outputs)
                 self._binding.copy_in()
                 self.subgraph.run()
+                self.subgraph.has_run = True
                 if self._binding.has_copies_out:
                     wait_for_all(events)
                     self._binding.copy_out()
@@ -105,10 +107,10 @@ class SignatureRunner:
         self.subgraph.plan()
 
     def tensor_type(self, argument: SignatureTensor) -> RankedTensorType:
-        """Element type and shape as they are now; after a run, where the shape is dynamic."""
+        """Element type and shape as they are now; -1 for what only a run tells, until there was one."""
         if argument.kind == "output":
             self.subgraph.plan()
-        return self._tensors.tensor_type(argument.tensor)
+        return self.subgraph.tensor_type(argument.tensor)
 
     def tensor_name(self, argument: SignatureTensor) -> str:
         """The tensor's own name, which a signature may call otherwise."""
@@ -117,7 +119,7 @@ class SignatureRunner:
     def requirements(self, argument: SignatureTensor) -> TensorBufferRequirements:
         """What memory it must have."""
         self.subgraph.plan()
-        return self.subgraph.requirements(argument.tensor)
+        return self.subgraph.requirements(argument.tensor, self.where(argument))
 
     def allocate(self, argument: SignatureTensor) -> TensorBuffer:
         """A buffer that can be bound as it is."""
@@ -130,7 +132,7 @@ class SignatureRunner:
                 self.where(argument),
                 "Run the model with ai_edge_litert.interpreter.",
             )
-        return self.subgraph.allocate(argument.tensor)
+        return self.subgraph.allocate(argument.tensor, self.where(argument))
 
     def find(self, kind: Kind, name: str) -> SignatureTensor:
         """An input or output by its name."""

@@ -255,6 +255,13 @@ NONSENSE = {
     ),
     "an alignment of 0": (requires(alignment=0), "the alignment is 0, not a power of two"),
     "an alignment of 48": (requires(alignment=48), "the alignment is 48, not a power of two"),
+    "a shape of another rank": (requires(shape=(2, 2)), "the shape is (2, 2), for tensor<4xf32>"),
+    "a shape of another tensor": (requires(shape=(5,)), "the shape is (5,), for tensor<4xf32>"),
+    "a shape of text": (requires(shape="4"), "the shape is '4', for tensor<4xf32>"),
+    "a size that the shape exceeds": (
+        requires(size=12, shape=(4,)),
+        "the size is 12 bytes, and the shape [4] takes 16",
+    ),
     "memory that the host has not": (
         requires(supported_types=(4, 2)),
         "it is HOST_MEMORY, and the vendor takes DMA_BUF, AHWB (input 0 of 'f')",

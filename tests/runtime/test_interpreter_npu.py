@@ -17,7 +17,7 @@ from litert.interpreter import Interpreter
 from tests.native_probe import MakeProbe
 from tests.runtime.npu_models import FLOAT, NpuModelBuilder, cpu_around_npu, one_call
 from tests.runtime.test_own_memory import KINDS, MODELS
-from tests.runtime.test_shapes import VECTORS, positives, static_call
+from tests.runtime.test_shapes import VECTORS, doubled, positives, static_call
 
 X = np.array([[1, 2, 3, 4]], np.float32)
 
@@ -96,6 +96,16 @@ def test_a_shape_is_known_after_the_run(environment: Environment, adds: bool) ->
         interpreter.resize_tensor_input(0, x.shape)
         interpreter.allocate_tensors()
         np.testing.assert_array_equal(run(interpreter, x)[0], x[x > 0] * (1 + adds))
+
+
+def test_a_shape_that_the_vendor_tells_is_there_after_allocation(environment: Environment) -> None:
+    interpreter = load(environment, doubled(adds=True))
+    for rows in (7, 8, 1):
+        interpreter.resize_tensor_input(0, [rows, 4])
+        interpreter.allocate_tensors()
+        assert interpreter.get_output_details()[0]["shape"].tolist() == [rows, 4]
+        ones = np.ones((rows, 4), np.float32)
+        np.testing.assert_array_equal(run(interpreter, ones)[0], 4 * ones)
 
 
 def test_a_resize_moves_the_memory_of_a_call(environment: Environment) -> None:

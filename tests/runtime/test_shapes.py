@@ -17,7 +17,9 @@ from litert.tensor_buffer import TensorBuffer
 from tests.runtime.conftest import Load
 from tests.runtime.npu_models import FLOAT, NpuModelBuilder
 
+KEY = "<placeholder signature>"
 UNKNOWN = (-1,)
+ROWS = (-1, 4)
 
 
 def positives(*, adds: bool, function: str = "positive", max_bytes: int = 256) -> bytes:
@@ -32,6 +34,19 @@ def positives(*, adds: bool, function: str = "positive", max_bytes: int = 256) -
     if adds:
         found = builder.op("ADD", [found, found], [("y", FLOAT, (1,))])
     builder.output(found)
+    return builder.bytes()
+
+
+def doubled(*, adds: bool) -> bytes:
+    """`y = 2x` for up to 8 rows, where the vendor tells its shape before a run; doubled again, if it adds."""
+    builder = NpuModelBuilder({"max_bytes": 128, "tells": 1})
+    x = builder.input("x", FLOAT, (1, 4), shape_signature=ROWS)
+    y = builder.tensor("between" if adds else "y", FLOAT, (1, 4), shape_signature=ROWS)
+    builder.npu("double_any", [x], [y, ("shape", "int32", (2,))], shape_outputs={0: 1})
+    if adds:
+        last = builder.tensor("y", FLOAT, (1, 4), shape_signature=ROWS)
+        y = builder.op("ADD", [y, y], [last])
+    builder.output(y)
     return builder.bytes()
 
 
@@ -87,6 +102,74 @@ def test_a_buffer_for_a_dynamic_output_has_the_largest_size(load: Load) -> None:
     inputs[0].write(VECTORS[3])
     model.run_by_index(0, inputs, outputs)
     np.testing.assert_array_equal(outputs[0].array(), VECTORS[3])
+
+
+@pytest.mark.parametrize("adds", [False, True], ids=["output", "read by the CPU"])
+@pytest.mark.parametrize("memory", ["the model's", "the caller's"])
+def test_a_shape_that_the_vendor_tells_is_there_after_a_resize(
+    load: Load, vendor: Any, adds: bool, memory: str
+) -> None:
+    model = load(doubled(adds=adds))
+    for rows in (1, 7, 8, 3, 3, 8):
+        model.resize_input_tensor(0, [rows, 4])
+        (details,) = model.get_output_tensor_details(KEY).values()
+        assert details["shape"] == [rows, 4]
+        assert model.get_output_buffer_requirements(0)["buffer_size"] == rows * 16
+        inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+        assert outputs[0].get_tensor_details()["shape"] == [rows, 4]
+        if memory == "the caller's":
+            outputs = [TensorBuffer.create_from_host_memory(np.zeros((rows, 4), np.float32))]
+        x = np.random.default_rng(rows).random((rows, 4), np.float32)
+        inputs[0].write(x)
+        model.run_by_index(0, inputs, outputs)
+        np.testing.assert_array_equal(outputs[0].array(), x * (4 if adds else 2))
+        np.testing.assert_array_equal(model.run({"x": x})["y"], x * (4 if adds else 2))
+        if memory == "the model's" and not adds:  # nothing is copied
+            (call,) = vendor.calls
+            model.run_by_index(0, inputs, outputs)
+            assert call.outputs[0].address == outputs[0].array().ctypes.data
+
+
+def test_an_output_says_that_only_a_run_tells_its_shape(load: Load) -> None:
+    model = load(positives(adds=False))
+
+    def shape() -> Any:
+        (details,) = model.get_output_tensor_details(KEY).values()
+        return details["shape"]
+
+    assert shape() == [-1]
+    outputs = model.create_output_buffers(0)
+    assert outputs[0].get_tensor_details()["shape"] == [64]  # the largest
+    for x in (VECTORS[0], VECTORS[4]):
+        model.resize_input_tensor(0, x.shape)
+        assert shape() == [-1]
+        assert model.get_output_buffer_requirements(0)["buffer_size"] == 256
+        inputs = model.create_input_buffers(0)
+        inputs[0].write(x)
+        model.run_by_index(0, inputs, outputs)
+        expected = x[x > 0]
+        np.testing.assert_array_equal(outputs[0].array(), expected)
+        assert shape() == [expected.size]
+    assert model.create_output_buffers(0)[0].get_tensor_details()["shape"] == [64]
+
+
+def test_an_output_that_nothing_bounds_has_no_buffer_before_a_run(load: Load) -> None:
+    builder = NpuModelBuilder({"max_bytes": 256})
+    x = builder.input("x", FLOAT, (8,), shape_signature=UNKNOWN)
+    found = builder.tensor("found", FLOAT, (1,), shape_signature=UNKNOWN)
+    builder.npu("positive", [x], [found, ("shape", "int32", (1,))], shape_outputs={0: 1})
+    y = builder.tensor("y", FLOAT, (1,), shape_signature=UNKNOWN)
+    builder.output(builder.op("ADD", [found, found], [y]))
+    model = load(builder.bytes())
+    for call in (model.create_output_buffers, model.get_output_buffer_requirements):
+        with pytest.raises(
+            LiteRtError, match=r"only a run tells the shape tensor<\?xf32>"
+        ) as error:
+            call(0)
+        assert error.value.where == f"output 'y' of signature '{KEY}'"
+        assert "own that is large enough" in error.value.hint
+    np.testing.assert_array_equal(model.run({"x": VECTORS[0]})["y"], 2 * vector(1, 2, 3, 4, 5))
+    assert model.get_output_buffer_requirements(0)["buffer_size"] == 20
 
 
 def test_a_buffer_too_small_for_a_dynamic_output_is_refused(load: Load) -> None:

@@ -181,6 +181,44 @@ def test_a_shape_is_computed_apart(
         assert np.array_equal(model.run({"x": x})["y"], twice(x))
 
 
+@pytest.mark.parametrize("way", ["formulas", "a kernel"])
+def test_a_resize_tells_the_shape_that_formulas_find(compiler: Compiler, way: str) -> None:
+    compiler.write("k.cl", UPSCALE_BY_BUFFER)
+    found = TWICE if way == "formulas" else {"shape_kernel": {"entry": "upscaled"}}
+    name = compiler.write("layer.json", {**UPSCALE, **BY_BUFFER, **found})
+    bounds = {"x": (2, 5, 4, 2), "y": (2, 10, 8, 2)}
+    model = compiler(one_op("Upscale", (-1, -1, -1, 2), (-1, -1, -1, 2)), bounds, Upscale=name)
+    key = model.get_signature_by_index(0)["key"]
+    for shape in SHAPES:
+        model.resize_input_tensor(0, shape)
+        x, expected = random(*shape), [shape[0], 2 * shape[1], 2 * shape[2], 2]
+        is_known = way == "formulas"
+        details = model.get_output_tensor_details(key)["y"]
+        assert details["shape"] == (expected if is_known else [-1, -1, -1, 2])
+        size = model.get_output_buffer_requirements(0)["buffer_size"]
+        assert size == 4 * np.prod(expected if is_known else bounds["y"])
+        inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+        inputs[0].write(x)
+        model.run_by_index(0, inputs, outputs)
+        assert np.array_equal(outputs[0].array(), twice(x))
+
+
+def test_a_file_may_begin_with_a_shape_that_no_run_can_have(compiler: Compiler) -> None:
+    compiler.write("k.cl", UPSCALE_BY_BUFFER)
+    less = {"output_shapes": [["B", "Y-3", "X*2", "F"]]}
+    name = compiler.write("layer.json", {**UPSCALE, **BY_BUFFER, **less})
+    builder = one_op("Upscale", (-1, -1, -1, 2), (-1, -1, -1, 2))
+    model = compiler(builder, {"x": (2, 5, 4, 2)}, Upscale=name)  # which has 1 row
+    key = model.get_signature_by_index(0)["key"]
+    assert model.get_output_tensor_details(key)["y"]["shape"] == [2, 2, 8, 2]  # the bound
+    with pytest.raises(LiteRtError, match="is -2 where"):
+        model.run({"x": random(1, 1, 1, 2)})
+    model.resize_input_tensor(0, [1, 4, 4, 2])
+    assert model.get_output_tensor_details(key)["y"]["shape"] == [1, 1, 8, 2]
+    model.resize_input_tensor(0, [2, 5, 4, 2])
+    assert model.get_output_tensor_details(key)["y"]["shape"] == [2, 2, 8, 2]
+
+
 def test_a_kernel_finds_its_shape_itself_between_ops_of_the_cpu(compiler: Compiler) -> None:
     builder = ModelBuilder()
     x = builder.input("x", F32, (1,), shape_signature=(-1,))

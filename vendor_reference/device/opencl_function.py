@@ -110,6 +110,12 @@ class OpenClFunction:
         self._tasks.set_input_shape(index, shape)
         self._is_ready = self._is_kept = False
 
+    def find_output_shape(self, index: int) -> Sequence[int] | None:
+        """The shape of output `index`, which is dynamic, for the inputs' as they are; None where runs tell it."""
+        outputs = self._tasks.function.dynamic_outputs
+        shape = next(output.shape for output in outputs if output.output == index)
+        return self._tasks.shapes.find_ahead(shape)
+
     def run(self) -> None:
         """Runs the tasks; when it returns, the outputs are in host memory.
 

@@ -14,7 +14,7 @@ from vendor_reference.executable.executable import (
     ShapeValue,
     format_shape,
 )
-from vendor_reference.executable.shape_use import find_times
+from vendor_reference.executable.shape_use import BEFORE_ALL, find_times
 
 Shape = tuple[int, ...]
 
@@ -69,6 +69,23 @@ class RunShapes:
         is_new = self._values[number] != tuple(shape)
         self._values[number] = tuple(shape)
         return is_new
+
+    def find_ahead(self, index: int) -> Shape | None:
+        """A shape that the inputs' tell without a run; None where only a run does.
+
+        Inputs of a file may begin with shapes that no run can have: then it is the bound, and a run says why.
+        """
+        if self._times[index] != BEFORE_ALL:
+            return None
+        before = list(self._values)
+        try:
+            self.forget()
+            self.compute(BEFORE_ALL)
+            return self._values[index]
+        except LiteRtError:
+            return self._shapes[index].bound
+        finally:
+            self._values = before
 
     def forget(self) -> None:
         """Says that a run begins: shapes that are not the inputs' are found anew."""

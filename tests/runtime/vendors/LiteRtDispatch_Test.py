@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class Call:
         self.is_measured = False
         self.num_runs = 0
         self.num_outputs = num
+        self.input_shape: Sequence[int] = ()
 
 
 class TestDispatch(Dispatch[Device, Call]):
@@ -101,12 +103,16 @@ class TestDispatch(Dispatch[Device, Call]):
     def get_input_requirements(
         self, call: Call, input_index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
+        call.input_shape = tensor_type.shape
         return self._requirements(call, tensor_type)
 
     def get_output_requirements(
         self, call: Call, output_index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
-        return self._requirements(call, tensor_type)
+        found = self._requirements(call, tensor_type)
+        if call.settings.get("tells") and not tensor_type.layout.is_static:
+            return replace(found, shape=call.input_shape)
+        return found
 
     def attach_input(self, call: Call, index: int, handle: TensorBuffer) -> None:
         call.inputs[index] = handle
@@ -172,6 +178,12 @@ def _positive(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
     outputs[1][...] = found.size
 
 
+def _double_any(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    """Twice the input, and its shape."""
+    outputs[0].reshape(-1)[: inputs[0].size] = 2 * inputs[0].reshape(-1)
+    outputs[1][...] = inputs[0].shape
+
+
 def _lie(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
     """A shape that is far too large."""
     outputs[1][...] = 1 << 30
@@ -193,6 +205,7 @@ FUNCTIONS: dict[str, Callable[[Sequence[Array], Sequence[Array]], None]] = {
     "split": _split,
     "positive": _positive,
     "lie": _lie,
+    "double_any": _double_any,
     "sleep": _sleep,
     "nap": _nap,
 }
