@@ -164,8 +164,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     ) -> TensorBufferRequirements:
         """What memory output `output_index` must have; else as `get_input_requirements`.
 
-        The inputs were asked for before, by the types that they have now: where those tell a shape with a dimension
-        of -1, give it as `shape`, so that programs know it before a run.
+        The inputs were asked for before, by the types that they have now: where those tell a shape with a
+        dimension of -1, give it as `shape`, so that programs know it before a run.
         """
         return find_requirements(self, "get_output_requirements", tensor_type)
 

@@ -54,7 +54,7 @@ def _find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
             or not is_of_pattern(shape, tensor_type.shape)
         ):
             return f"the shape is {shape!r}, for {tensor_type}"
-        takes = RankedTensorType.of(tensor_type.element_type, shape).size_bytes
+        takes = RankedTensorType.of(tensor_type.element_type, tuple(shape)).size_bytes
         if takes > value.size:
             return f"the size is {value.size} bytes, and the shape {list(shape)} takes {takes}"
     return None
