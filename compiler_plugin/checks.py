@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.atomic_file import check_place
 from litert.model.blob import Progress
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.graph import Model, Tensor
@@ -34,11 +35,7 @@ def check_output(target: str, sources: Iterable[str]) -> None:
                 target,
                 "Write to another file.",
             )
-    folder = os.path.dirname(target) or os.curdir
-    if not os.path.isdir(folder):
-        raise LiteRtError(
-            Status.NOT_FOUND, "no folder for the output", folder, "Make it, or write elsewhere."
-        )
+    check_place(target)
     if os.path.isdir(target):
         raise LiteRtError(
             Status.INVALID_ARGUMENT, "the output is a folder", target, "Name a file to write."

@@ -241,12 +241,15 @@ def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tupl
         the next that has none.
       specs: of all outputs.
     """
+    from litert.model.atomic_file import check_place  # here: --help must not wait for it
+
     plan: list[tuple[str, list[str]]] = []
     for text in texts:
         spec, path = split_target(text, specs)
         if not path.lower().endswith(_SUFFIXES):
             what = "outputs are written to .npy, .npz and .png files"
             raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
+        check_place(path)
         if spec is not None:
             names = [spec.name]
         elif path.lower().endswith(".npz"):

@@ -109,8 +109,11 @@ def write_new_files(folder: str, files: Mapping[str, str]) -> list[str]:
     """Writes files by their paths in the folder, which is made with those below; returns where they are now.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS, with nothing written; FILE_IO.
+      LiteRtError: ALREADY_EXISTS, with nothing written; NOT_FOUND, where the folder's own is not there; FILE_IO.
     """
+    from litert.model.atomic_file import check_place  # here: --help must not wait for it
+
+    check_place(folder)
     paths = {name: os.path.join(folder, name) for name in files}
     there = [path for path in paths.values() if os.path.lexists(path)]
     if there:

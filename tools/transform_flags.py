@@ -62,7 +62,10 @@ def read_transform_options(
 
 
 def dump_folder(folder: str, output: str) -> str:
-    """Where dumps go: a folder that was given, or `OUTPUT.dump`."""
+    """Where dumps go: a folder that was given, whose own must be there, or `OUTPUT.dump`."""
+    from litert.model.atomic_file import check_place  # here: --help must not wait for it
+
+    check_place(folder)
     if not folder and output in ("", STDOUT, STDERR, NOWHERE):
         raise usage_error("a dump needs a folder", "Give one with --dump_folder.")
     return folder or f"{output}.dump"

@@ -21,7 +21,7 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.node import Node, OutPort
 from litert.core.element_type import ElementType
-from litert.core.errors import file_error
+from litert.model.atomic_file import make_folder
 from litert.model.graph import Buffer, Subgraph, Tensor
 from litert.model.positions import read_control_dependencies, set_control_dependencies
 from litert.model.writer import write_model
@@ -108,13 +108,9 @@ def _write_control_dependencies(graph: Graph) -> None:
 def dump_model(graphs: Sequence[Graph], path: str) -> None:
     """Writes a model that is not done yet to a file, whose folder it makes; the graphs can be changed further.
 
-    Types that the front phase does not know are VARIANT in the file.
+    Types that the front phase does not know are VARIANT in the file. The folder's own must be there.
     """
-    folder = os.path.dirname(path)
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise file_error(error, "cannot write", folder) from error
+    make_folder(os.path.dirname(path))
     with ExitStack() as stack:
         for graph in graphs:
             stack.enter_context(_writable(graph))

@@ -1,4 +1,4 @@
-"""Files that appear when they are complete, written beside their place, then renamed; and folders of such files.
+"""Files that appear when they are complete, written beside their place, then renamed; and folders for output.
 
 A cache folder is kept below a size: the least recently used files go. Files of any other name stay.
 """
@@ -22,6 +22,34 @@ _numbers = itertools.count()
 _LEFT_OVER_AGE_S = 24 * 3600
 
 
+def check_place(path: str) -> None:
+    """Refuses a file or folder to write whose own folder is not there: it is more likely mistyped than meant.
+
+    Raises:
+      LiteRtError: NOT_FOUND.
+    """
+    folder = os.path.dirname(path.rstrip(os.sep)) or (
+        os.sep if path.startswith(os.sep) else os.curdir
+    )
+    if not os.path.isdir(folder):
+        raise LiteRtError(
+            Status.NOT_FOUND, "no folder for the output", folder, "Make it, or write elsewhere."
+        )
+
+
+def make_folder(path: str) -> None:
+    """Makes a folder, unless it is there, in one that is.
+
+    Raises:
+      LiteRtError: NOT_FOUND, where that is not; FILE_IO.
+    """
+    check_place(path)
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise file_error(error, "cannot make the folder", path) from error
+
+
 @contextmanager
 def open_atomic(path: str) -> Iterator[int]:
     """Opens a new file for writing; it takes its place when all went well, with the permissions of what was there.
@@ -33,8 +61,9 @@ def open_atomic(path: str) -> Iterator[int]:
 
     Raises:
       LiteRtError: FILE_IO, also for an OSError of the caller's; INVALID_ARGUMENT for a path that is no place for
-        a file.
+        a file; NOT_FOUND, where its folder is not there.
     """
+    check_place(path)
     try:
         target = os.path.realpath(path)  # a link stays, as with any program that opens it
         mode = _mode(target, path)

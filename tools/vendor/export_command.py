@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from litert.core.errors import LiteRtError, file_error
+from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
@@ -35,12 +35,10 @@ def export(origins: Sequence[Origin], folder: str) -> list[str]:
     """
     from litert.abi.headers import INCLUDE_FOLDER
     from litert.host.python_library.building import Interpreter, build_libraries
+    from litert.model.atomic_file import make_folder
 
     libraries = [_plan(origin, folder) for origin in origins]
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise file_error(error, "cannot make the folder", folder) from error
+    make_folder(folder)
     interpreter = Interpreter.of_this_process()
     build_libraries(
         libraries,

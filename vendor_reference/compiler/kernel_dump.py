@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from litert.core.errors import file_error
+from litert.model.atomic_file import make_folder
 from vendor_reference.compiler.simplegpu_defines import USER_DEFINES
 from vendor_reference.executable.executable import Program, Source
 from vendor_reference.executable.source_text import expand_sources
@@ -37,8 +38,8 @@ def dump_kernels(
         kernel_text(program, title, read) for program, title in zip(custom, titles, strict=True)
     ]
     names = [f"program{number}.cl" for number in range(len(texts))]
+    make_folder(folder)
     try:
-        os.makedirs(folder, exist_ok=True)
         for name, text in zip(names, texts, strict=True):
             with open(os.path.join(folder, name), "w", encoding="utf-8", newline="\n") as stream:
                 stream.write(text)

@@ -21,6 +21,7 @@ from litert.core.compiler_options import DumpOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import load_package
+from litert.model.atomic_file import make_folder
 from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.ir.verification import check_ir
 
@@ -157,15 +158,12 @@ def make_dump_files(options: DumpOptions) -> Mapping[str, str]:
     They are `00_import.mlir`, then `NN_<pass>.mlir`, by place in the pipeline.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a pass that there is not; FILE_IO.
+      LiteRtError: NOT_FOUND, for a pass that there is not, or a folder for theirs; FILE_IO.
     """
     check_dump_options(options)
     if not options.ir_after:
         return {}
-    try:
-        os.makedirs(options.folder, exist_ok=True)
-    except OSError as error:
-        raise _file_error(error, options.folder) from error
+    make_folder(options.folder)
     return {
         name: os.path.join(options.folder, f"{number:02}_{name}.mlir")
         for number, name in enumerate((IMPORT, *pipeline()))

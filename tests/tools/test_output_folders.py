@@ -1,0 +1,68 @@
+"""An output in a folder that is not there is an error: no command makes folders on the way to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from litert_npu_tools.apply_plugin import guarded_main as apply_plugin
+
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
+from tests.tools.conftest import LitertNpu
+
+MODEL = "--model=model.tflite"
+COMMANDS = {
+    "layer new": ["layer", "new", MODEL, "-o", "no/such"],
+    "layer stub": ["layer", "stub", MODEL, "-o", "no/such"],
+    "layer build": ["layer", "build", "Mine.cl", MODEL, "-o", "no/such.bin"],
+    "layer run": ["layer", "run", "Mine.cl", MODEL, "--output=no/such.npz"],
+    "run": ["run", "negate.tflite", "--output=no/such.npz"],
+    "transform": ["transform", "negate.tflite", "no/such.tflite"],
+    "inspect": ["inspect", "negate.tflite", "--extract=metadata:said", "--output=no/such"],
+    "opt": ["opt", "empty.mlir", "--o=no/such.mlir"],
+    "vendor new": ["vendor", "new", "Tin", "-o", "no/such"],
+    "vendor export": ["vendor", "export", "--manufacturer=Null", "--output=no/such"],
+}
+DUMPS = {
+    "levels": "--dump_ir_after=all",
+    "kernels": "--dump_kernels",
+    "models": "--dump_model_after=all",
+}
+
+
+@pytest.fixture(autouse=True)
+def files(in_folder: Path) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    b.output(b.custom("Mine", [x], [("y", "float32", (4,))]))
+    write_model(b.build(), "model.tflite")
+    b = ModelBuilder()
+    b.output(b.op("NEG", [b.input("x", "float32", (4,))], [("y", "float32", (4,))]))
+    b.metadata("said", b"words")
+    write_model(b.build(), "negate.tflite")
+    (in_folder / "empty.mlir").write_text("module {}")
+    (in_folder / "Mine.cl").write_text(
+        "__kernel void Mine(__global const float* x, __global float* y) {"
+        " y[get_global_id(0)] = x[get_global_id(0)]; }"
+    )
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_a_command_makes_no_folder_on_the_way_to_its_output(
+    litert_npu: LitertNpu, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert litert_npu(*arguments) == 1
+    assert "NOT_FOUND: no folder for the output (no)" in capsys.readouterr().err
+    assert not Path("no").exists()
+
+
+@pytest.mark.parametrize("flag", DUMPS.values(), ids=DUMPS)
+def test_a_dump_makes_its_own_folder_alone(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    info = "--npu_custom_op_info=Mine,Mine.cl"
+    command = ["apply_plugin", flag, info, "--transformations=all", "model.tflite", "out.tflite"]
+    assert apply_plugin([*command, "--dump_folder=no/such"]) != 0
+    assert "NOT_FOUND: no folder for the output (no)" in capsys.readouterr().err
+    assert not Path("no").exists() and not Path("out.tflite").exists()
+    assert apply_plugin([*command, "--dump_folder=dumps"]) == 0
+    assert Path("dumps").is_dir()
