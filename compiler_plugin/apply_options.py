@@ -41,6 +41,7 @@ class ApplyOptions:
       compiler: what the plugin is told.
       transform: what is done to the model before the plugin sees it; None for nothing.
       hosting: how a plugin in a shared library runs.
+      require_runnable: whether an op that neither the NPU nor stock LiteRT's CPU runs is an error.
     """
 
     soc_manufacturer: str = option(
@@ -72,6 +73,15 @@ class ApplyOptions:
     compiler: CompilerOptions = field(default_factory=CompilerOptions)
     transform: TransformOptions | None = None
     hosting: Hosting = field(default_factory=Hosting)
+    require_runnable: bool = option(
+        Flag(
+            "require_runnable",
+            False,
+            "Fails where an op is left that neither the NPU nor stock LiteRT's CPU runs.",
+        ),
+        Section.LAYERS,
+        Goes.MANIFEST,
+    )
 
     def __post_init__(self) -> None:
         check_is_list("libs", self.libs)

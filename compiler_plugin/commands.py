@@ -20,6 +20,7 @@ from compiler_plugin.pipeline import Progress, start_run
 from compiler_plugin.plan import plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
+from compiler_plugin.runnable import report_runnable
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.output import write_plan
@@ -54,6 +55,7 @@ def partition_model(
         copies = extract(partitions, share_buffers=True)
         replace_partitions(model, [(plan.dependencies, plan.partitions) for plan in plans])
         drop_subgraphs(model, unused)
+        report_runnable(report, model, is_required=options.require_runnable)
         for copy in copies:
             forget_decompositions(copy)
         edges = read_control_dependencies(model)

@@ -46,6 +46,7 @@ from compiler_plugin.registry import (
     load_plugin,
 )
 from compiler_plugin.report import Report, TransformationReport, report_assets
+from compiler_plugin.runnable import report_runnable
 from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import DEFAULT_MANUFACTURER, CustomOpInfo
@@ -117,7 +118,9 @@ def apply_plugin(
     """
     tell = progress or no_progress
     target = os.fspath(output_path)
+    options = options or ApplyOptions()
     with apply_in_memory(os.fspath(model_path), options, tell, target) as (model, report):
+        report_runnable(report, model, is_required=options.require_runnable)
         write_output(model, target, report, partial(tell, "write"))
     _logger.info("compiled %s in %.2f s", report.model_path, report.seconds)
     return report

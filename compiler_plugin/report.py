@@ -151,6 +151,7 @@ class Report:
       transformations: in the order in which they ran, before a vendor was asked.
       notes: what the vendor has to say.
       warnings: what the host has to say.
+      not_runnable: names of custom ops that neither the NPU nor stock LiteRT's CPU runs; a program may.
       seconds: that the command took.
     """
 
@@ -171,6 +172,7 @@ class Report:
     transformations: Sequence[TransformationReport] = ()
     notes: Sequence[str] = ()
     warnings: list[str] = field(default_factory=list)
+    not_runnable: Sequence[str] = ()
     seconds: float = 0.0
 
     @property
@@ -182,6 +184,15 @@ class Report:
     def cpu_ops(self) -> Sequence[OpReport]:
         """The ops that stay on the CPU, each with its reason."""
         return [op for op in self.ops if not op.call]
+
+    @property
+    def why_not_runnable(self) -> str:
+        """What follows of `not_runnable`, in words."""
+        kernels = "a kernel for it" if len(self.not_runnable) == 1 else "kernels for them"
+        return (
+            f"neither the NPU nor stock LiteRT's CPU runs {', '.join(self.not_runnable)}. The model runs only in "
+            f"a program that registers {kernels}."
+        )
 
     def to_json(self) -> str:
         """All of it, as one JSON object on lines of its own."""
@@ -220,6 +231,8 @@ class Report:
             else "Nothing was written"
         )
         yield f"{written}, in {self.seconds:.2f} s"
+        if self.not_runnable:
+            yield f"Warning: {self.why_not_runnable}"
 
     def _transformation_lines(self) -> Iterator[str]:
         yield "Transformations:"

@@ -198,6 +198,7 @@ def _idle_flags(options: ApplyOptions) -> list[str]:
     given: dict[str, object] = {
         "npu_custom_op_info": options.compiler.custom_op_infos,
         "require_npu": options.require_npu,
+        "require_runnable": options.require_runnable,
         "extensions": transform and transform.extensions,
         "transformations": transform and transform.selection,
         "transformations_config": transform and transform.config,

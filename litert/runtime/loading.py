@@ -36,7 +36,7 @@ _COMPILE_IT = "Compile it with apply_plugin."
 _NOT_COMPILED = "Compile the model with apply_plugin and an asset for the op."
 _LEFT_ON_CPU = (
     "apply_plugin has left the op on the CPU, which has no kernel for it: its report says why, and "
-    "--require_npu=<op> makes that an error."
+    "--require_npu=<op> or --require_runnable makes that an error."
 )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from litert_npu_tools.apply_plugin import guarded_main
 
+from compiler_plugin.runnable import find_not_runnable
 from litert.core.status import Status
 from litert.model.assets import read_assets
 from litert.model.builder import ModelBuilder
@@ -181,6 +182,31 @@ def test_a_copy_says_which_flags_it_has_no_use_for(
     text = capsys.readouterr().out
     assert "Warning: --cmd=noop compiles nothing: --npu_custom_op_info changes nothing" in text
     assert "--require_npu changes nothing" in text
+
+
+def test_an_op_that_nothing_runs_is_the_report_s_last_line(
+    source: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    output = tmp_path / "out.bin"
+    assert apply(*FAKE, "--fake_ops=A", source, output) == 0
+    said = "neither the NPU nor stock LiteRT's CPU runs B"
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"Warning: {said}.")
+    output.unlink()
+    for cmd in ("apply", "partition"):
+        flags = [f"--cmd={cmd}", "--fake_ops=A", "--require_runnable"]
+        assert apply(*FAKE, *flags, source, output) == Status.UNSUPPORTED % 256
+        assert said in capsys.readouterr().err and not output.exists()
+    assert apply(*FAKE, "--fake_ops=A", "--report=json", source, output) == 0
+    assert json.loads(capsys.readouterr().out)["not_runnable"] == ["B"]
+    assert apply(*FAKE, "--fake_ops=A,B", "--require_runnable", source, output) == 0
+    assert "neither" not in capsys.readouterr().out
+
+
+def test_ops_that_stock_has_kernels_for_are_runnable(networks: Path) -> None:
+    """Among them one whose kernel wants constants, which a DEQUANTIZE makes in the network."""
+    with read_model(networks / "selfie_segmentation.tflite") as model:
+        assert "Convolution2DTransposeBias" in {op.name for op in model.ops()}
+        assert not find_not_runnable(model)
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
