@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.harness import Row, machine
+from benchmarks.harness import BUILD, Row, machine
 
 _COLUMNS = ("claim", "ours", "peer", "ratio (spread)", "limit", "")
 
@@ -21,6 +21,7 @@ def main(argv: Sequence[str]) -> None:
     unknown = [name for name in argv if name not in known]
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
+    BUILD.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     for name in argv or known:
         print(f"... {name}", flush=True, file=sys.stderr)

@@ -69,7 +69,6 @@ def _assets(network: Path) -> Iterator[Path]:
 
 def _compile(network: Path, asset: Path) -> Path:
     output = BUILD / f"selfie{asset.suffix}.tflite"
-    BUILD.mkdir(parents=True, exist_ok=True)
     info = f"--npu_custom_op_info={_OP},{asset}"
     run_checked(
         [

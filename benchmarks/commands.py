@@ -17,7 +17,6 @@ def stock_apply_plugin() -> str:
     """Stock's `apply_plugin_main`: a copy, as the wheel's has no run bit."""
     package = find_spec("ai_edge_litert")
     assert package is not None and package.origin is not None
-    BUILD.mkdir(parents=True, exist_ok=True)
     copy = BUILD / "apply_plugin_main"
     shutil.copyfile(Path(package.origin).parent / "tools" / copy.name, copy)
     copy.chmod(0o755)

@@ -18,7 +18,6 @@ _RUNS = 7
 
 def measure() -> Sequence[Row]:
     """Alternates the raw model, with a cache that has it, with the compiled file."""
-    BUILD.mkdir(parents=True, exist_ok=True)
     raw = networks() / "selfie_segmentation.tflite"
     npu = compiled(OP, ASSET, raw)
     with tempfile.TemporaryDirectory(dir=BUILD) as cache:

@@ -24,7 +24,6 @@ _RUNS = 50
 
 def measure() -> Sequence[Row]:
     """Runs both in turn."""
-    BUILD.mkdir(parents=True, exist_ok=True)
     asset = BUILD / "Scale.cl"
     asset.write_text(_KERNEL)
     model = compiled("Scale", asset, one_custom_op("Scale", _ELEMENTS))

@@ -52,7 +52,6 @@ print("mean", mean)
 
 def measure() -> Sequence[Row]:
     """Runs both in turn."""
-    BUILD.mkdir(parents=True, exist_ok=True)
     model = _model(BUILD / "no_op.bin")
     origin = read_origin(str(_VENDORS / "LiteRtDispatch_NoOp.py"))
     ours = Path(export([origin], str(BUILD / "no_op_python"))[0])

@@ -29,7 +29,6 @@ def measure() -> Sequence[Row]:
     network = networks() / "selfie_segmentation.tflite"
     asset = KERNELS / f"{_OP}.json"
     alone, all_ops = BUILD / "library_without.tflite", BUILD / "library_with.tflite"
-    BUILD.mkdir(parents=True, exist_ok=True)
     run_checked(compile_with(_OP, asset, network, alone))
     run_checked([*compile_with(_OP, asset, network, all_ops), _ALL])
     cost = _run(

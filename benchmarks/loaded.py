@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vendor_reference.drivers.device_choice import choose_device
+from vendor_reference.drivers.driver import known_drivers
 
 Run = Callable[[], object]
 Read = Callable[[], "np.ndarray[Any, Any]"]
@@ -54,10 +54,10 @@ def load(
 
 
 def limit_driver_threads(threads: int) -> None:
-    """Limits the OpenCL driver that will be loaded in this process."""
-    variable = choose_device().installation.driver.threads_variable
-    if variable:
-        os.environ[variable] = str(threads)
+    """Limits the OpenCL driver that will be loaded in this process: any, as the best may not load here."""
+    for driver in known_drivers().values():
+        if driver.threads_variable:
+            os.environ[driver.threads_variable] = str(threads)
 
 
 def bare_kernel(source: str, name: str, inputs: np.ndarray[Any, Any]) -> tuple[Run, Read]:

@@ -20,7 +20,6 @@ GIB = 1 << 30
 
 def written(name: str, model: Model) -> Path:
     """The path that a model was written to."""
-    BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / f"{name}.tflite"
     write_model(model, path)
     return path
@@ -135,7 +134,6 @@ def with_weights(op: str, size_bytes: int) -> Path:
 
 def noise(size_bytes: int) -> Path:
     """A file of bytes that a file system cannot make smaller."""
-    BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / f"noise_{size_bytes}"
     if not path.exists() or path.stat().st_size != size_bytes:
         piece = 1 << 24

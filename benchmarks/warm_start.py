@@ -15,7 +15,6 @@ _RUNS = 5
 
 def measure() -> Sequence[Row]:
     """Alternates a cache that has the kernel with an empty one."""
-    BUILD.mkdir(parents=True, exist_ok=True)
     npu = compiled(OP, ASSET, networks() / "selfie_segmentation.tflite")
     with tempfile.TemporaryDirectory(dir=BUILD) as warm:
         first_run_s(npu, warm)

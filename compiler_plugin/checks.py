@@ -14,6 +14,7 @@ from litert.model.dispatch_op import is_dispatch_op
 from litert.model.graph import Model, Tensor
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, read_stamp
+from litert.model.stock_custom_ops import find_not_runnable
 from litert.model.writer import write_model
 
 ALL = "all"
@@ -96,6 +97,23 @@ def check_required(report: Report, required: Sequence[str]) -> None:
             f"{subject} required on the NPU {stay} on the CPU: {'; '.join(reasons)}",
             report.model_path,
             "Compile without --require_npu to leave them there.",
+        )
+
+
+def check_runnable(report: Report, model: Model, *, is_required: bool) -> None:
+    """Says in the report which ops of a model with NPU calls nothing runs, unless a program registers kernels.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, where there are any, and there must not be.
+    """
+    report.not_runnable = list(dict.fromkeys(find_not_runnable(model)))
+    if is_required and report.not_runnable:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"neither the NPU nor stock LiteRT's CPU runs {', '.join(report.not_runnable)}",
+            report.model_path,
+            "Give each an asset that the NPU takes. If your program registers kernels for them, compile without "
+            "--require_runnable.",
         )
 
 

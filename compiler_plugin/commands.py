@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compiler_plugin.apply_options import ApplyOptions
-from compiler_plugin.checks import check_output, check_required, write_output
+from compiler_plugin.checks import check_output, check_required, check_runnable, write_output
 from compiler_plugin.compiling import compile_copies
 from compiler_plugin.composites import forget_decompositions
 from compiler_plugin.graph_copy import CopiedData, copy_ops
@@ -20,7 +20,6 @@ from compiler_plugin.pipeline import Progress, start_run
 from compiler_plugin.plan import plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
-from compiler_plugin.runnable import report_runnable
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.output import write_plan
@@ -55,7 +54,7 @@ def partition_model(
         copies = extract(partitions, share_buffers=True)
         replace_partitions(model, [(plan.dependencies, plan.partitions) for plan in plans])
         drop_subgraphs(model, unused)
-        report_runnable(report, model, is_required=options.require_runnable)
+        check_runnable(report, model, is_required=options.require_runnable)
         for copy in copies:
             forget_decompositions(copy)
         edges = read_control_dependencies(model)

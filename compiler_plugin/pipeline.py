@@ -26,6 +26,7 @@ from compiler_plugin.asset_files import (
 from compiler_plugin.checks import (
     check_output,
     check_required,
+    check_runnable,
     check_shape_bounds,
     read_uncompiled,
     write_output,
@@ -46,7 +47,6 @@ from compiler_plugin.registry import (
     load_plugin,
 )
 from compiler_plugin.report import Report, TransformationReport, report_assets
-from compiler_plugin.runnable import report_runnable
 from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import DEFAULT_MANUFACTURER, CustomOpInfo
@@ -118,9 +118,7 @@ def apply_plugin(
     """
     tell = progress or no_progress
     target = os.fspath(output_path)
-    options = options or ApplyOptions()
     with apply_in_memory(os.fspath(model_path), options, tell, target) as (model, report):
-        report_runnable(report, model, is_required=options.require_runnable)
         write_output(model, target, report, partial(tell, "write"))
     _logger.info("compiled %s in %.2f s", report.model_path, report.seconds)
     return report
@@ -165,6 +163,7 @@ def apply_in_memory(
         check_required(report, options.require_npu)
         modules, shape_outputs = _put_calls(model, plans, compilation, plugin.vendor)
         drop_subgraphs(model, unused)
+        check_runnable(report, model, is_required=options.require_runnable)
         report_calls(report, plans, compilation, modules)
         native_assets = check_native_assets(compilation.native_assets, assets, plugin.vendor)
         report_assets(report, assets, infos, native_assets)

@@ -31,7 +31,6 @@ from ai_edge_litert.aot.vendors import import_vendor
 from compiler_plugin.pipeline import ApplyOptions, apply_in_memory
 from compiler_plugin.registry import load_plugin
 from compiler_plugin.report import Report
-from compiler_plugin.runnable import report_runnable
 from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -163,9 +162,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
     ) -> None:
         data = source.model_bytes if source.in_memory else os.fspath(source.path)
         target = os.fspath(output.path)
-        options = self._options(subgraphs)
-        with apply_in_memory(data, options, target=target) as (model, report):
-            report_runnable(report, model, is_required=options.require_runnable)
+        with apply_in_memory(data, self._options(subgraphs), target=target) as (model, report):
             write_model(model, target)
         last = [report.why_not_runnable] if report.not_runnable else []
         for warning in [*report.warnings, *last]:

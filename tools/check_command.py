@@ -19,18 +19,13 @@ from litert.model.graph import Model
 from litert.model.manifest import find_mismatches, read_manifest
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, UNSAID_SOC_MODEL, Stamp, read_stamp
+from litert.model.stock_custom_ops import find_not_runnable
 
 from .command import Command
 from .command_line import DISPATCH_LIBRARY_PATH, REPORT, FlagValues
 from .console import PrintedReport, count_text, counts_text, name_text
 
 _Value = TypeVar("_Value")
-_CPU_CUSTOM_OPS = {
-    "AudioSpectrogram", "Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D",
-    "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess", "aeq.hadamard_rotation",
-    "odml.scaled_dot_product_attention",
-}  # fmt: skip
-"""Custom ops that stock's interpreter (or XNNPACK in it) has in ai-edge-litert 2.3.0."""
 
 
 class Verdict(str, Enum):
@@ -193,7 +188,7 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
 
 def _check_cpu(checks: _Checks, model: Model) -> None:
     cpu_ops = [op for op in model.ops() if not is_dispatch_op(op)]
-    unknown = [op.name for op in cpu_ops if op.is_custom and op.name not in _CPU_CUSTOM_OPS]
+    unknown = find_not_runnable(model)
     version = checks.ask("cpu", _interpreter_version)
     if version is None:
         return

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
-from benchmarks.harness import Comparison, alternate, at_most, megabytes, run_child, seconds
+import benchmarks.__main__ as command
+from benchmarks.harness import Comparison, Row, alternate, at_most, megabytes, run_child, seconds
+from benchmarks.loaded import limit_driver_threads
+from vendor_reference.drivers.driver import known_drivers
 
 
 def test_sides_take_turns_and_turns_at_being_first() -> None:
@@ -49,3 +54,27 @@ def test_numbers_have_units() -> None:
     assert [seconds(s) for s in (1.234, 0.00345, 2.5e-05)] == ["1.23 s", "3.45 ms", "25 us"]
     assert megabytes(80e6) == "80 MB"
     assert not at_most("claim", 2.0, 1.0, seconds, "").holds
+
+
+def test_a_clean_clone_has_a_folder_for_the_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build = tmp_path / "build" / "benchmarks"
+
+    def measure() -> list[Row]:
+        (build / "model.tflite").touch()
+        return [at_most("claim", 1.0, 2.0, seconds, "")]
+
+    monkeypatch.setattr(command, "BUILD", build)
+    monkeypatch.setattr(command, "_benchmarks", lambda: {"one": measure})
+    command.main(["one"])
+    assert "claim  1.00 s" in capsys.readouterr().out
+
+
+def test_threads_are_limited_whichever_driver_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {d.threads_variable for d in known_drivers().values() if d.threads_variable}
+    assert len(variables) > 1
+    for variable in variables:
+        monkeypatch.setenv(variable, "7")
+    limit_driver_threads(1)
+    assert {os.environ[variable] for variable in variables} == {"1"}

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from litert_npu_tools.apply_plugin import guarded_main
 
-from compiler_plugin.runnable import find_not_runnable
 from litert.core.status import Status
 from litert.model.assets import read_assets
 from litert.model.builder import ModelBuilder
@@ -200,13 +199,6 @@ def test_an_op_that_nothing_runs_is_the_report_s_last_line(
     assert json.loads(capsys.readouterr().out)["not_runnable"] == ["B"]
     assert apply(*FAKE, "--fake_ops=A,B", "--require_runnable", source, output) == 0
     assert "neither" not in capsys.readouterr().out
-
-
-def test_ops_that_stock_has_kernels_for_are_runnable(networks: Path) -> None:
-    """Among them one whose kernel wants constants, which a DEQUANTIZE makes in the network."""
-    with read_model(networks / "selfie_segmentation.tflite") as model:
-        assert "Convolution2DTransposeBias" in {op.name for op in model.ops()}
-        assert not find_not_runnable(model)
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])

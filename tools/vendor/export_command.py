@@ -14,6 +14,7 @@ from litert.core.status import Status
 from ..command import Command
 from ..command_line import FlagValues, usage_error
 from ..console import print_text
+from .stock_trial import stock_limits
 from .vendor_libraries import KINDS, find_installed
 
 if TYPE_CHECKING:
@@ -102,13 +103,14 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         origins = [
             Origin(kind, vendor.manufacturer, place) for kind, place in vendor.origins.items()
         ]
-    for path in export(origins, flags.output or "."):
-        print_text(f"Wrote {path}", sys.stdout)
-    print_text(_needs(), sys.stdout)
+    paths = export(origins, flags.output or ".")
+    libraries = dict(zip([origin.kind for origin in origins], paths, strict=True))
+    lines = [*(f"Wrote {path}" for path in paths), *_needs(), *stock_limits(libraries)]
+    print_text("\n".join(lines), sys.stdout)
     return 0
 
 
-def _needs() -> str:
+def _needs() -> list[str]:
     """What the libraries need at run time, for people."""
     from litert.host.python_library.building import Interpreter
 
@@ -124,7 +126,7 @@ def _needs() -> str:
             f"This Python has no shared libpython: only programs that are Python {interpreter.version} can load "
             "them, unless LITERT_NPU_LIBPYTHON names one."
         )
-    return "\n".join(lines)
+    return lines
 
 
 COMMAND = Command(

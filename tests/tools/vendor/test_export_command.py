@@ -7,10 +7,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from litert_npu_tools.vendor.stock_trial import stock_limits
 
+from litert.host.python_library import building
 from tests.exported_vendors import needs_compiler
 from tests.tools.conftest import LitertNpu
 
@@ -57,6 +60,57 @@ def test_an_installed_vendor_becomes_two_libraries(
     assert sys.executable in said and "LITERT_NPU_PYTHON" in said
     assert symbols(dispatch) == {"LiteRtDispatchGetApi", "LiteRtDispatchRegisterAsset"}
     assert len(symbols(plugin)) == 19 and "LiteRtCompilerPluginCompile" in symbols(plugin)
+
+
+def test_it_says_whether_the_stock_release_that_is_here_loads_them(
+    litert_npu: LitertNpu,
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stock_vendors: Path,
+) -> None:
+    """In wheels with vendors' libraries there is the tool that loads plugins, too."""
+    export = ("vendor", "export", "--manufacturer=Null", f"--output={tmp_path}")
+    assert litert_npu(*export) == 0
+    version = metadata.version("ai-edge-litert")
+    said = f"apply_plugin_main of ai-edge-litert {version}, which is here, does"
+    assert f"from release 2.2 on; {said}." in capsys.readouterr().out
+    monkeypatch.setattr(
+        building, "_try_library", lambda library, folder: None
+    )  # as for other machines
+    monkeypatch.setenv("LITERT_NPU_PYTHON", "/no/such/python")
+    assert litert_npu(*export) == 0
+    plugin = tmp_path / "libLiteRtCompilerPlugin_Null.so"
+    problem = f"{said} not load {plugin}: Null: no Python interpreter at /no/such/python"
+    assert problem in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("2.1.6", "ai-edge-litert 2.1.6, which is here, does not."),
+        ("", "none is here to try."),
+    ],
+)
+def test_it_says_that_an_older_release_cannot_load_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str
+) -> None:
+    def find(name: str) -> str:
+        if not version:
+            raise metadata.PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(metadata, "version", find)
+    assert list(stock_limits({})) == [f"Stock LiteRT loads them from release 2.2 on; {said}"]
+
+
+def test_it_says_where_stock_would_take_another_vendors_driver(tmp_path: Path) -> None:
+    (tmp_path / "libLiteRtDispatch_Other.so").touch()
+    dispatch = str(tmp_path / "libLiteRtDispatch_Null.so")
+    *_, warning = stock_limits({"dispatch": dispatch})
+    assert warning.startswith("Warning: ") and "has libLiteRtDispatch_Other.so, too" in warning
+    (tmp_path / "libLiteRtDispatch_Other.so").rename(dispatch)
+    assert len(list(stock_limits({"dispatch": dispatch}))) == 1
 
 
 def test_files_become_libraries_of_their_names(
