@@ -38,6 +38,16 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
                 "y has shape [1, 3, 8]",
             ],
         ),
+        (
+            "09_two_signatures/two_signatures.py",
+            [
+                "Partition_0, Partition_1 in 1 module",
+                "two.tflite: 1.00 MiB",
+                "two_npu.tflite: 1.01 MiB",
+                "prefill: (64, 512), right",
+                "decode: (1, 512), right",
+            ],
+        ),
     ],
     ids=[
         "app engineer",
@@ -45,6 +55,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         "vendor",
         "author of a CPU layer",
         "author of extensions",
+        "owner of two signatures",
     ],
 )
 def test_an_example_runs(tmp_path: Path, script: str, expected: list[str]) -> None:

@@ -304,6 +304,34 @@ def test_an_output_whose_shape_stock_shows_as_open_stays_on_the_cpu(
     assert "leaves 1 Softsign on the CPU: the shape of an output is known after a run" in said(done)
 
 
+def test_weights_that_two_partitions_share_are_in_stock_s_file_once(
+    reference: Path, tmp_path: Path, stock_apply_plugin: StockTool
+) -> None:
+    numbers = np.arange(1 << 18, dtype=np.float32)
+    weights = np.random.default_rng(1).permutation(numbers).reshape(512, 512) / (1 << 18)
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 512))
+    w = b.constant("w", weights)
+    y = b.custom("Project", [x, w], [("y", "float32", (2, 512))])
+    again = b.constant("again", w.buffer, "float32", weights.shape)
+    a = b.op("ABS", [y], [("a", "float32", (2, 512))])
+    b.output(b.custom("Project", [a, again], [("z", "float32", (2, 512))]))
+    b.signature("main")
+    write_model(b.build(), tmp_path / "model.tflite")
+    kernel = EXAMPLES / "09_two_signatures" / "Project.cl"
+    inputs = {"x": np.linspace(-1, 1, 1024, dtype=np.float32).reshape(2, 512)}
+    sample = Sample(tmp_path / "model.tflite", {"Project": kernel}, inputs, {}, ["ABS"])
+    output = tmp_path / "out"
+    done = compile_in_stock(stock_apply_plugin, reference, "Reference", sample, output)
+    assert done.returncode == 0, said(done)
+    assert output.read_bytes().count(weights.tobytes()) == 1
+    assert output.stat().st_size < weights.nbytes + (64 << 10)
+    run = run_in_stock(output, reference, inputs)
+    assert run.exit_status == 0, run.log
+    expected = np.abs(inputs["x"] @ weights.T) @ weights.T
+    np.testing.assert_allclose(run.outputs["z"], expected, rtol=1e-4)
+
+
 def test_a_module_of_stock_s_file_is_the_plugin_s_own_behind_the_container(
     reference: Path, mixed: Sample, tmp_path: Path, stock_apply_plugin: StockTool
 ) -> None:

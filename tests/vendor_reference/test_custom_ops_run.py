@@ -22,6 +22,7 @@ from litert.model.writer import write_model
 pytestmark = pytest.mark.each_driver
 
 KERNELS = Path(__file__).parent / "kernels"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 Array = npt.NDArray[Any]
 
 
@@ -184,3 +185,37 @@ def written(b: ModelBuilder, folder: Path) -> Path:
     path = folder / "model.tflite"
     write_model(b.build(), str(path))
     return path
+
+
+def test_weights_of_two_signatures_are_in_the_file_and_on_the_device_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = np.random.default_rng(1).normal(0, 1, (64, 512)).astype(np.float32)
+    builder = ModelBuilder()
+    shared: Any = weights
+    for key, rows, graph in (("many", 9, builder), ("one", 1, builder.subgraph("one"))):
+        x = graph.input("x", "float32", (rows, 512))
+        w = graph.constant("w", shared, "float32", weights.shape)
+        graph.output(graph.custom("Project", [x, w], [("y", "float32", (rows, 64))]))
+        graph.signature(key)
+        shared = w.buffer
+    source, target = tmp_path / "two.tflite", tmp_path / "two_npu.tflite"
+    write_model(builder.build(), source)
+    info = CustomOpInfo("Project", str(EXAMPLES / "09_two_signatures" / "Project.cl"))
+    apply_plugin(source, target, ApplyOptions(compiler=CompilerOptions([info])))
+    assert target.read_bytes().count(weights.tobytes()) == 1
+    from vendor_reference.device.opencl_device import OpenClDevice
+
+    load, loaded = OpenClDevice.load_constant, []
+
+    def load_constant(device: OpenClDevice, constant: Any) -> Any:
+        loaded.append(constant.tensor_type.shape)
+        return load(device, constant)
+
+    monkeypatch.setattr(OpenClDevice, "load_constant", load_constant)
+    with CompiledModel.from_file(str(target)) as model:
+        for key, rows in (("many", 9), ("one", 1)):
+            inputs = np.random.default_rng(rows).normal(0, 1, (rows, 512)).astype(np.float32)
+            (found,) = model.run({"x": inputs}, key).values()
+            np.testing.assert_allclose(found, inputs @ weights.T, rtol=1e-4, atol=1e-3)
+    assert loaded == [weights.shape]
