@@ -18,6 +18,7 @@ from litert.model.stock_custom_ops import find_not_runnable
 from litert.model.writer import write_model
 
 ALL = "all"
+_MOST_NAMED = 5
 
 
 def check_output(target: str, sources: Iterable[str]) -> None:
@@ -135,15 +136,22 @@ def check_shape_bounds(model: Model, bounds: Mapping[str, Sequence[int]]) -> Non
         tensors = [t for s in model.subgraphs for t in s.tensors if t.name == name]
         open_tensors = [t for t in tensors if not t.type.layout.is_static]
         if not open_tensors:
-            inputs = [t for s in model.subgraphs for t in s.inputs if not t.type.layout.is_static]
-            named = dict.fromkeys(f"'{t.name}' ({t.type})" for t in inputs)
+            named = dict.fromkeys(
+                f"'{t.name}' ({t.type})"
+                for s in model.subgraphs
+                for t in (*s.inputs, *s.tensors)
+                if not t.type.layout.is_static
+            )
+            more = f", and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 f"'{name}' has a fixed shape, {tensors[0].type}"
                 if tensors
                 else f"the model has no tensor '{name}'",
                 "--shape_bounds",
-                f"It has {', '.join(named)}." if named else "All its inputs have fixed shapes.",
+                f"Bounds are for tensors of dynamic shape: {', '.join([*named][:_MOST_NAMED])}{more}."
+                if named
+                else "All tensors of the model have fixed shapes, which need no bound.",
             )
         for tensor in open_tensors:
             _check_bound(tensor, bound)

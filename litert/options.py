@@ -74,7 +74,8 @@ class Options:
       compiler_options: for vendors' compiler plugins, by the names that their flags of `apply_plugin` have.
       custom_layers: files and folders of layers for any model; `custom_op_infos` go before them.
       asset_root: the folder that files named by assets may lie in; "" for each asset's own.
-      shape_bounds: the largest shape of each model input of dynamic shape, by name.
+      shape_bounds: the largest shapes of tensors of dynamic shape, by name: of inputs, and of those for which
+        no bound is derived.
       check_kernels: whether each kernel is built once when it is compiled, so that its errors show then.
     """
 

@@ -124,7 +124,8 @@ class CompilerOptions:
       custom_layers: files and folders of layer descriptions that hold for all models; an asset of
         `custom_op_infos` goes before them.
       asset_root: the folder that files named by assets may lie in; "" for each asset's own.
-      shape_bounds: the largest shape of each model input of dynamic shape, by name.
+      shape_bounds: the largest shapes of tensors of dynamic shape, by name: of inputs, and of those for which
+        no bound is derived.
       dump: what of the compilation is written for people to read.
       partition_strategy: one of `PARTITION_STRATEGIES`.
     """
@@ -188,7 +189,7 @@ class CompilerOptions:
         Flag(
             "shape_bounds",
             (),
-            "input:100x3x300x300: the largest shape of an input of dynamic shape. Once for each.",
+            "input:100x3x300x300: the largest shape of a tensor of dynamic shape. Once for each.",
             is_repeated=True,
         ),
         Section.LAYERS,

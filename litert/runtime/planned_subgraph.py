@@ -190,6 +190,8 @@ class PlannedSubgraph:
             element_type = self.tensors.tensor_type(tensor).element_type
             foreseen = RankedTensorType.of(element_type, signature)
             hint = "Give unknown dimensions (?) a number, and leave the others as they are."
+            if -1 not in signature:
+                hint = "The model fixes its shape: give data of that shape, or convert the model again."
             if 0 in shape:
                 hint = "A tensor without elements cannot be run: each dimension is 1 at least."
             raise LiteRtError(

@@ -211,6 +211,18 @@ def test_a_call_whose_output_s_shape_nobody_tells_is_refused(load: Load) -> None
     np.testing.assert_array_equal(model.run({"x": four})["y"], 2 * four)
 
 
+def test_an_input_of_fixed_shape_is_not_said_to_have_unknown_dimensions(load: Load) -> None:
+    model = load(static_call())
+    with pytest.raises(
+        LiteRtError, match=r"shape \[6\], where the model has tensor<4xf32>"
+    ) as error:
+        model.resize_input_tensor(0, [6])
+    assert "The model fixes its shape" in error.value.hint and "?" not in error.value.hint
+    with pytest.raises(LiteRtError) as error:
+        model.resize_input_tensor(1, [6, 2])
+    assert "unknown dimensions (?)" in error.value.hint
+
+
 def test_a_shape_without_elements_is_refused_by_that_name(load: Load) -> None:
     model = load(static_call())
     with pytest.raises(LiteRtError, match="each dimension is 1 at least"):

@@ -111,14 +111,15 @@ def test_constants_come_along_and_quantization_tells_ops_apart() -> None:
 
 
 def test_types_are_read_as_they_are_written() -> None:
-    text = "1x8x8x4xf32, i8 ,tensor<3xui16>,2x0xfloat32"
+    text = "1x8x8x4xf32, i8 ,tensor<3xui16>,2x0xfloat32,?x4xi32"
     assert [str(t) for t in parse_types(text, "--inputs")] == [
         "tensor<1x8x8x4xf32>", "tensor<i8>", "tensor<3xui16>", "tensor<2x0xf32>",
+        "tensor<?x4xi32>",
     ]  # fmt: skip
     assert parse_types(" ", "--inputs") == []
 
 
-@pytest.mark.parametrize("text", ["2xf33", "x2xf32", "2,f32x", "-1xf32", "1x?xf32", "f32,,f32"])
+@pytest.mark.parametrize("text", ["2xf33", "x2xf32", "2,f32x", "-1xf32", "1x??xf32", "f32,,f32"])
 def test_what_is_no_type_is_refused(text: str) -> None:
     with pytest.raises(LiteRtError, match=r"--inputs: '.*' is no tensor"):
         parse_types(text, "--inputs")

@@ -149,6 +149,16 @@ def test_a_library_says_the_shape_of_its_result(
     assert inits() == ["init 4 6", "init 1 5", "init 3 1"]
 
 
+def test_a_library_says_the_shape_of_its_result_for_an_input_of_fixed_shape(
+    compiler: Compiler,
+) -> None:
+    name = compiler.library(shapes=TWICE_AS_LONG + OK, execute=REPEAT)
+    model = compiler(one_op("Double", (4, 6), (-1, -1)), {}, Double=name)
+    for seed in (1, 2):
+        x = random(4, 6) + seed
+        assert np.array_equal(model.run({"x": x})["y"], np.tile(x, (1, 2)))
+
+
 def test_any_batch_with_a_result_of_another_shape(
     compiler: Compiler, inits: Callable[[], list[str]]
 ) -> None:

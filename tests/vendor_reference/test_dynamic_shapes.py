@@ -245,6 +245,71 @@ def test_a_kernel_finds_its_shape_itself_between_ops_of_the_cpu(compiler: Compil
     assert model.run({"x": np.ones(4, np.float32)})["y"].shape == (0,)
 
 
+ABOVE = """
+__kernel void Above(__global const float* x, __global const uint* in, __global float* y, __global uint* out) {
+    uint n = 0;
+    for (uint i = 0; i < in[0]; ++i) if (x[i] > 0) y[n++] = x[i];
+    out[0] = n;
+}
+__kernel void half_of(__global const uint* in, __global uint* out) { out[0] = in[0] / 2; }
+__kernel void First(__global const float* x, __global float* y) { y[get_global_id(0)] = x[get_global_id(0)]; }
+"""
+FIXED_INPUTS: Mapping[str, tuple[Mapping[str, Any], int | None]] = {
+    "its kernel writes the shape": (
+        {
+            "entry": "Above",
+            "arguments": [
+                {"input": 0}, {"shape": {"input": 0}}, {"output": 0}, {"shape": {"output": 0}},
+            ],
+            "work_sizes": {"global": [1]},
+        },
+        None,
+    ),
+    "another kernel finds it": ({"entry": "First", "shape_kernel": {"entry": "half_of"}}, 6),
+    "formulas": ({"entry": "First", "output_shapes": [["B/2"]]}, 6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("layer", "kept"), FIXED_INPUTS.values(), ids=FIXED_INPUTS)
+def test_inputs_of_fixed_shape_give_outputs_whose_shape_a_run_tells(
+    compiler: Compiler, layer: Mapping[str, Any], kept: int | None
+) -> None:
+    """Between ops of the CPU, and before a layer that goes by the shape."""
+    builder = ModelBuilder()
+    x = builder.input("x", F32, (12,))
+    given = builder.op("NEG", [x], [("given", F32, (12,))])
+    found = builder.custom("Found", [given], [opened(builder, "found", -1)])
+    squared = builder.custom("Square", [found], [opened(builder, "squared", -1)])
+    builder.output(builder.op("NEG", [squared], [opened(builder, "y", -1)]), found)
+    compiler.write("k.cl", ABOVE)
+    name = compiler.write("layer.json", {"version": 1, "sources": ["k.cl"], **layer})
+    square = compiler.write("Square.cl", SQUARE)
+    bounds = {} if "output_shapes" in layer else {"found": (9,)}
+    model = compiler(builder, bounds, Found=name, Square=square)
+    for seed in range(4):
+        x_value = np.random.default_rng(seed).normal(size=12).astype(np.float32)
+        wanted = -x_value[:kept] if kept else -x_value[x_value < 0]
+        outputs = model.run({"x": x_value})
+        assert np.array_equal(outputs["found"], wanted)
+        assert np.array_equal(outputs["y"], -wanted * wanted)
+    if not kept:
+        with pytest.raises(LiteRtError, match="'found' that the kernel has written, 12, is above"):
+            model.run({"x": np.full(12, -1, np.float32)})
+
+
+def test_a_kernel_that_writes_a_shape_is_refused_where_the_model_fixes_it(
+    compiler: Compiler,
+) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", F32, (12,))
+    builder.output(builder.custom("Found", [x], [("found", F32, (12,))]))
+    compiler.write("k.cl", ABOVE)
+    layer, _ = FIXED_INPUTS["its kernel writes the shape"]
+    name = compiler.write("layer.json", {"version": 1, "sources": ["k.cl"], **layer})
+    with pytest.raises(LiteRtError, match=r"writes the shape of output 0, and the model fixes it"):
+        compiler(builder, {}, Found=name)
+
+
 def test_layers_in_a_row_hand_their_shapes_on(compiler: Compiler) -> None:
     builder = ModelBuilder()
     x = builder.input("x", F32, (1, 1, 1, 2), shape_signature=(-1, -1, -1, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
@@ -72,7 +72,7 @@ def given_vendor_options(flags: FlagValues) -> dict[str, str]:
 LAYER_FLAGS = (
     *OP_FLAGS,
     Flag("inputs", "", "Without a model: the op's inputs, as 1x8x8x4xf32,4xi32."),
-    Flag("outputs", "", "Likewise its outputs."),
+    Flag("outputs", "", "Likewise its outputs; ? is a size that a run tells."),
     Flag(
         "options",
         "",
@@ -81,8 +81,7 @@ LAYER_FLAGS = (
     Flag(
         "shape_bounds",
         (),
-        "input:100x3x300x300: the largest shape of an input of the op that has a dynamic one. Once for each. "
-        "May be repeated.",
+        "keep:100: the largest shape of a tensor of the op that is dynamic. Once for each. May be repeated.",
         is_repeated=True,
     ),
     Flag("soc_model", "", "For which SoC model; EMU8 by default."),
@@ -112,7 +111,8 @@ def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterat
 
     Args:
       request: of `layer_request`.
-      is_frozen: whether ops have the shapes that the model starts with, which need no bounds.
+      is_frozen: whether ops have the shapes that the model starts with; only outputs whose shape a kernel finds
+        need bounds.
     """
     from compiler_plugin.checks import check_shape_bounds
     from litert.core.compiler_options import CompilerOptions, parse_shape_bounds
@@ -142,10 +142,10 @@ def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterat
         name = choose_op_name(choice, path, model, described)
         subjects = find_subjects(choice, name, model) if model else [given_subject(choice, name)]
         check_shape_bounds(model or subjects[0].model, compiler.shape_bounds)
+        options = LayerOptions(path, compiler, request["soc_model"])
         if is_frozen:
             from vendor_reference.authoring.layer_run import freeze_shapes
 
-            compiler = replace(compiler, shape_bounds={})
             for subject in subjects:
-                freeze_shapes(subject.model)
-        yield Layer(LayerOptions(path, compiler, request["soc_model"]), name, subjects)
+                freeze_shapes(subject, options)
+        yield Layer(options, name, subjects)

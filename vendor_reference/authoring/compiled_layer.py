@@ -40,7 +40,7 @@ _MOST_BESIDE = 1000
 
 @dataclass(frozen=True, slots=True)
 class LayerOptions:
-    """The path of a layer's asset, and how to compile it; shape bounds may name tensors that the op lacks."""
+    """The path of a layer's asset, and how to compile it; bounds are for open tensors of the op."""
 
     path: str
     compiler: CompilerOptions
@@ -154,7 +154,8 @@ def find_layer_files(path: str, asset_root: str, op_name: str) -> Sequence[str]:
 
 
 def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:
-    names = {tensor.name for tensor in subject.model.subgraphs[0].tensors}
+    tensors = subject.model.subgraphs[0].tensors
+    names = {tensor.name for tensor in tensors if not tensor.type.layout.is_static}
     bounds = {n: b for n, b in options.compiler.shape_bounds.items() if n in names}
     infos = [CustomOpInfo(subject.op.name, options.path)]
     compiler = replace(options.compiler, custom_op_infos=infos, shape_bounds=bounds)

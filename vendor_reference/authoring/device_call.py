@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -88,15 +89,28 @@ class DeviceCall:
     """A function that is ready to run, and the memory of its inputs and outputs."""
 
     def __init__(
-        self, call: Call, inputs: Sequence[GuardedTensor], outputs: Sequence[GuardedTensor]
+        self,
+        call: Call,
+        function: Function,
+        inputs: Sequence[GuardedTensor],
+        outputs: Sequence[GuardedTensor],
     ) -> None:
         self._call = call
+        self._told = {found.output: found.shape_output for found in function.dynamic_outputs}
         self.inputs = inputs
         self.outputs = outputs
 
     def run(self) -> None:
         """Runs it once."""
         self._call.invoke()
+
+    def result(self, index: int) -> Array:
+        """An output as the last run has left it: of the shape that the run has told, where it is dynamic."""
+        array = self.outputs[index].array
+        if index not in self._told:
+            return array
+        shape = tuple(map(int, self.outputs[self._told[index]].array))
+        return array.reshape(-1)[: prod(shape)].reshape(shape)
 
     def measure(self, repeat: int, warm_ups: int = _WARM_UPS) -> CallTimes:
         """Runs it so often, after a few runs that are not measured."""
@@ -144,4 +158,4 @@ def load_call(
                 call.bind_input(index, memory.buffer)
             for index, memory in enumerate(outputs):
                 call.bind_output(index, memory.buffer)
-            yield DeviceCall(call, inputs, outputs)
+            yield DeviceCall(call, function, inputs, outputs)

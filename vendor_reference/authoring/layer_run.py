@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from litert.core.element_type import ElementType
+from litert.core.output_shape import output_sizes
 from litert.core.tensor_type import RankedTensorType
-from litert.model.graph import Model, Tensor
-from vendor_reference.authoring.compiled_layer import CompiledLayer
-from vendor_reference.authoring.device_call import DeviceCall, GuardedTensor, load_call
+from litert.model.graph import Tensor
+from vendor_reference.authoring.compiled_layer import CompiledLayer, LayerOptions, load_layer
+from vendor_reference.authoring.device_call import DeviceCall, load_call
+from vendor_reference.authoring.subject import Subject
+from vendor_reference.compiler.shape_rules import ByKernel, find_shape_rule, shapes_misfit
 from vendor_reference.custom_layers.value_sources import stored_constant
 from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
@@ -61,20 +64,20 @@ class RunningLayer:
           The outputs; and what the kernel did that it must not, in sentences.
         """
         before = [memory.content() for memory in self.call.inputs]
-        contents: list[list[bytes]] = []
+        results: list[list[Array]] = []
         for fill in _FILLS:
             for memory in self.call.outputs:
                 memory.fill(fill)
             self.call.run()
-            contents.append([memory.content() for memory in self._outputs])
+            results.append([self.call.result(i).copy() for i in range(len(self._outputs))])
         problems = list(self._damages())
         ports = [index for index, _ in self.compiled.subject.inputs]
         for index, memory, old in zip(ports, self.call.inputs, before, strict=True):
             if memory.content() != old:
                 problems.append(f"the kernel changes its input {index}")
-        for index, (memory, first, second) in enumerate(zip(self._outputs, *contents, strict=True)):
-            problems += _differences(index, memory, first, second)
-        return [memory.array.copy() for memory in self._outputs], problems
+        for index, (first, second) in enumerate(zip(*results, strict=True)):
+            problems += _differences(index, first, second)
+        return results[-1], problems
 
     def measure_kernel(self, repeat: int) -> list[float]:
         """How long the kernel takes on the device, in seconds, for each of some runs; it prints nothing."""
@@ -101,9 +104,11 @@ def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
 
 
 def separate_places(compiled: CompiledLayer) -> CompiledLayer:
-    """A layer of fixed shapes with its places behind its outputs; one place in the plan stays one."""
+    """A layer with its places behind its outputs; one place in the plan stays one.
+
+    Shapes that its kernels write stay in DDR: they have places of their own there.
+    """
     function = compiled.function
-    assert not function.shapes
     places: dict[tuple[ArgumentKind, int, int], int] = {}
 
     def separate(argument: Argument) -> Argument:
@@ -128,7 +133,11 @@ def separate_places(compiled: CompiledLayer) -> CompiledLayer:
         return compiled
     types = [RankedTensorType.of(ElementType.UINT8, (size,)) for _, _, size in places]
     separated: Function = replace(
-        function, outputs=[*function.outputs, *types], tasks=tasks, ddr_size=0, cmx_size=0
+        function,
+        outputs=[*function.outputs, *types],
+        tasks=tasks,
+        ddr_size=function.ddr_size if function.shapes else 0,
+        cmx_size=0,
     )
     module = write_executable(replace(compiled.executable, functions=[separated]))
     return replace(compiled, byte_code=module, function=separated)
@@ -153,10 +162,34 @@ def quiet() -> Iterator[None]:
         os.close(before)
 
 
-def freeze_shapes(model: Model) -> None:
-    """Makes dynamic shapes those that the model starts with."""
-    for tensor in model.subgraphs[0].tensors:
-        tensor.shape_signature = None
+def freeze_shapes(subject: Subject, options: LayerOptions) -> None:
+    """Makes dynamic shapes those that the model starts with, and of outputs those that the layer gives them there.
+
+    Outputs whose shape the layer's kernel writes stay open; and those whose shape another kernel finds, where they
+    have a bound.
+    """
+    op, tensors = subject.op, subject.model.subgraphs[0].tensors
+    if all(tensor.type.layout.is_static for tensor in tensors):
+        return
+    layer, _ = load_layer(options, op.name)
+    if shapes_misfit(op, layer):
+        return  # compiling it says so
+    rules = {
+        tensor: find_shape_rule(op, layer, index)
+        for index, tensor in enumerate(op.outputs)
+        if not tensor.type.layout.is_static
+    }
+    patterns = {tensor: tensor.type.shape for tensor in rules}
+    for tensor in tensors:
+        rule = rules.get(tensor)
+        by_bound = rule is ByKernel.SEPARATE and tensor.name in options.compiler.shape_bounds
+        if rule is not ByKernel.OWN and not by_bound:
+            tensor.shape_signature = None
+    inputs = [tensor.shape if tensor else None for tensor in op.inputs]
+    for tensor, rule in rules.items():
+        if rule is not None and not isinstance(rule, ByKernel):
+            sizes = zip(patterns[tensor], output_sizes(rule, inputs), strict=True)
+            tensor.shape = tuple(fixed if fixed >= 0 else int(str(size)) for fixed, size in sizes)
 
 
 def constant_value(tensor: Tensor) -> Array:
@@ -176,15 +209,21 @@ def constant_value(tensor: Tensor) -> Array:
     return ((numbers - zero_points) * scales).astype(np.float32)
 
 
-def _differences(index: int, memory: GuardedTensor, first: bytes, second: bytes) -> Iterator[str]:
+def _differences(index: int, first: Array, second: Array) -> Iterator[str]:
     """What two runs on different outputs say about them."""
-    itemsize = memory.array.dtype.itemsize
-    old, new = (np.frombuffer(c, np.uint8).reshape(-1, itemsize) for c in (first, second))
+    if first.shape != second.shape:
+        yield (
+            f"output {index} has shape {list(first.shape)} in one run, {list(second.shape)} in the next on equal "
+            "inputs: a race, or a read of what nobody wrote"
+        )
+        return
+    size = first.dtype.itemsize
+    old, new = (np.frombuffer(a.tobytes(), np.uint8).reshape(-1, size) for a in (first, second))
     left = np.all(old == _FILLS[0], axis=1) & np.all(new == _FILLS[1], axis=1)
     other = np.any(old != new, axis=1) & ~left
 
     def first_place(found: Array) -> list[int]:
-        return [int(i) for i in np.unravel_index(int(np.argmax(found)), memory.array.shape)]
+        return [int(i) for i in np.unravel_index(int(np.argmax(found)), first.shape)]
 
     if left.any():
         yield (

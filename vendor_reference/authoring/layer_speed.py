@@ -103,6 +103,7 @@ def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> 
         for memory, given in zip(call.inputs, running.call.inputs, strict=True):
             memory.array[...] = given.array
         timing = call.measure(repeat)
+        results = [call.result(index) for index in range(len(running.compiled.subject.op.outputs))]
     op = running.compiled.subject.op
     times = [seconds * 1e6 for seconds in timing.kernels[running.entry]]
     kernel_s = max(median(times) / 1e6, 1e-9)
@@ -111,10 +112,10 @@ def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> 
     rate = None
     if flops:
         inputs = [tensor.shape if tensor else () for tensor in op.inputs]
-        outputs = [tensor.shape for tensor in op.outputs]
+        outputs = [result.shape for result in results]
         operations = flops.evaluate(kernel_dims(outputs[0]), inputs, outputs, most=2**62)
         rate = operations / kernel_s / 1e9
-    moved = sum(t.type.size_bytes for t in {*op.inputs, *op.outputs} if t)
+    moved = sum(t.type.size_bytes for t in {*op.inputs} if t) + sum(r.nbytes for r in results)
     return Speed(
         repeat,
         (median(times), min(times), max(times)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler_plugin.outline import extract, make_partition
@@ -22,7 +22,7 @@ from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
 from vendor_reference.custom_layers.value_sources import stored_constant
 
 _TYPES = {t.mlir: t for t in ElementType} | {t.name.lower(): t for t in ElementType}
-_TYPE = re.compile(r"((?:\d+x)*)([a-z]\w*)")
+_TYPE = re.compile(r"((?:(?:\d+|\?)x)*)([a-z]\w*)")
 _SHOWN_TYPES = "f32, f16, i8, ui8, i16, i32, i64, i1"
 
 
@@ -156,21 +156,18 @@ def given_subject(choice: OpChoice, op_name: str) -> Subject:
             hint="Give --model=FILE, or --inputs=1x8x8x4xf32 and --outputs=1x8x8x4xf32.",
         )
     builder = ModelBuilder()
-    tensors = [
-        builder.input(f"input{index}", kind.element_type, kind.shape)
-        for index, kind in enumerate(inputs)
-    ]
-    made = [
-        builder.tensor(f"output{index}", kind.element_type, kind.shape)
-        for index, kind in enumerate(outputs)
-    ]
+    tensors = [_add(builder.input, f"input{i}", kind) for i, kind in enumerate(inputs)]
+    made = [_add(builder.tensor, f"output{i}", kind) for i, kind in enumerate(outputs)]
     builder.custom(op_name, tensors, made, options=_read_options(choice.options))
     builder.output(*made)
     return Subject("an op of the given shapes", builder.build())
 
 
 def parse_types(text: str, flag: str) -> list[RankedTensorType]:
-    """Reads `1x8x8x4xf32,4xi32`, given with a flag: sizes, then the element type; `f32` alone is a scalar."""
+    """Reads `1x8x8x4xf32,?xi32`, given with a flag: sizes, `?` for an unknown one, then the element type.
+
+    `f32` alone is a scalar.
+    """
     types = []
     for part in map(str.strip, text.split(",") if text.strip() else ()):
         found = _TYPE.fullmatch(part.removeprefix("tensor<").removesuffix(">"))
@@ -179,7 +176,7 @@ def parse_types(text: str, flag: str) -> list[RankedTensorType]:
             hint = f"Write sizes and an element type, as in 1x8x8x4xf32; types are {_SHOWN_TYPES}."
             what = f"{flag}: '{part}' is no tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
-        shape = tuple(int(size) for size in found[1].split("x") if size)
+        shape = tuple(-1 if size == "?" else int(size) for size in found[1].split("x") if size)
         types.append(RankedTensorType.of(element_type, shape))
     return types
 
@@ -198,6 +195,12 @@ def check_alike(kinds: Iterable[object], what: str, where: str) -> None:
     if len(set(kinds)) > 1:
         hint = "Choose one with --op=INDEX, or --op=SUBGRAPH:INDEX."
         raise LiteRtError(Status.UNSUPPORTED, what, where, hint)
+
+
+def _add(add: Callable[..., Tensor], name: str, kind: RankedTensorType) -> Tensor:
+    """Adds a tensor of given type to a builder; unknown dimensions start with 1."""
+    signature = None if kind.layout.is_static else kind.shape
+    return add(name, kind.element_type, [abs(d) for d in kind.shape], shape_signature=signature)
 
 
 def _isolate(op: Op, subgraph: Subgraph) -> Model:

@@ -136,5 +136,5 @@ def check_static(types: Sequence[Attribute], where: str) -> None:
                 Status.UNSUPPORTED,
                 f"a tensor of a shape that is known at run time only: {ir_type}",
                 where,
-                "Give the model's inputs bounds, or convert the model with fixed shapes.",
+                "Give the tensor a bound (--shape_bounds=NAME:SIZES), or convert the model with fixed shapes.",
             )

@@ -82,11 +82,17 @@ def is_guessed(op: Op, layer: CustomLayer, output: int) -> bool:
 
 
 def shapes_misfit(op: Op, layer: CustomLayer) -> str:
-    """Why a layer's `output_shapes` are none of an op's outputs of dynamic shape; "" where they can be.
+    """Why what a layer says of its outputs' shapes does not fit the op; "" where it does.
 
     No bound helps there, so this goes before what bounds are missing.
     """
     is_open = [not tensor.type.layout.is_static for tensor in op.outputs]
+    for index, tensor in enumerate(op.outputs):
+        if not is_open[index] and ShapeArgument(True, index) in layer.kernel.arguments:
+            return (
+                f"its layer's kernel writes the shape of output {index}, and the model fixes it: {tensor.type}; "
+                "convert the model with an unknown dimension there"
+            )
     if not any(is_open) or layer.output_shapes is None:
         return ""
     if len(layer.output_shapes) > len(op.outputs):

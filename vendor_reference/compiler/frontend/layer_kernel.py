@@ -13,7 +13,7 @@ from dataclasses import replace
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.graph import Op
+from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.simplegpu_defines import layer_defines, uses_init
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
@@ -110,6 +110,12 @@ def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
     return bindings
 
 
+def constant_shape(tensor: Tensor) -> ConstantArgument:
+    """The shape of a tensor of fixed shape, where a kernel reads one in memory."""
+    data = struct.pack(f"<{len(tensor.shape)}I", *tensor.shape)
+    return ConstantArgument(ElementType.UINT32, data)
+
+
 def pack_numbers(element_type: ElementType, value: Value) -> bytes:
     """A number, or several, as a kernel reads them.
 
@@ -153,6 +159,9 @@ def _argument(binding: KernelArgument, op: Op, values: OpValues) -> KernelArgume
         _check_port(binding, op)
         if isinstance(binding, TensorArgument):  # the rest are requirements
             return TensorArgument(binding.is_output, binding.index, binding.format)
+        tensor = None if binding.is_output else op.inputs[binding.index]
+        if tensor is not None and tensor.type.layout.is_static:
+            return constant_shape(tensor)
     if isinstance(binding, (ScalarArgument, ConstantArgument)):
         numbers = pack_numbers(binding.element_type, values.resolve(binding.source))
         is_scalar = isinstance(binding, ScalarArgument)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,13 +9,12 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import OutputShape, SameShape
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Op, Subgraph, Tensor
-from vendor_reference.compiler.frontend.layer_kernel import program_source
+from vendor_reference.compiler.frontend.layer_kernel import constant_shape, program_source
 from vendor_reference.compiler.ir.attributes import TASK
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
 from vendor_reference.compiler.ir.names import SymbolNames
@@ -41,7 +39,6 @@ from vendor_reference.compiler.shape_rules import (
 )
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.kernel_spec import (
-    ConstantArgument,
     CpuKernel,
     KernelArgument,
     KernelSpec,
@@ -86,8 +83,7 @@ class LayerShapes:
                 arguments.append(ShapeArgument(False, num_read))
                 num_read += 1
             elif tensor is not None:
-                data = struct.pack(f"<{len(tensor.shape)}I", *tensor.shape)
-                arguments.append(ConstantArgument(ElementType.UINT32, data))
+                arguments.append(constant_shape(tensor))
         arguments += [ShapeArgument(True, index) for index in range(len(self._open))]
         kernel = self._shape_kernel(spec, tuple(arguments))
         found = [ShapeType()] * len(self._open)

@@ -62,7 +62,8 @@ class BoundShapes(CompilerPass):
         functions = functions_of(op)
         is_changed = False
         for function, block in bodies(op):
-            if any(isinstance(one, ShapeOfOp) for one in block.ops):
+            made = [t for one in block.ops for t in one.result_types]
+            if any(map(is_open, (*block.arg_types, *made))):
                 _FunctionBounds(functions, function, block).run()
                 is_changed = True
         if is_changed:
