@@ -13,7 +13,7 @@ from compiler_plugin.native.compiler_context import CompilerContext
 from compiler_plugin.native.exported.options import PAYLOAD_IDENTIFIER, write_flags
 from compiler_plugin.native.graph_slots import PushedOps
 from compiler_plugin.native.patterns import Pattern, apply_patterns, read_patterns
-from compiler_plugin.native.plugin_library import GET_REFUSAL, PluginLibrary
+from compiler_plugin.native.plugin_library import GET_REFUSAL, IS_OUTPUT_DYNAMIC, PluginLibrary
 from compiler_plugin.outline import model_of
 from compiler_plugin.plugin import (
     CallInfo,
@@ -148,7 +148,7 @@ class NativePlugin(CompilerPlugin):
                     ffi.cast("LiteRtModel", handle),
                     result,
                 )
-            return self._read(result[0])
+            return self._read(result[0], partitions)
         finally:
             if result[0]:
                 self._library.call_plain("LiteRtDestroyCompiledResult", result[0])
@@ -181,7 +181,7 @@ class NativePlugin(CompilerPlugin):
     def _patterns(self) -> Sequence[Pattern]:
         return read_patterns(self._library, self._plugin)
 
-    def _read(self, result: Any) -> CompiledResult:
+    def _read(self, result: Any, partitions: Sequence[Subgraph]) -> CompiledResult:
         """Copies byte code and calls of a result."""
         if not result:
             raise self._library.error(
@@ -198,8 +198,20 @@ class NativePlugin(CompilerPlugin):
         for index in range(self._number("LiteRtGetNumCompiledResultCalls", result)):
             library.call("LiteRtGetCompiledResultCallInfo", result, index, data, size, module)
             name = self._bytes(data[0], size[0], f"call {index} has a name of")
-            calls.append(CallInfo(name.decode("utf-8", "surrogateescape"), int(module[0])))
+            dynamic = self._dynamic_outputs(result, index, partitions[index : index + 1])
+            text = name.decode("utf-8", "surrogateescape")
+            calls.append(CallInfo(text, int(module[0]), dynamic))
         return CompiledResult(modules, calls)
+
+    def _dynamic_outputs(
+        self, result: Any, call: int, partitions: Sequence[Subgraph]
+    ) -> Sequence[int]:
+        """The outputs of a call whose shape only a run tells; `partitions` has the call's, if there is one."""
+        if not self._library.has(IS_OUTPUT_DYNAMIC):
+            return ()
+        outputs = range(sum(len(partition.outputs) for partition in partitions))
+        answer = self._library.answer
+        return [i for i in outputs if answer(IS_OUTPUT_DYNAMIC, "bool", result, call, i)]
 
     def _number(self, function: str, handle: Any) -> int:
         return int(self._library.answer(function, "LiteRtParamIndex", handle))

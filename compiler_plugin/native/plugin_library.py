@@ -37,6 +37,8 @@ FUNCTIONS = (
 """That each plugin has; LiteRtGetCompiledResultHandle, which stock knows, too, is for JIT without byte code."""
 
 GET_REFUSAL = "LiteRtCompilerPluginGetRefusal"
+IS_OUTPUT_DYNAMIC = "LiteRtIsCompiledResultOutputDynamic"
+OPTIONAL = (GET_REFUSAL, IS_OUTPUT_DYNAMIC)
 """That a plugin may have for this host."""
 
 
@@ -48,7 +50,7 @@ class PluginLibrary:
         self.path = os.fspath(path)
         library = open_plugin(self.path)
         self._functions: dict[str, Any] = {}
-        for function in (*FUNCTIONS, GET_REFUSAL):
+        for function in (*FUNCTIONS, *OPTIONAL):
             with suppress(ffi.error):
                 self._functions[function] = getattr(library, function)
         missing = [function for function in FUNCTIONS if function not in self._functions]

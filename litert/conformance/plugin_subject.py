@@ -10,7 +10,13 @@ from typing import Any
 from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.native.graph_slots import PushedOps
-from compiler_plugin.native.plugin_library import FUNCTIONS, GET_REFUSAL, open_plugin
+from compiler_plugin.native.plugin_library import (
+    FUNCTIONS,
+    GET_REFUSAL,
+    IS_OUTPUT_DYNAMIC,
+    OPTIONAL,
+    open_plugin,
+)
 from compiler_plugin.outline import Partition, extract, make_partition, model_of
 from compiler_plugin.partition import find_partitions
 from litert.abi.definitions import ffi
@@ -40,7 +46,7 @@ class NamedModel:
 def load_functions(path: str, trace: CallTrace) -> VendorFunctions:
     """Loads a plugin as the host does."""
     library = trace.call("dlopen", open_plugin, path)
-    found = {name: find_symbol(library, name) for name in (*FUNCTIONS, GET_REFUSAL)}
+    found = {name: find_symbol(library, name) for name in (*FUNCTIONS, *OPTIONAL)}
     return VendorFunctions(found, trace, library)
 
 
@@ -227,6 +233,10 @@ class Result:
         module = ffi.new("LiteRtParamIndex*")
         name = "LiteRtGetCompiledResultCallInfo"
         return self._bytes(name, index, f"call {index} has no name", module), int(module[0])
+
+    def is_dynamic(self, call: int, output: int) -> bool:
+        """Whether only a run tells the shape of a call's output."""
+        return bool(self.functions.answer(IS_OUTPUT_DYNAMIC, "bool", self.handle, call, output))
 
     def _bytes(self, function: str, index: int, nothing: str, *more: Any) -> bytes:
         """What a function gives the address and the size of; `nothing` is the finding where there are none."""

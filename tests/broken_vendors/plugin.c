@@ -302,3 +302,10 @@ LiteRtStatus LiteRtGetCompiledResultCallInfo(LiteRtCompiledResult result, LiteRt
   *byte_code_index = 0;
   return kLiteRtStatusOk;
 }
+
+LiteRtStatus LiteRtIsCompiledResultOutputDynamic(
+    LiteRtCompiledResult result, LiteRtParamIndex call_index, LiteRtParamIndex output_index, bool* is_dynamic) {
+  CHECK(result != NULL && is_dynamic != NULL && call_index < result->byte_code.num_functions);
+  *is_dynamic = breaks("result.dynamic_output") && output_index == 0;
+  return kLiteRtStatusOk;
+}

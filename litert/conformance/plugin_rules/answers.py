@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from compiler_plugin.native.graph_slots import PushedOps
-from compiler_plugin.native.plugin_library import GET_REFUSAL
+from compiler_plugin.native.plugin_library import GET_REFUSAL, IS_OUTPUT_DYNAMIC
 from compiler_plugin.outline import model_of
 from litert.abi.definitions import ffi
 from litert.conformance.checks import Check, Rules, Stage, UnseenError, null_check
@@ -33,6 +33,7 @@ _OF_RESULT = {
     "LiteRtGetCompiledResultByteCode": (0, 2, 3),
     "LiteRtGetNumCompiledResultCalls": (0, 1),
     "LiteRtGetCompiledResultCallInfo": (0, 2, 3, 4),
+    IS_OUTPUT_DYNAMIC: (0, 3),
 }
 """Of each function the arguments that must not be NULL."""
 
@@ -46,8 +47,7 @@ def _without_plugin(subject: PluginSubject, function: str, place: int) -> None:
 
 
 def _with_plugin(subject: PluginSubject, function: str, place: int) -> None:
-    if not subject.vendor.has(function):
-        raise UnseenError(f"it does not export {function}")
+    _check_has(subject, function)
     subgraph = subject.models[0].model.subgraphs[0]
     with subject.plugin() as plugin, subject.host.call() as handle_of:
         soc, handle = plugin.soc_model(), handle_of("LiteRtSubgraph", subgraph)
@@ -77,6 +77,7 @@ def _with_plugin(subject: PluginSubject, function: str, place: int) -> None:
 
 
 def _with_result(subject: PluginSubject, function: str, place: int) -> None:
+    _check_has(subject, function)
     with subject.compiled() as result:
         number = ffi.new("LiteRtParamIndex*")
         address, size = ffi.new("const void**"), ffi.new("size_t*")
@@ -85,9 +86,16 @@ def _with_result(subject: PluginSubject, function: str, place: int) -> None:
             "LiteRtGetCompiledResultByteCode": [0, address, size],
             "LiteRtGetNumCompiledResultCalls": [number],
             "LiteRtGetCompiledResultCallInfo": [0, address, size, number],
+            IS_OUTPUT_DYNAMIC: [0, 0, ffi.new("bool*")],
         }
         _expect_refusal(subject, function, place, [result.handle, *arguments[function]])
         result.num_modules()
+
+
+def _check_has(subject: PluginSubject, function: str) -> None:
+    """Passes by what is said of a function that the plugin need not have."""
+    if not subject.vendor.has(function):
+        raise UnseenError(f"it does not export {function}")
 
 
 def _expect_refusal(

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from compiler_plugin.graph_copy import CopiedData, copy_ops
-from compiler_plugin.native.plugin_library import GET_REFUSAL
+from compiler_plugin.native.plugin_library import GET_REFUSAL, IS_OUTPUT_DYNAMIC
 from compiler_plugin.outline import extract
 from compiler_plugin.snapshot import Snapshot
 from litert.abi.definitions import ffi
@@ -222,6 +222,21 @@ def _call_info(subject: PluginSubject) -> None:
             raise BrokenRuleError(f"both calls are {infos[0][0]!r:.80} of module {infos[0][1]}")
 
 
+def _dynamic_output(subject: PluginSubject) -> None:
+    if not subject.vendor.has(IS_OUTPUT_DYNAMIC):
+        raise UnseenError(f"it does not export {IS_OUTPUT_DYNAMIC}")
+    for model in subject.models:
+        for partition in subject.partitions(model):
+            with subject.plugin() as plugin, plugin.compile([partition]) as result:
+                for index, tensor in enumerate(partition.outputs):
+                    is_dynamic = result.is_dynamic(0, index)
+                    what = f"{model.name}: output {index}, {tensor.type},"
+                    if is_dynamic and tensor.type.layout.is_static:
+                        raise BrokenRuleError(f"{what} has a fixed shape, and is dynamic")
+                    if result.is_dynamic(0, index) != is_dynamic:
+                        raise BrokenRuleError(f"{what} is another when it is asked about again")
+
+
 def _result_destroy_null(subject: PluginSubject) -> None:
     subject.vendor.call_plain("LiteRtDestroyCompiledResult", ffi.NULL)
 
@@ -253,6 +268,7 @@ RULES = Rules(
         Check("compile.failure", _compile_failure, needs=(*_COMPILED, "compile.repeatable")),
         Check("result.calls", _calls, needs=_COMPILED),
         Check("result.call_info", _call_info, needs=(*_COMPILED, "result.modules", "result.calls")),
+        Check("result.dynamic_output", _dynamic_output, needs=(*_COMPILED, "result.calls")),
         Check("result.nothing", _nothing, needs=_BASE[:3]),
         Check("result.destroy_null", _result_destroy_null, needs=_BASE[:3]),
     ),

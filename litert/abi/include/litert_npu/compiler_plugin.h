@@ -1,7 +1,7 @@
 /* The functions that a compiler plugin exports, from a library called `libLiteRtCompilerPlugin_<vendor>.so`.
  *
- * The host looks each of them up by its name; all are needed but LiteRtGetCompiledResultHandle and
- * LiteRtCompilerPluginGetRefusal. Paragraphs that begin
+ * The host looks each of them up by its name; all are needed but LiteRtGetCompiledResultHandle,
+ * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. Paragraphs that begin
  * with a name in brackets are the contract: `litert-npu vendor check` reports by these names. */
 #ifndef LITERT_NPU_COMPILER_PLUGIN_H_
 #define LITERT_NPU_COMPILER_PLUGIN_H_
@@ -181,6 +181,19 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompiledResultCalls(
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, const void** call_info,
     size_t* call_info_size, LiteRtParamIndex* byte_code_idx);
+
+/* Says whether the shape of a call's output is known only after a run. Stock LiteRT has no such function, and does not
+ * call it: leave an op with such an output on the CPU unless the user has given the output a bound, which
+ * LiteRtNpuFindShapeBound finds, and stock does not have.
+ *
+ * The call gets an int32 output of shape [rank] for each of these outputs, in their order, behind the outputs of its
+ * subgraph. Its driver gives the size of the largest output in `get_output_requirements`, whose type has -1 for unknown
+ * dimensions. A run writes the data at the beginning of the output, and the shape into the int32 output.
+ *
+ * [result.dynamic_output] An output of fixed shape is not dynamic. The answer is the same at each call. */
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtIsCompiledResultOutputDynamic(
+    LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, LiteRtParamIndex output_idx,
+    bool* is_dynamic);
 
 #ifdef __cplusplus
 }

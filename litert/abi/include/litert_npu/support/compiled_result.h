@@ -25,18 +25,21 @@ struct LiteRtCompiledResultT {
   size_t byte_code_size;
   LiteRtParamIndex num_calls;
   char (*names)[kLiteRtNpuNameSize]; /* of the calls' functions, with a terminator */
+  uint64_t* dynamic_outputs;         /* of each call a bit for each output whose shape only a run tells: 0 at first */
 };
 
 /* Makes a result whose byte code is all zeros, and whose functions are called f0, f1, and so on. Two allocations. */
 static inline LiteRtStatus LiteRtNpuCreateResult(
     LiteRtParamIndex num_calls, size_t byte_code_size, LiteRtCompiledResult* result) {
-  if (num_calls > (SIZE_MAX - sizeof(**result)) / kLiteRtNpuNameSize) return kLiteRtStatusErrorMemoryAllocationFailure;
-  LiteRtCompiledResult made = (LiteRtCompiledResult)calloc(1, sizeof(*made) + num_calls * kLiteRtNpuNameSize);
+  const size_t call_size = sizeof(uint64_t) + kLiteRtNpuNameSize;
+  if (num_calls > (SIZE_MAX - sizeof(**result)) / call_size) return kLiteRtStatusErrorMemoryAllocationFailure;
+  LiteRtCompiledResult made = (LiteRtCompiledResult)calloc(1, sizeof(*made) + num_calls * call_size);
   if (made == NULL) return kLiteRtStatusErrorMemoryAllocationFailure;
   made->byte_code = (char*)calloc(1, byte_code_size > 0 ? byte_code_size : 1);
   made->byte_code_size = byte_code_size;
   made->num_calls = num_calls;
-  made->names = (char(*)[kLiteRtNpuNameSize])(made + 1);
+  made->dynamic_outputs = (uint64_t*)(made + 1);
+  made->names = (char(*)[kLiteRtNpuNameSize])(made->dynamic_outputs + num_calls);
   if (made->byte_code == NULL) {
     free(made);
     return kLiteRtStatusErrorMemoryAllocationFailure;
@@ -77,6 +80,13 @@ LiteRtStatus LiteRtGetCompiledResultCallInfo(
   *name = result->names[index];
   *size = strlen(result->names[index]);
   *module = 0;
+  return kLiteRtStatusOk;
+}
+
+LiteRtStatus LiteRtIsCompiledResultOutputDynamic(
+    LiteRtCompiledResult result, LiteRtParamIndex index, LiteRtParamIndex output, bool* is_dynamic) {
+  LITERT_NPU_CHECK(result != NULL && is_dynamic != NULL && index < result->num_calls);
+  *is_dynamic = output < 64 && (result->dynamic_outputs[index] >> output & 1) != 0;
   return kLiteRtStatusOk;
 }
 
