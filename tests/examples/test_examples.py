@@ -67,6 +67,19 @@ def test_an_example_runs(tmp_path: Path, script: str, expected: list[str]) -> No
         assert text in result.stdout
 
 
+def test_faces_are_found_as_many_as_there_are(
+    tmp_path: Path, networks: Path, portrait: Path
+) -> None:
+    network = networks / "face_detection_short_range.tflite"
+    script = EXAMPLES / "08_detection" / "find_faces.py"
+    result = subprocess.run(
+        [sys.executable, script, network, portrait, tmp_path], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    found = re.findall(r"(\w+): boxes have shape \[(\d), 4\]", result.stdout)
+    assert found == [("nobody", "0"), ("one", "1"), ("two", "2")]
+
+
 @pytest.mark.usefixtures("networks", "portrait")
 def test_the_demo_cuts_the_person_out(tmp_path: Path) -> None:
     result = subprocess.run(
