@@ -1,7 +1,8 @@
 """A working skeleton of a layer: what the author of a kernel begins with.
 
 The kernel has the right arguments and builds for all ops that it is for; it copies input 0 where that has an
-output's type, else it writes zeros. Beside it: a description where one is wanted, a reference in NumPy, commands.
+output's type, else it writes zeros; an output whose shape it has to find gets no elements. Beside it: a
+description where one is wanted, a reference in NumPy, commands.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op
 from vendor_reference.authoring.subject import Subject, check_alike, describe_op
+from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.value_sources import OpValues
 
 KINDS = ("cl", "json", "xml")
@@ -43,7 +45,9 @@ class OptionEntry:
 
 
 def choose_kind(subjects: Sequence[Subject]) -> str:
-    """The simplest kind of asset that has all: `cl`, or `json` where the options are a C struct."""
+    """The simplest kind of asset that has all: `cl`, or `json` for options in a C struct, and shapes to find."""
+    if _found_outputs([subject.op for subject in subjects]):
+        return "json"
     options = bytes(subjects[0].op.custom_options or b"")
     return "json" if options and not isinstance(find_flexbuffer_options(options), Mapping) else "cl"
 
@@ -68,7 +72,7 @@ def new_layer(
     files = {f"{name}.cl": _kernel(name, kind, subjects, options)}
     asset = f"{name}.{kind}"
     if kind == "json":
-        files[asset] = _json(name, ops[0], options)
+        files[asset] = _json(name, ops, options)
     elif kind == "xml":
         files[asset] = _xml(name, op_name, ops[0], options)
     files[f"{name}_reference.py"] = _reference(name, subjects)
@@ -161,18 +165,31 @@ def _kernel(
             lines.append(
                 "// They are a C struct: name its fields, and say their types, as its header has them."
             )
+    found = _found_outputs([subject.op for subject in subjects]) if kind == "json" else []
+    arguments = declarations(op) + [f"__global uint* shape{index}" for index in found]
+    does = (
+        "finds how large outputs are, and writes their shapes"
+        if found
+        else "for each element of output 0"
+    )
     lines += [
         "//",
         "// INPUT0_DIMS, INPUT0_PITCHES and their like are in the order B, F, Y, X. A tensor of rank 4 is N, H,",
         "// W, C in the model: that is B, Y, X, F.",
         f"__kernel void {name}(",
-        "    " + ",\n    ".join(declarations(op)) + ") {",
-        "  // One work item for each element of output 0.",
-        "  const size_t i = get_global_id(0);",
+        "    " + ",\n    ".join(arguments) + ") {",
+        f"  // One work item {does}.",
     ]
-    for index in range(len(op.outputs)):
-        value = f"input0[{'i' if index == 0 else 'k'}]" if _is_copy(subjects, index) else "0"
-        if index == 0:
+    if len(found) < len(op.outputs):
+        lines.append("  const size_t i = get_global_id(0);")
+    for index, tensor in enumerate(op.outputs):
+        is_first = index == 0 and not found
+        value = f"input0[{'i' if is_first else 'k'}]" if _is_copy(subjects, index) else "0"
+        if index in found:
+            lines += [
+                f"  shape{index}[{d}] = {max(n, 0)};" for d, n in enumerate(tensor.type.shape)
+            ]
+        elif is_first:
             lines.append(f"  output0[i] = {value};")
         else:
             lines += [
@@ -185,6 +202,17 @@ def _kernel(
     return "\n".join([*lines, "}", ""])
 
 
+def _found_outputs(ops: Sequence[Op]) -> list[int]:
+    """The outputs whose shape the kernel has to find: in some op it is that of no input."""
+    found = {
+        index
+        for op in ops
+        for index, tensor in enumerate(op.outputs)
+        if not tensor.type.layout.is_static and alike_input(op, index) is None
+    }
+    return sorted(found)
+
+
 def _is_copy(subjects: Sequence[Subject], index: int) -> bool:
     """Whether an output has the type of input 0, in all ops."""
     return all(
@@ -195,16 +223,20 @@ def _is_copy(subjects: Sequence[Subject], index: int) -> bool:
     )
 
 
-def _json(name: str, op: Op, options: Sequence[OptionEntry]) -> str:
-    arguments = [{"input": i} for i, tensor in enumerate(op.inputs) if tensor is not None]
+def _json(name: str, ops: Sequence[Op], options: Sequence[OptionEntry]) -> str:
+    op, found = ops[0], _found_outputs(ops)
+    arguments: list[Mapping[str, object]] = [
+        {"input": i} for i, tensor in enumerate(op.inputs) if tensor is not None
+    ]
     arguments += [{"output": i} for i in range(len(op.outputs))]
+    arguments += [{"shape": {"output": i}} for i in found]
     description = {
         "version": 1,
         "sources": [f"{name}.cl"],
         "entry": name,
         "arguments": arguments,
         "defines": [{"name": o.define, "type": o.type, **o.source} for o in options],
-        "work_sizes": {"global": ["B*F*Y*X"]},
+        "work_sizes": {"global": [1] if found else ["B*F*Y*X"]},
     }
     fields = [f"  {json.dumps(key)}: {_json_value(value)}" for key, value in description.items()]
     return "{\n" + ",\n".join(fields) + "\n}\n"
@@ -241,12 +273,12 @@ def _xml(name: str, op_name: str, op: Op, options: Sequence[OptionEntry]) -> str
 
 def _reference(name: str, subjects: Sequence[Subject]) -> str:
     op = subjects[0].op
-    results = [
-        "inputs[0].copy()"
-        if _is_copy(subjects, index)
-        else f"np.zeros({tensor.shape}, np.{tensor.element_type.numpy_dtype})"
-        for index, tensor in enumerate(op.outputs)
-    ]
+    found = _found_outputs([op])
+    results = []
+    for index, tensor in enumerate(op.outputs):
+        shape = tuple(max(n, 0) for n in tensor.type.shape) if index in found else tensor.shape
+        zeros = f"np.zeros({shape}, np.{tensor.element_type.numpy_dtype})"
+        results.append("inputs[0].copy()" if _is_copy(subjects, index) else zeros)
     types = "\n".join(f"    {subject.title}: {describe_op(subject.op)}" for subject in subjects)
     return f'''"""What {name} computes, in NumPy: `litert-npu layer run` compares the kernel with it."""
 
@@ -270,14 +302,15 @@ def reference(inputs, options):
 
 
 def _bounds(ops: Sequence[Op]) -> str:
-    """Flags for the inputs of dynamic shape; how large they become is the author's to say."""
+    """Flags for inputs of dynamic shape, and outputs whose shape is found; how large, the author is to say."""
+    found = _found_outputs(ops)
     bounds = {
         tensor.name: "x".join(
             str(max(size, _BOUND) if is_open < 0 else size)
             for size, is_open in zip(tensor.shape, tensor.type.shape, strict=True)
         )
         for op in ops
-        for tensor in op.inputs
+        for tensor in (*op.inputs, *(op.outputs[index] for index in found))
         if tensor is not None and not tensor.type.layout.is_static
     }
     return "".join(f" --shape_bounds={name}:{bound}" for name, bound in bounds.items())

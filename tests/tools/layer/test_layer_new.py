@@ -78,6 +78,26 @@ def test_the_commands_of_an_op_of_dynamic_shape_have_bounds(
     )
 
 
+def test_a_skeleton_writes_the_shape_that_a_kernel_has_to_find(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (6, 4))
+    count = b.tensor("count", "int32", (2,))
+    kept = b.tensor("kept", "float32", (1, 4), shape_signature=(-1, 4))
+    b.custom("Keep", [x], [count, kept])
+    b.output(count, kept)
+    write_model(b.build(), "open.tflite")
+    assert litert_npu("layer", "new", "--model=open.tflite", "-o", "f") == 0
+    commands = (author / "f/Keep.md").read_text()
+    assert commands.count(" --shape_bounds=kept:100x4") == 4
+    run = ("f/Keep.json", "--model=open.tflite", "--shape_bounds=kept:100x4")
+    reference = "--reference=f/Keep_reference.py:reference"
+    assert litert_npu("layer", "check", *run) == 0
+    assert litert_npu("layer", "run", *run, reference, "--repeat=0") == 0
+    assert "kept: float32[0, 4]" in capsys.readouterr().out
+
+
 def test_options_become_defines(author: Path, litert_npu: LitertNpu) -> None:
     assert litert_npu("layer", "new", "--model=halves.tflite", "--kind=json", "-o", "f") == 0
     description = json.loads((author / "f" / "my_op.json").read_text())
