@@ -1,4 +1,9 @@
-"""A tensor's memory, as programs have it; names are those of `ai_edge_litert.tensor_buffer`."""
+"""A tensor's memory, as programs have it; names are those of `ai_edge_litert.tensor_buffer`.
+
+`write` and `read` copy bytes, as stock's do: an array of fewer elements changes those at the start, and one of
+another type has the same bytes. NumPy checks shapes and converts types where a program uses the buffer as an
+array: `np.asarray(buffer)[...] = image`.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +27,9 @@ _STOCK_TYPES = (
     "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int32", "int8", "uint8",
     "bool",
 )  # fmt: skip
+
+_DLPACK_CPU = (1, 0)
+"""`kDLCPU`, and its only device."""
 
 
 class TensorBuffer:
@@ -67,7 +75,7 @@ class TensorBuffer:
         return self._event
 
     def write(self, data_array: np.ndarray[Any, Any]) -> None:
-        """Copies an array's elements to the start of the buffer, as bytes.
+        """Copies an array's elements to the start of the buffer, as bytes: what is behind them stays.
 
         Raises:
           ValueError: if it is no array, or of a type that is neither the buffer's nor one of stock's.
@@ -113,7 +121,34 @@ class TensorBuffer:
         Raises:
           LiteRtError: UNSUPPORTED, for element types that NumPy has not; as `read`.
         """
-        return self._open("array").array()
+        buffer = self._open("array")
+        array = buffer.array()
+        if is_read_only(buffer):
+            array.flags.writeable = False
+        return array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """For `np.asarray` and its like: `array()`, or a copy for another type, or where NumPy wants one."""
+        array = self.array()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"a tensor of {array.dtype} is no array of {dtype} without a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """For `from_dlpack` of other libraries: `array()`, with its `options` and errors as NumPy has them."""
+        return self.array().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's number for the CPU's memory."""
+        return _DLPACK_CPU
+
+    def __repr__(self) -> str:
+        if self._buffer is None:
+            return "TensorBuffer(destroyed)"
+        details = self.get_tensor_details()
+        return f"TensorBuffer({details['dtype']}{details['shape']}, {self._buffer.size} bytes)"
 
     def get_tensor_details(self) -> dict[str, Any]:
         """`dtype` and `shape`; memory of the caller's is flat, as in stock."""

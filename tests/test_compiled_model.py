@@ -243,6 +243,21 @@ def raw_bytes(package: Package) -> Any:
     )
 
 
+def fewer_elements(package: Package) -> Any:
+    """They change the start of the buffer; another type has the same bytes."""
+    buffer = package.load(subtract()).create_input_buffers(0)[0]
+    found = []
+    for array in (
+        X,
+        np.full(2, 9, np.float32),
+        np.empty(0, np.float32),
+        np.arange(4, dtype=np.int32),
+    ):
+        buffer.write(array)
+        found.append((buffer.read(4, np.float32).tolist(), buffer.read(8, np.int8).tolist()))
+    return found
+
+
 def environments(package: Package) -> Any:
     with package.Environment.create(runtime_path="/tmp/runtime") as environment:
         model = package.load(subtract(), environment=environment)
@@ -343,6 +358,7 @@ PROGRAMS: dict[str, Callable[[Package], Any]] = {
     "host memory": host_memory,
     "host memory in a run": host_memory_in_a_run,
     "raw bytes": raw_bytes,
+    "fewer elements than the tensor has": fewer_elements,
     "environments": environments,
     "grouped options": grouped_options,
     "kernel modes": kernel_modes,
