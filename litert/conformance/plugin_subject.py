@@ -192,8 +192,16 @@ class Plugin:
 
     @contextmanager
     def compile(self, partitions: Sequence[Partition], soc_model: Any = None) -> Iterator[Result]:
+        """As `compile_copies`, of copies of these partitions."""
+        with self.compile_copies(extract(partitions), soc_model) as result:
+            yield result
+
+    @contextmanager
+    def compile_copies(
+        self, partitions: Sequence[Subgraph], soc_model: Any = None
+    ) -> Iterator[Result]:
         """A compiled result, which is destroyed in the end; the plugin may change what it gets."""
-        status, made = self.try_compile(extract(partitions), soc_model)
+        status, made = self.try_compile(partitions, soc_model)
         expect_ok("LiteRtCompilerPluginCompile", status, self.functions.error)
         if not made:
             raise BrokenRuleError("LiteRtCompilerPluginCompile answers OK, and makes no result")

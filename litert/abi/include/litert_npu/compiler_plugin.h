@@ -134,6 +134,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
  *
  * [compile.subgraphs] Inputs and outputs of a call are those of its subgraph, in their order.
  * [compile.ok] What the plugin took, and the host grouped, compiles.
+ * [compile.shared_weights] Recommended: weights that several subgraphs share, those of one `get_weights_buffer_id`, are
+ * in the byte code once.
  * [compile.soc_model] `soc_model` may be NULL: the plugin chooses.
  * [compile.repeatable] It may be called again, also before the first result is destroyed.
  * [compile.failure] After a failure the out argument is unchanged or NULL, and the plugin can be used again. Unsupported
