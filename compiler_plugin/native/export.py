@@ -263,6 +263,14 @@ class _Library:
         text, module_index = _at(found.calls, index, "call")
         name[0], size[0], module[0] = text, len(text) - 1, module_index
 
+    def is_compiled_result_output_dynamic(
+        self, result: int, index: int, output: int, is_dynamic: Any
+    ) -> None:
+        found = self._handles.get(result, _Result)
+        _check(is_dynamic)
+        _at(found.calls, index, "call")
+        is_dynamic[0] = False  # calls with such outputs are refused: stock does not ask for them
+
     def _check_call(self, plugin: int, *answers: Any) -> None:
         self._handles.get(plugin, _Plugin)
         _check(*answers)
