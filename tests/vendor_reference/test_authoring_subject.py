@@ -16,7 +16,7 @@ from vendor_reference.authoring.subject import (
     describe_op,
     find_subjects,
     given_subject,
-    parse_types,
+    parse_tensors,
 )
 
 
@@ -112,17 +112,46 @@ def test_constants_come_along_and_quantization_tells_ops_apart() -> None:
 
 def test_types_are_read_as_they_are_written() -> None:
     text = "1x8x8x4xf32, i8 ,tensor<3xui16>,2x0xfloat32,?x4xi32"
-    assert [str(t) for t in parse_types(text, "--inputs")] == [
+    assert [str(t) for t, _ in parse_tensors(text, "--inputs")] == [
         "tensor<1x8x8x4xf32>", "tensor<i8>", "tensor<3xui16>", "tensor<2x0xf32>",
         "tensor<?x4xi32>",
     ]  # fmt: skip
-    assert parse_types(" ", "--inputs") == []
+    assert parse_tensors(" ", "--inputs") == []
+
+
+def test_scales_and_zero_points_stand_behind_integers() -> None:
+    text = "8xi8:0.05:-3,ui8:2:255, 2xi16:1e-3 ,4xf32"
+    quantized = [Quantization([0.05], [-3]), Quantization([2.0], [255]), Quantization([1e-3], [0])]
+    assert [q for _, q in parse_tensors(text, "--inputs")] == [*quantized, None]
+    choice = OpChoice(inputs="8xi8:0.05:3", outputs="8xi8:0.1")
+    op = given_subject(choice, "A").op
+    assert op.inputs[0] and op.inputs[0].quantization == Quantization([0.05], [3])
+    assert op.outputs[0].quantization == Quantization([0.1], [0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "8xf32:0.1",
+        "8xi1:0.1",
+        "8xi8:0",
+        "8xi8:x",
+        "8xi8:1:2:3",
+        "8xi8:1:128",
+        "ui8:1:-1",
+        "i8:nan",
+        "i8:",
+    ],
+)
+def test_what_is_no_quantization_is_refused(text: str) -> None:
+    with pytest.raises(LiteRtError, match=rf"--inputs: '{text}' is no quantized tensor"):
+        parse_tensors(text, "--inputs")
 
 
 @pytest.mark.parametrize("text", ["2xf33", "x2xf32", "2,f32x", "-1xf32", "1x??xf32", "f32,,f32"])
 def test_what_is_no_type_is_refused(text: str) -> None:
     with pytest.raises(LiteRtError, match=r"--inputs: '.*' is no tensor"):
-        parse_types(text, "--inputs")
+        parse_tensors(text, "--inputs")
 
 
 @pytest.mark.parametrize(

@@ -105,15 +105,36 @@ def test_quantized_tensors_have_scale_and_zero_point() -> None:
     b.custom("Mine", [x, None, w], [("y", "float32", (4,))])
     (op,) = b.build().subgraphs[0].ops
     expected = {
+        "INPUT0_SCALE_SIZE": "1",
         "INPUT0_SCALE": "0.5f",
+        "INPUT0_ZERO_POINT_SIZE": "1",
         "INPUT0_ZERO_POINT": "-3",
+        "INPUT2_SCALE_SIZE": "2",
         "INPUT2_SCALE": "(float[]) {0.5f,0.25f}",
+        "INPUT2_ZERO_POINT_SIZE": "2",
         "INPUT2_ZERO_POINT": "(int[]) {0,1}",
     }
     assert defines(op, quantization=True)[0] == expected
     assert defines(op)[0] == {}
     own = Define("INPUT0_SCALE", Literal(2))
     assert defines(op, own, quantization=True)[0] == {**expected, "INPUT0_SCALE": "2"}
+
+
+def test_where_an_init_is_named_all_scales_have_one() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "int8", (2, 3), quantization=Quantization([0.5], [-3]))
+    w = b.constant("w", np.zeros((2, 1), np.int8), quantization=Quantization([0.5, 0.25], [7]))
+    b.custom("Mine", [x, w], [("y", "float32", (4,))])
+    (op,) = b.build().subgraphs[0].ops
+    own = Define("S", Literal("INPUT1_SCALE_INIT"))
+    assert defines(op, own, quantization=True)[0] == {
+        "INPUT0_SCALE_SIZE": "1", "INPUT0_SCALE_INIT": "{ 0.5f }", "INPUT0_SCALE": "0.5f",
+        "INPUT0_ZERO_POINT_SIZE": "1", "INPUT0_ZERO_POINT_INIT": "{ -3 }", "INPUT0_ZERO_POINT": "-3",
+        "INPUT1_SCALE_SIZE": "2", "INPUT1_SCALE_INIT": "{ 0.5f,0.25f }",
+        "INPUT1_SCALE": "(float[]) {0.5f,0.25f}", "INPUT1_ZERO_POINT_SIZE": "2",
+        "INPUT1_ZERO_POINT_INIT": "{ 7,7 }", "INPUT1_ZERO_POINT": "(int[]) {7,7}",
+        "S": "INPUT1_SCALE_INIT",
+    }  # fmt: skip
 
 
 def test_a_define_that_a_description_needs_is_an_error_without_its_option() -> None:

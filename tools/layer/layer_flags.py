@@ -71,7 +71,12 @@ def given_vendor_options(flags: FlagValues) -> dict[str, str]:
 
 LAYER_FLAGS = (
     *OP_FLAGS,
-    Flag("inputs", "", "Without a model: the op's inputs, as 1x8x8x4xf32,4xi32."),
+    Flag(
+        "inputs",
+        "",
+        "Without a model: the op's inputs, as 1x8x8x4xf32,4xi32; behind integers may stand scale and zero point, "
+        "as in 1x8xi8:0.05:3.",
+    ),
     Flag("outputs", "", "Likewise its outputs; ? is a size that a run tells."),
     Flag(
         "options",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from .watch import WATCH, run_watched
 if TYPE_CHECKING:
     from litert.model.graph import Op
     from vendor_reference.authoring.layer_speed import Speed
+    from vendor_reference.authoring.quantized_tensor import OpQuantization
 
 _OWN = ("output", "golden", "reference", "tolerance", "repeat", "flops")
 
@@ -110,6 +112,7 @@ def _expected(
 ) -> dict[str, Any]:
     """What outputs are to be, by name: the reference's, else golden ones."""
     from litert.model.custom_options import find_flexbuffer_options
+    from vendor_reference.authoring.quantized_tensor import OpQuantization
 
     expected = read_golden(op, request["golden"])
     if request["reference"]:
@@ -118,7 +121,8 @@ def _expected(
         found = find_flexbuffer_options(data)
         options = found if isinstance(found, Mapping) else data
         path = request["reference"].rpartition(":")[0]
-        arrays = call_reference(function, path, all_inputs(op, inputs), options, len(op.outputs))
+        arguments = (all_inputs(op, inputs), options, OpQuantization.of(op))
+        arrays = call_reference(function, path, *arguments)
         expected |= _by_name(op, arrays)
     return expected
 
@@ -141,7 +145,8 @@ _FLAGS = (
         "reference",
         "",
         "file.py:function to compare with: it gets a list of all inputs, constants too, and the op's options "
-        "(a dictionary, or the bytes of a C struct), and returns the outputs.",
+        "(a dictionary, or the bytes of a C struct), and returns the outputs. A parameter 'quantization' gets the "
+        "tensors' scales and zero points.",
     ),
     Flag(
         "golden",
@@ -207,16 +212,25 @@ def call_reference(
     path: str,
     inputs: Sequence[Any],
     options: Mapping[str, Any] | bytes,
-    num_outputs: int,
+    quantization: OpQuantization,
 ) -> list[Any]:
-    """Calls the author's `function(inputs, options)`, which must return so many arrays; one may come alone."""
+    """Calls the author's `function(inputs, options)`; where it has a parameter `quantization`, it gets that, too.
+
+    It must return an array for each of the op's outputs; one may come alone.
+    """
     import numpy as np
 
     try:
-        result = function(inputs, options)
+        takes_it = "quantization" in inspect.signature(function).parameters
+    except ValueError:  # a function of NumPy's own
+        takes_it = False
+    try:
+        more = {"quantization": quantization} if takes_it else {}
+        result = function(inputs, options, **more)
     except Exception as error:
         raise _reference_error("the reference fails", error, path) from error
     arrays = list(result) if isinstance(result, (list, tuple)) else [result]
+    num_outputs = len(quantization.outputs)
     if len(arrays) != num_outputs:
         what = f"the reference returns {len(arrays)} arrays, the op has {num_outputs} outputs"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, path)

@@ -10,6 +10,7 @@ from litert.core.errors import LiteRtError
 from litert.core.sizes import Size
 from litert.model.graph import Op
 from vendor_reference.authoring.compiled_layer import CompiledLayer, load_layer
+from vendor_reference.authoring.quantized_tensor import describe_quantization
 from vendor_reference.compiler.built_kernels import find_built, program_key
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
@@ -164,6 +165,9 @@ def _describe_tensor(binding: TensorArgument, op: Op, defines: Mapping[str, str]
     order = next((n.removeprefix(format_) for n in defines if n.startswith(format_)), "")
     origin = ", constant" if tensor is not None and tensor.is_constant else ""
     type_text = tensor.type if tensor is not None else "left out"
+    quantized = describe_quantization(tensor.quantization if tensor is not None else None)
+    if quantized:
+        origin += f", {quantized}"
     return f"{binding}: {type_text}{origin}; {seen}, in memory {order}"
 
 

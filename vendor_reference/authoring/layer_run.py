@@ -20,6 +20,7 @@ from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Tensor
 from vendor_reference.authoring.compiled_layer import CompiledLayer, LayerOptions, load_layer
 from vendor_reference.authoring.device_call import DeviceCall, load_call
+from vendor_reference.authoring.quantized_tensor import find_quantization
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.compiler.shape_rules import ByKernel, find_shape_rule, shapes_misfit
 from vendor_reference.custom_layers.value_sources import stored_constant
@@ -197,16 +198,10 @@ def constant_value(tensor: Tensor) -> Array:
     stored = stored_constant(tensor)
     assert stored is not None
     numbers = np.frombuffer(stored.data, stored.element_type.numpy_dtype).reshape(stored.shape)
-    quantization = stored.quantization
-    if stored is tensor or quantization is None or not quantization.scale:
-        return numbers if stored is tensor else numbers.astype(np.float32)
-    along = [1] * len(stored.shape)
-    if len(quantization.scale) > 1:
-        along[quantization.quantized_dimension] = len(quantization.scale)
-    zero_point = np.array(list(quantization.zero_point) or [0], np.int64)
-    zero_points = np.broadcast_to(zero_point, (len(quantization.scale),)).reshape(along)
-    scales = np.array(quantization.scale, np.float32).reshape(along)
-    return ((numbers - zero_points) * scales).astype(np.float32)
+    if stored is tensor:
+        return numbers
+    quantization = find_quantization(stored)
+    return quantization.dequantize(numbers) if quantization else numbers.astype(np.float32)
 
 
 def _differences(index: int, first: Array, second: Array) -> Iterator[str]:

@@ -17,7 +17,8 @@ from xml.sax.saxutils import quoteattr
 
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
-from litert.model.graph import Op
+from litert.model.graph import Op, Tensor
+from vendor_reference.authoring.quantized_tensor import describe_quantization
 from vendor_reference.authoring.subject import Subject, check_alike, describe_op
 from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.value_sources import OpValues
@@ -42,6 +43,11 @@ class OptionEntry:
     source: Mapping[str, object]
     shown: str
     type: str
+
+
+_QUANTIZATION = """
+      quantization: `inputs[0]` and `outputs[0]` are None, or have `scale` and `zero_point`, arrays that broadcast
+        with the tensor, `dequantize(integers)` and `quantize(reals)`."""
 
 
 def choose_kind(subjects: Sequence[Subject]) -> str:
@@ -280,25 +286,30 @@ def _reference(name: str, subjects: Sequence[Subject]) -> str:
         zeros = f"np.zeros({shape}, np.{tensor.element_type.numpy_dtype})"
         results.append("inputs[0].copy()" if _is_copy(subjects, index) else zeros)
     types = "\n".join(f"    {subject.title}: {describe_op(subject.op)}" for subject in subjects)
+    is_quantized = any(map(describe_quantization, (t.quantization for t in _tensors(op))))
     return f'''"""What {name} computes, in NumPy: `litert-npu layer run` compares the kernel with it."""
 
 import numpy as np  # noqa: F401
 
 
-def reference(inputs, options):
+def reference(inputs, options{", quantization" if is_quantized else ""}):
     """Replace this by what the op is.
 
 {types}
 
     Args:
       inputs: arrays, in the op's order; None for one that is left out.
-      options: a dictionary, or the bytes of a C struct.
+      options: a dictionary, or the bytes of a C struct.{_QUANTIZATION if is_quantized else ""}
 
     Returns:
       The outputs.
     """
     return [{", ".join(results)}]
 '''
+
+
+def _tensors(op: Op) -> list[Tensor]:
+    return [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
 
 
 def _bounds(ops: Sequence[Op]) -> str:

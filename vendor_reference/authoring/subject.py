@@ -10,10 +10,12 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from compiler_plugin.outline import extract, make_partition
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError, file_error
+from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
@@ -34,7 +36,7 @@ class OpChoice:
       model: path of a model; "" for given shapes.
       op: an op's name, or its place: `12` in the main subgraph, `1:12` in another; "" for what the asset's name
         says.
-      inputs, outputs: types of given shapes, `1x8x8x4xf32,4xi32`.
+      inputs, outputs: tensors of given shapes, as `parse_tensors` has them.
       options: of given shapes: JSON of a FlexBuffer map, `@file` with the bytes of a C struct, or "".
     """
 
@@ -147,8 +149,8 @@ def _subject(model: Model, index: int, position: int, name: str) -> Subject:
 
 def given_subject(choice: OpChoice, op_name: str) -> Subject:
     """The op of given shapes: its inputs are `input0`, `input1`, ..., and its outputs `output0`, ..."""
-    inputs = parse_types(choice.inputs, "--inputs")
-    outputs = parse_types(choice.outputs, "--outputs")
+    inputs = parse_tensors(choice.inputs, "--inputs")
+    outputs = parse_tensors(choice.outputs, "--outputs")
     if not outputs:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
@@ -156,29 +158,53 @@ def given_subject(choice: OpChoice, op_name: str) -> Subject:
             hint="Give --model=FILE, or --inputs=1x8x8x4xf32 and --outputs=1x8x8x4xf32.",
         )
     builder = ModelBuilder()
-    tensors = [_add(builder.input, f"input{i}", kind) for i, kind in enumerate(inputs)]
-    made = [_add(builder.tensor, f"output{i}", kind) for i, kind in enumerate(outputs)]
+    tensors = [_add(builder.input, f"input{i}", *given) for i, given in enumerate(inputs)]
+    made = [_add(builder.tensor, f"output{i}", *given) for i, given in enumerate(outputs)]
     builder.custom(op_name, tensors, made, options=_read_options(choice.options))
     builder.output(*made)
     return Subject("an op of the given shapes", builder.build())
 
 
-def parse_types(text: str, flag: str) -> list[RankedTensorType]:
-    """Reads `1x8x8x4xf32,?xi32`, given with a flag: sizes, `?` for an unknown one, then the element type.
+def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantization | None]]:
+    """Reads tensors that are given with a flag.
 
-    `f32` alone is a scalar.
+    A tensor is its sizes, `?` for an unknown one, then its element type: `1x?x4xf32`; `f32` alone is a scalar.
+    Behind integers may stand a scale, or a scale and a zero point: `1x8xi8:0.05:3`. Commas stand between tensors.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, with the tensor that is none.
     """
-    types = []
+    found = []
     for part in map(str.strip, text.split(",") if text.strip() else ()):
-        found = _TYPE.fullmatch(part.removeprefix("tensor<").removesuffix(">"))
-        element_type = _TYPES.get(found[2]) if found else None
-        if found is None or element_type is None:
+        type_text, *numbers = part.removeprefix("tensor<").removesuffix(">").split(":")
+        match = _TYPE.fullmatch(type_text)
+        element_type = _TYPES.get(match[2]) if match else None
+        if match is None or element_type is None:
             hint = f"Write sizes and an element type, as in 1x8x8x4xf32; types are {_SHOWN_TYPES}."
             what = f"{flag}: '{part}' is no tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
-        shape = tuple(-1 if size == "?" else int(size) for size in found[1].split("x") if size)
-        types.append(RankedTensorType.of(element_type, shape))
-    return types
+        shape = tuple(-1 if size == "?" else int(size) for size in match[1].split("x") if size)
+        quantization = _read_quantization(numbers, element_type) if numbers else None
+        if numbers and quantization is None:
+            hint = "Write a scale above 0 and a zero point behind a type of integers: 1x8xi8:0.05:3."
+            what = f"{flag}: '{part}' is no quantized tensor"
+            raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
+        found.append((RankedTensorType.of(element_type, shape), quantization))
+    return found
+
+
+def _read_quantization(numbers: Sequence[str], element_type: ElementType) -> Quantization | None:
+    """That of a scale and perhaps a zero point; None for what is none of the type."""
+    try:
+        scale, zero_point = float(numbers[0]), int(*numbers[1:])
+    except (TypeError, ValueError):
+        return None
+    is_signed = element_type.mlir.startswith("i")
+    least = -(1 << element_type.bits - 1) if is_signed else 0
+    is_integer = element_type.mlir.lstrip("u")[0] == "i" and element_type is not ElementType.BOOL
+    if not (is_integer and 0 < scale < inf and 0 <= zero_point - least < 1 << element_type.bits):
+        return None
+    return Quantization([scale], [zero_point])
 
 
 def describe_op(op: Op) -> str:
@@ -197,10 +223,20 @@ def check_alike(kinds: Iterable[object], what: str, where: str) -> None:
         raise LiteRtError(Status.UNSUPPORTED, what, where, hint)
 
 
-def _add(add: Callable[..., Tensor], name: str, kind: RankedTensorType) -> Tensor:
-    """Adds a tensor of given type to a builder; unknown dimensions start with 1."""
-    signature = None if kind.layout.is_static else kind.shape
-    return add(name, kind.element_type, [abs(d) for d in kind.shape], shape_signature=signature)
+def _add(
+    add: Callable[..., Tensor],
+    name: str,
+    kind: RankedTensorType,
+    quantization: Quantization | None,
+) -> Tensor:
+    """Adds a given tensor to a builder; unknown dimensions start with 1."""
+    return add(
+        name,
+        kind.element_type,
+        [abs(d) for d in kind.shape],
+        quantization=quantization,
+        shape_signature=None if kind.layout.is_static else kind.shape,
+    )
 
 
 def _isolate(op: Op, subgraph: Subgraph) -> Model:

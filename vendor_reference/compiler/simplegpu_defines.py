@@ -28,7 +28,6 @@ from vendor_reference.custom_layers.layout import Bfyx
 from vendor_reference.custom_layers.value_sources import (
     FlexOption,
     OpValues,
-    QuantizationOf,
     Scalar,
     Value,
     as_value,
@@ -146,18 +145,15 @@ def layer_defines(
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a define has no value, or one of another type.
     """
-    own = {define.name for define in layer.defines}
-    defines = [d for d in _quantization(layer, op) if d.name not in own]
-    texts = [(define.name, _text(define, values)) for define in defines]
-    if layer.defines_options:
-        texts += _options(op, values, notes)
+    texts = _options(op, values, notes) if layer.defines_options else []
     for define in layer.defines:
         note = _missing_option(define, values)
         if note:
             notes.append(f"{layer.file_name}, op '{op.name}': define '{define.name}' {note}.")
         is_empty = note and isinstance(define.source, FlexOption) and define.source.default is None
         texts.append((define.name, "" if is_empty else _text(define, values)))
-    return texts
+    own = {define.name for define in layer.defines}
+    return [*(d for d in _quantization(layer, op, texts) if d[0] not in own), *texts]
 
 
 def _text(define: Define, values: OpValues) -> str:
@@ -183,19 +179,38 @@ def _missing_option(define: Define, values: OpValues) -> str:
     return f"is empty: it has no default, and {why or f'the op has no option {source.key!r}'}"
 
 
-def _quantization(layer: CustomLayer, op: Op) -> Iterator[Define]:
-    """`INPUT0_SCALE` and `INPUT0_ZERO_POINT` of each quantized tensor; arrays where it is per channel."""
-    if not layer.defines_quantization:
+def _quantization(
+    layer: CustomLayer, op: Op, own: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """`INPUT0_SCALE` and `INPUT0_ZERO_POINT` of each quantized tensor; arrays where it is per channel.
+
+    Both have a `_SIZE`; where the text, or a define of its own, names an `_INIT`, all have one.
+    """
+    quantized = [
+        (f"{kind}{index}", tensor.quantization)
+        for kind, tensors in (("INPUT", op.inputs), ("OUTPUT", op.outputs))
+        for index, tensor in enumerate(tensors)
+        if tensor is not None and tensor.quantization is not None and tensor.quantization.scale
+    ]
+    if not layer.defines_quantization or not quantized:
         return
-    for kind, tensors in (("INPUT", op.inputs), ("OUTPUT", op.outputs)):
-        for index, tensor in enumerate(tensors):
-            quantization = tensor.quantization if tensor is not None else None
-            if quantization is None or not quantization.scale:
-                continue
-            array = "[]" if len(quantization.scale) > 1 else ""
-            for parameter, c_type in (("scale", "float"), ("zero_point", "int")):
-                source = QuantizationOf(parameter, kind == "OUTPUT", index)
-                yield Define(f"{kind}{index}_{parameter.upper()}", source, f"{c_type}{array}")
+    has_init = uses_init([*(f.data for f in layer.files()), *(text.encode() for _, text in own)])
+    for name, quantization in quantized:
+        scale = [float(number) for number in quantization.scale]
+        zero_point = list(quantization.zero_point) or [0]
+        zero_point *= len(scale) // len(zero_point)
+        yield from _quantization_array(f"{name}_SCALE", "float", scale, has_init)
+        yield from _quantization_array(f"{name}_ZERO_POINT", "int", zero_point, has_init)
+
+
+def _quantization_array(
+    name: str, c_type: str, numbers: Sequence[int | float], has_init: bool
+) -> Iterator[tuple[str, str]]:
+    elements = define_text(tuple(numbers))
+    yield f"{name}_SIZE", str(len(numbers))
+    if has_init:
+        yield f"{name}_INIT", f"{{ {elements} }}"
+    yield name, f"({c_type}[]) {{{elements}}}" if len(numbers) > 1 else elements
 
 
 def _options(op: Op, values: OpValues, notes: list[str]) -> list[tuple[str, str]]:

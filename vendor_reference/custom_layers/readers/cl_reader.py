@@ -1,7 +1,8 @@
 """`.cl`: OpenCL C. The kernel is named like the op, or is the only one.
 
 Its arguments are the op's inputs, then its outputs, each in its own memory order. Each FlexBuffer option is a
-define `PARAM_<key>`. There is one work item for each element of the first output.
+define `PARAM_<key>`, and a quantized tensor's scale is `INPUT0_SCALE`. There is one work item for each element of
+the first output.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class ClReader(AssetReader):
             sources=[source],
             headers=files.headers([source]),
             defines_options=True,
+            defines_quantization=True,
         )
 
 

@@ -1,0 +1,84 @@
+"""How a tensor's integers stand for real numbers, as the author of a reference function gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litert.core.quantization import Quantization
+from litert.model.graph import Op, Tensor
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantizedTensor:
+    """`real = scale * (integer - zero_point)`.
+
+    Attributes:
+      scale, zero_point: arrays that broadcast with the tensor: of float32 and int64; a single number each, or one
+        for each index of one dimension.
+      dtype: of the integers.
+    """
+
+    scale: Array
+    zero_point: Array
+    dtype: np.dtype[Any]
+
+    def dequantize(self, integers: Array) -> Array:
+        """The real numbers that integers stand for, as float32."""
+        reals: Array = ((integers - self.zero_point) * self.scale).astype(np.float32)
+        return reals
+
+    def quantize(self, reals: Array) -> Array:
+        """The nearest integers of the type, as TFLite's QUANTIZE rounds: halves away from zero."""
+        quotients = np.asarray(reals, np.float64) / self.scale
+        rounded = np.trunc(quotients + np.copysign(0.5, quotients)) + self.zero_point
+        limits = np.iinfo(self.dtype)
+        integers: Array = np.clip(rounded, limits.min, limits.max).astype(self.dtype)
+        return integers
+
+
+@dataclass(frozen=True, slots=True)
+class OpQuantization:
+    """That of an op's tensors, in their order; None for one that is left out, or has no scale."""
+
+    inputs: Sequence[QuantizedTensor | None]
+    outputs: Sequence[QuantizedTensor | None]
+
+    @classmethod
+    def of(cls, op: Op) -> OpQuantization:
+        """Finds that of an op."""
+        inputs = [find_quantization(tensor) if tensor else None for tensor in op.inputs]
+        return cls(inputs, [find_quantization(tensor) for tensor in op.outputs])
+
+
+def find_quantization(tensor: Tensor) -> QuantizedTensor | None:
+    """A tensor's quantization; None where it has no scale of its own."""
+    quantization = tensor.quantization
+    if quantization is None or not quantization.scale:
+        return None
+    count, shape = len(quantization.scale), [1] * len(tensor.shape)
+    if count > 1:
+        shape[quantization.quantized_dimension] = count
+    scale = np.array(quantization.scale, np.float32)
+    zero_point = np.array(list(quantization.zero_point) or [0], np.int64)
+    zero_points = np.broadcast_to(zero_point, (count,)).reshape(shape)
+    return QuantizedTensor(scale.reshape(shape), zero_points, tensor.element_type.numpy_dtype)
+
+
+def describe_quantization(quantization: Quantization | None) -> str:
+    """`scale 0.5, zero point -3`; `8 scales along dimension 0, 0.1 to 0.5, zero points 0`; "" where none is."""
+    if quantization is None or not quantization.scale:
+        return ""
+    scales, zero_points = quantization.scale, quantization.zero_point or (0,)
+    if len(scales) == 1:
+        return f"scale {scales[0]:.6g}, zero point {zero_points[0]}"
+    ends = dict.fromkeys((min(zero_points), max(zero_points)))
+    return (
+        f"{len(scales)} scales along dimension {quantization.quantized_dimension}, "
+        f"{min(scales):.6g} to {max(scales):.6g}, zero points {' to '.join(map(str, ends))}"
+    )
