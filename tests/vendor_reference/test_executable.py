@@ -105,6 +105,12 @@ def constants(draw: st.DrawFn) -> Constant:
     return Constant(tensor_type, data)
 
 
+def _zeroing(task: KernelTask) -> KernelTask:
+    """The task with zeros in all that it may write."""
+    kinds = (ArgumentKind.OUTPUT, ArgumentKind.DDR, ArgumentKind.CMX)
+    return replace(task, zeroed=[i for i, a in enumerate(task.arguments) if a.kind in kinds])
+
+
 @st.composite
 def executables(draw: st.DrawFn) -> Executable:
     programs = draw(
@@ -147,7 +153,7 @@ def executables(draw: st.DrawFn) -> Executable:
             st.lists(st.integers(0, 1000), min_size=1, max_size=3),
             num_shaves=st.integers(0, 16),
         )
-        tasks = draw(st.lists(task, max_size=2)) if programs else []
+        tasks = draw(st.lists(task.map(_zeroing), max_size=2)) if programs else []
         functions.append(Function(name, inputs, outputs, tasks, 64 * 64 + 4096, 64 * 64 + 4096))
     return Executable(draw(names), functions, programs, stored)
 
@@ -252,6 +258,8 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 0, "arguments", 2, "offset"], 8, "16 bytes at 8 of 128 in DDR"),
         (["functions", 0, "tasks", 0, "arguments", 6, "offset"], 192, "16 bytes at 192 of 192 in CMX"),
         (["functions", 0, "tasks", 0, "num_shaves"], -1, "-1 is not from 0"),
+        (["functions", 0, "tasks", 0, "zeroed"], [99], "zeros in argument 99 of"),
+        (["functions", 0, "tasks", 0, "zeroed"], [0], "zeros in input"),
         (["functions", 0, "tasks", 0, "arguments", 2, "kind"], "dram", "unknown value 'dram'"),
         (["functions", 0, "tasks", 0, "arguments", 4, "scalar"], "0g", "is not hex"),
         (["functions", 0, "tasks", 0, "global_size"], [1, 1, 1, 1], "4 elements, expected 1 to 3"),

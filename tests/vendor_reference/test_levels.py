@@ -323,10 +323,11 @@ PORTS = st.integers(0, 65535)
 @st.composite
 def arguments(draw: st.DrawFn) -> object:
     kind = draw(st.sampled_from(["tensor", "shape", "scalar", "constant", "local", "internal"]))
-    if kind in ("tensor", "shape"):
-        return (TensorArgument if kind == "tensor" else ShapeArgument)(
-            draw(st.booleans()), draw(PORTS)
-        )
+    if kind == "tensor":
+        is_output, is_zeroed = draw(st.booleans()), draw(st.booleans())
+        return TensorArgument(is_output, draw(PORTS), is_zeroed=is_zeroed)
+    if kind == "shape":
+        return ShapeArgument(draw(st.booleans()), draw(PORTS))
     element_type = draw(NUMBERS)
     size = element_type.bits // 8
     if kind == "scalar":

@@ -186,7 +186,9 @@ def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantiza
         shape = tuple(-1 if size == "?" else int(size) for size in match[1].split("x") if size)
         quantization = _read_quantization(numbers, element_type) if numbers else None
         if numbers and quantization is None:
-            hint = "Write a scale above 0 and a zero point behind a type of integers: 1x8xi8:0.05:3."
+            hint = (
+                "Write a scale above 0 and a zero point behind a type of integers: 1x8xi8:0.05:3."
+            )
             what = f"{flag}: '{part}' is no quantized tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         found.append((RankedTensorType.of(element_type, shape), quantization))

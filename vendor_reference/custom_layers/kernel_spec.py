@@ -27,6 +27,7 @@ class TensorArgument:
       element_type: that a description wants; None for the tensor's own. The frontend makes requirements of both
         this and the next.
       is_strided: whether the kernel goes by pitches and offset, and so takes a view of a larger tensor.
+      is_zeroed: whether the device fills the output with zeros before each run of the kernel, which adds to it.
     """
 
     is_output: bool
@@ -34,6 +35,7 @@ class TensorArgument:
     format: Format = Format.ANY
     element_type: ElementType | None = None
     is_strided: bool = False
+    is_zeroed: bool = False
 
     def __str__(self) -> str:
         return f"{'output' if self.is_output else 'input'} {self.index}"

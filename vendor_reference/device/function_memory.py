@@ -26,13 +26,19 @@ def find_slot(argument: Argument) -> Slot | None:
 
 
 class FunctionMemory:
-    """The memory of one function; `attached` is what its inputs and outputs are."""
+    """The memory of one function.
+
+    Attributes:
+      attached: what its inputs and outputs are.
+      output_bytes: sizes of its outputs.
+    """
 
     def __init__(
         self, context: OpenClContext, function: Function, constants: Mapping[int, BufferMemory]
     ) -> None:
         """Allocates what the function needs; `constants` are those that its tasks name, by their index."""
         self.attached: dict[Slot, cl.Buffer | None] = {}
+        self.output_bytes = [tensor_type.size_bytes for tensor_type in function.outputs]
         self._shapes = function.shapes
         self._constants = constants
         self._arenas = {

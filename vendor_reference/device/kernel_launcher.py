@@ -43,6 +43,7 @@ class KernelLaunch:
 
     Attributes:
       part: queue of the part of the device that it is kept to; None for all of the device.
+      zeros: fills with zeros what the kernel adds to; None where there is nothing to fill.
     """
 
     program: DeviceProgram
@@ -50,9 +51,12 @@ class KernelLaunch:
     global_size: tuple[int, ...]
     local_size: tuple[int, ...] | None
     part: cl.CommandQueue | None
+    zeros: ZeroFill | None = None
 
     def run(self, queue: cl.CommandQueue) -> cl.Event:
         """Enqueues it."""
+        if self.zeros is not None:
+            self.zeros.run(queue)
         if self.part is None:
             return enqueue_nd_range_kernel(queue, self.kernel, self.global_size, self.local_size)
         # Behind what is in the device's own queue, which then waits for it; that costs 8 us.
@@ -70,6 +74,28 @@ class KernelLaunch:
         """Equal where a driver compiles the kernel once."""
         sizes = f"{list(self.local_size)}" if self.local_size else f"{list(self.global_size)} None"
         return f"{self.kernel.function_name} {sizes}"
+
+
+class ZeroFill:
+    """Fills with zeros what a kernel adds to: before the kernel, or alone where that has nothing to do."""
+
+    def __init__(self, task: KernelTask, memory: FunctionMemory) -> None:
+        """Finds what to fill; inputs and outputs are those that are attached when it runs."""
+        self._attached = memory.attached
+        arguments = [task.arguments[index] for index in task.zeroed]
+        slots = {slot for argument in arguments if (slot := find_slot(argument))}
+        sizes = {slot: memory.output_bytes[slot[1]] for slot in slots}
+        self._slots = {slot: size for slot, size in sizes.items() if size}
+        places = [memory.value(a) for a in arguments if find_slot(a) is None]
+        self._places = [place for place in places if isinstance(place, cl.Buffer)]
+        self.is_empty = not (self._slots or self._places)
+
+    def run(self, queue: cl.CommandQueue) -> cl.Event:
+        """Enqueues it, where it is not empty."""
+        buffers = [(self._attached[slot], size) for slot, size in self._slots.items()]
+        buffers += [(place, place.size) for place in self._places]
+        events = [cl.enqueue_fill_buffer(queue, b, b"\0", 0, size) for b, size in buffers if b]
+        return events[-1]
 
 
 class KernelLauncher:
@@ -96,9 +122,11 @@ class KernelLauncher:
         self._part = context.create_part_queue(task.num_shaves)
         self._where = f"kernel '{task.entry}' of op '{task.op_name}'"
         self._has_steady_groups = _needs_steady_groups(task, context)
+        zeros = ZeroFill(task, memory)
+        self._zeros = None if zeros.is_empty else zeros
 
-    def settle(self, shapes: Shapes) -> KernelLaunch | None:
-        """The launch for the shapes as they are; None where there is nothing to do.
+    def settle(self, shapes: Shapes) -> KernelLaunch | ZeroFill | None:
+        """The launch for the shapes as they are, or the zeros alone; None where there is nothing to do.
 
         Raises:
           LiteRtError: COMPILATION, NOT_FOUND, if the program has not the kernel; INVALID_ARGUMENT, if it takes
@@ -106,10 +134,10 @@ class KernelLauncher:
         """
         task = self._task
         if 0 in task.global_size:
-            return None
+            return self._zeros
         global_size, local_size = work_size(task.global_size, task.local_size, shapes, self._where)
         if not prod(global_size):
-            return None
+            return self._zeros
         program = self._programs.find(task.program, shapes)
         if program is not self._program:
             self._program = self._kernel = None  # also where there is none that fits
@@ -125,7 +153,7 @@ class KernelLauncher:
         part = self._part
         if part is not None and prod(global_size) // prod(local_size or ()) <= task.num_shaves:
             part = None  # with so few work groups no more shaves are busy, wherever it runs
-        return KernelLaunch(program, self._kernel, global_size, local_size, part)
+        return KernelLaunch(program, self._kernel, global_size, local_size, part, self._zeros)
 
     def attach(self, slot: Slot) -> None:
         """Says that an input or output is another."""

@@ -18,7 +18,7 @@ from litert.core.tensor_type import RankedTensorType
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.cpu_launcher import CpuLauncher
 from vendor_reference.device.function_memory import FunctionMemory, Slot
-from vendor_reference.device.kernel_launcher import KernelLaunch, KernelLauncher
+from vendor_reference.device.kernel_launcher import KernelLaunch, KernelLauncher, ZeroFill
 from vendor_reference.device.module_programs import ModulePrograms
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import BufferMemory
@@ -34,7 +34,7 @@ from vendor_reference.executable.executable import (
 )
 from vendor_reference.executable.shape_use import BEFORE_ALL, find_needed, find_written
 
-Launch: TypeAlias = KernelLaunch | CpuLauncher
+Launch: TypeAlias = KernelLaunch | ZeroFill | CpuLauncher
 
 
 class TaskSequence:
@@ -171,9 +171,9 @@ class TaskSequence:
                 rank = len(self.function.shapes[written].pattern)
                 _send(queue, self._memory.shape_place(written), NOT_WRITTEN * rank)
             launch = self._settle(index)
-            if launch is None:
+            if launch is None or isinstance(launch, ZeroFill):
                 self._check_writes_nothing(index)
-            else:
+            if launch is not None:
                 events.append(launch.run(queue))
         self._read_shapes(queue, len(self._launchers))
 

@@ -299,6 +299,7 @@ _KERNEL_TASK = record(
     global_size=array(SIZE, 1, 3),
     local_size=array(SIZE),
     num_shaves=_COUNT,
+    zeroed=array(_COUNT),
     check=check_kernel_task,
 )
 

@@ -102,6 +102,7 @@ class KernelTask:
       global_size: 1 to 3 sizes; a zero means that there is nothing to do.
       local_size: as many, or None: the driver chooses.
       num_shaves: vector processors that its work is spread over; 0 for all of the SoC's.
+      zeroed: indices of the arguments whose memory is filled with zeros before each launch.
     """
 
     op_name: str
@@ -111,6 +112,7 @@ class KernelTask:
     global_size: Sequence[Size]
     local_size: Sequence[Size] | None = None
     num_shaves: int = 0
+    zeroed: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ SHAPE_FIELDS: Mapping[ShapeKind, tuple[str, ...]] = {
 }
 """What a shape has beside the fields of all."""
 
+_ZEROED = (ArgumentKind.OUTPUT, ArgumentKind.DDR, ArgumentKind.CMX)
+
 _ARGUMENT_FIELDS: Mapping[ArgumentKind, tuple[str, ...]] = {
     ArgumentKind.INPUT: ("index",),
     ArgumentKind.OUTPUT: ("index",),
@@ -104,7 +106,12 @@ def check_argument(node: JsonNode, argument: Argument) -> None:
 
 
 def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
-    """Work sizes fit each other, where they are numbers."""
+    """Work sizes fit each other, where they are numbers; only outputs and memory between tasks are zeroed."""
+    for place, index in enumerate(task.zeroed):
+        kind = task.arguments[index].kind if index < len(task.arguments) else None
+        if kind not in _ZEROED:
+            what = f"argument {index} of {len(task.arguments)}" if kind is None else kind.value
+            raise node.at("zeroed", place).error(f"zeros in {what}")
     global_size, local_size = task.global_size, task.local_size
     if local_size is not None and len(local_size) != len(global_size):
         raise node.at("local_size").error(f"{local_size} for global size {global_size}")

@@ -238,3 +238,28 @@ def test_wrong_arguments_give_a_message(
     assert litert_npu(*RUN, *arguments) == 1
     printed = capsys.readouterr()
     assert said in printed.err and "Traceback" not in printed.err
+
+
+@pytest.mark.parametrize("memory", ["BYXF", "BFYX"])
+def test_an_output_that_a_kernel_adds_to_begins_with_zeros(
+    author: Path, litert_npu: LitertNpu, capsys: Capture, memory: str
+) -> None:
+    """Also where what the kernel writes is reordered behind it."""
+    (author / "k.cl").write_text(
+        "__kernel void k(__global const float* x, __global float* y) {\n"
+        "  for (int i = 0; i < 24; ++i) y[i % 12] += x[i];\n}\n"
+    )
+    places = (
+        "reshape(1, 2, 3, 2)" if memory == "BYXF" else "reshape(1, 2, 2, 3).transpose(0, 2, 3, 1)"
+    )
+    (author / "k.py").write_text(
+        f"def k(inputs, options): return inputs[0].reshape(2, 12).sum(0).{places}\n"
+    )
+    output = {"output": 0, "format": memory}
+    description = {"version": 1, "sources": ["k.cl"], "work_sizes": {"global": [1]}}
+    run = ("layer", "run", "k.json", "--inputs=24xf32", "--outputs=1x2x3x2xf32", "--repeat=2")
+    for zero in ({"zero": True}, {}):
+        description["arguments"] = [{"input": 0}, {**output, **zero}]
+        (author / "k.json").write_text(json.dumps(description))
+        assert litert_npu(*run, "--reference=k.py:k") == (0 if zero else 1)
+    assert "elements of output 0 differ between two runs" in capsys.readouterr().out

@@ -208,6 +208,11 @@ class _FunctionEmission:
             list(launch.global_size),
             list(launch.local_size) or None,
             op.num_shaves(),
+            [
+                index
+                for index, argument in enumerate(spec.arguments)
+                if isinstance(argument, TensorArgument) and argument.is_zeroed
+            ],
         )
 
     def _argument(

@@ -158,7 +158,7 @@ def _argument(binding: KernelArgument, op: Op, values: OpValues) -> KernelArgume
     if isinstance(binding, (TensorArgument, ShapeArgument)):
         _check_port(binding, op)
         if isinstance(binding, TensorArgument):  # the rest are requirements
-            return TensorArgument(binding.is_output, binding.index, binding.format)
+            return replace(binding, element_type=None, is_strided=False)
         tensor = None if binding.is_output else op.inputs[binding.index]
         if tensor is not None and tensor.type.layout.is_static:
             return constant_shape(tensor)

@@ -5,7 +5,8 @@
 
 In memory the attribute holds the `KernelSpec` itself; only its text is a dictionary. What has its default is left
 out. A scalar is `{scalar = 0.5 : f32}`, a constant `{constant = dense<...> : ...}`, memory `{local = "B*2", type =
-f32}`, a file `["asset", "file name", "sha256"]`, a define `["name", "text"]`, a flag `unit`.
+f32}`, a zeroed output `{output = 0 : i64, zero}`, a file `["asset", "file name", "sha256"]`, a define `["name",
+"text"]`, a flag `unit`.
 """
 
 from __future__ import annotations
@@ -226,6 +227,7 @@ def _tensor(kind: str) -> Codec[TensorArgument]:
         TensorArgument,
         index=Renamed(kind, _PORT),
         format=enumeration(Format),
+        is_zeroed=Renamed("zero", _FLAG),
         fixed={"is_output": kind == "output", **_ANY_TENSOR},
     )
 

@@ -55,7 +55,7 @@ _LAYER_FIELDS = (
 
 _PORTS = ("input", "output")
 _ARGUMENTS = (*_PORTS, "data", "shape", "scalar", "constant", "local", "internal")
-_TENSOR_FIELDS = ("format", "type", "strided")
+_TENSOR_FIELDS = ("format", "type", "strided", "zero")
 _SOURCES = ("value", "option", "field", "quantization")
 _DEFINE_TYPES = ("int", "float", "int[]", "float[]")
 _MOST_SHAVES = 1024
@@ -63,6 +63,15 @@ _MOST_ELEMENTS = 1 << 20
 
 _PORT = integer(0, 65_535)
 _NUMBER_TYPE = named(NUMBER_TYPES)
+
+
+def _check_tensor(node: JsonNode, argument: TensorArgument) -> None:
+    if argument.is_zeroed and not argument.is_output:
+        raise node.at("zero").error("this is for an 'output' alone")
+    if argument.is_zeroed and argument.is_strided:
+        raise node.at("zero").error("beside 'strided': what lies around a view is not the kernel's")
+
+
 _TENSORS = {
     kind: record(
         TensorArgument,
@@ -71,6 +80,8 @@ _TENSORS = {
         format=enumeration(Format),
         element_type=Renamed("type", named({t.name.lower(): t for t in CL_TYPES})),
         is_strided=Renamed("strided", BOOLEAN),
+        is_zeroed=Renamed("zero", BOOLEAN),
+        check=_check_tensor,
     )
     for kind in _PORTS
 }
