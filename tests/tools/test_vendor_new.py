@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from litert_npu_tools.litert_npu import main
+from litert_npu_tools.vendor.new_command import new_vendor
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -31,17 +32,19 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> str:
 
 
 @pytest.mark.usefixtures("wheel_builder")
-@pytest.mark.parametrize("lang", ["python", "c"])
+@pytest.mark.parametrize("lang", ["python", "c", "cpp"])
 def test_a_new_vendor_does_what_its_readme_says(
     tmp_path: Path, own_environment: dict[str, str], lang: str
 ) -> None:
-    if not (shutil.which("cc") and shutil.which("make")):  # to build it, or to export it
-        pytest.skip("no C compiler, or no make")
+    tools = ("g++" if lang == "cpp" else "cc", "make")  # to build it, or to export it
+    if not all(map(shutil.which, tools)):
+        pytest.skip(f"not here: {' or '.join(tools)}")
+    own_environment |= {"CFLAGS": "-Werror", "CXXFLAGS": "-Werror"}
     assert main(["litert-npu", "vendor", "new", "Tin", f"--lang={lang}", f"--o={tmp_path}/v"]) == 0
     readme = (tmp_path / "v" / "README.md").read_text()
     blocks = re.findall(r"^```bash\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
     printed = "".join(run(block, tmp_path / "v", own_environment) for block in blocks)
-    passed = {"c": "3 passed", "python": "4 passed"}[lang]
+    passed = "4 passed" if lang == "python" else "3 passed"
     assert passed in printed
     assert "NPU: 2 of 2 ops in 2 calls" in printed
     assert "Tin keeps the contract" in printed
@@ -49,9 +52,18 @@ def test_a_new_vendor_does_what_its_readme_says(
     (tmp_path / "v").rename(tmp_path / "tin_npu")
     install = "python -m pip install -q -e tin_npu"
     assert passed in run(f"{install} && python -m pytest tin_npu", tmp_path, own_environment)
-    if lang == "c":
+    if lang != "python":
         export = "! litert-npu vendor export --manufacturer=Tin"
         assert "shared library already" in run(export, tmp_path, own_environment)
+
+
+def test_a_vendor_in_cpp_differs_from_one_in_c_in_its_sources_alone() -> None:
+    c, cpp = new_vendor("Tin", "c"), new_vendor("Tin", "cpp")
+    assert c.keys() - cpp.keys() == {"plugin.c", "dispatch.c"}
+    assert cpp.keys() - c.keys() == {"plugin.cc", "dispatch.cc"}
+    assert "-std=c++17" in cpp["Makefile"] and "$(CXX)" in cpp["Makefile"]
+    of_c = re.compile(r"\bin C\b(?!\+)|--lang=c\b|\.c\b|\bC compiler|\bCFLAGS")
+    assert not {path for path in c.keys() & cpp.keys() if of_c.search(cpp[path])}
 
 
 @pytest.mark.parametrize(("lang", "example"), [("python", "Nickel"), ("c", "Cobalt")])
@@ -64,7 +76,7 @@ def test_examples_are_what_it_writes(tmp_path: Path, lang: str, example: str) ->
         assert file.read_bytes() == (EXAMPLES / number / path).read_bytes()
 
 
-@pytest.mark.parametrize("lang", ["python", "c"])
+@pytest.mark.parametrize("lang", ["python", "c", "cpp"])
 def test_nothing_of_the_template_s_name_is_left(tmp_path: Path, lang: str) -> None:
     main(["litert-npu", "vendor", "new", "Tin", f"--lang={lang}", f"--o={tmp_path}/v"])
     for path in (tmp_path / "v").rglob("*"):
@@ -80,7 +92,7 @@ def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None
     assert not (tmp_path / "v").exists()
 
 
-@pytest.mark.parametrize("name", ["LiteRT", "Reference"])
+@pytest.mark.parametrize("name", ["LiteRT", "Reference", "reference"])
 def test_a_name_of_another_package_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(LiteRtError, match="taken by the installed package litert-npu") as error:
         main(["litert-npu", "vendor", "new", name, f"--o={tmp_path}/v"])

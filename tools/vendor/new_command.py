@@ -1,6 +1,7 @@
-"""`litert-npu vendor new`: a whole vendor to start from, in Python or in C.
+"""`litert-npu vendor new`: a whole vendor to start from, in Python, C or C++.
 
 The templates are examples of the repository, which are vendors themselves; their name gives way to the new one's.
+A vendor in C++ is the one in C with other sources.
 """
 
 from __future__ import annotations
@@ -24,15 +25,29 @@ from ..destinations import write_new_files
 
 TEMPLATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
 
-_NAMES = {"python": "Nickel", "c": "Cobalt"}
+_NAMES = {"python": "Nickel", "c": "Cobalt", "cpp": "Cobalt"}
 """Of the templates' vendors, by language."""
+
+_IN_CPP = {
+    "-std=c11": "-std=c++17",
+    "$(CC)": "$(CXX)",
+    "$(CFLAGS)": "$(CXXFLAGS)",
+    "CFLAGS='": "CXXFLAGS='",
+    "--lang=c`": "--lang=cpp`",
+    "an NPU in C\n": "an NPU in C++\n",
+    "a C compiler:": "a C++17 compiler:",
+    'LiteRT, in C."': 'LiteRT, in C++."',
+    "plugin.c": "plugin.cc",
+    "dispatch.c": "dispatch.cc",
+}
+"""What files that the vendors in C and C++ share say of C, and what of C++."""
 
 _find_made = ignore_patterns("__pycache__", ".*_cache", "*.egg-info", "*.so", "*.tflite", "build")
 """Finds what using a template leaves in it."""
 
 
 def new_vendor(name: str, lang: str) -> Mapping[str, str]:
-    """The files of a vendor, in `python` or `c`, by their paths in its folder.
+    """The files of a vendor, in `python`, `c` or `cpp`, by their paths in its folder.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a name that cannot be one; ALREADY_EXISTS, for another package's.
@@ -44,6 +59,16 @@ def new_vendor(name: str, lang: str) -> Mapping[str, str]:
             hint="Take up to 24 letters and digits, a letter first.",
         )
     _check_free(name)
+    files = _read_template(lang)
+    if lang == "cpp":
+        shared = _read_template("c")
+        shared = {path: text for path, text in shared.items() if not path.endswith(".c")}
+        files |= {path: _replaced(text, _IN_CPP) for path, text in shared.items()}
+    return {_renamed(path, lang, name): _renamed(text, lang, name) for path, text in files.items()}
+
+
+def _read_template(lang: str) -> dict[str, str]:
+    """A template's files by their paths in its folder, without what using it leaves there."""
     root = os.path.join(TEMPLATES, lang)
     files: dict[str, str] = {}
     for folder, below, names in os.walk(root):
@@ -51,8 +76,7 @@ def new_vendor(name: str, lang: str) -> Mapping[str, str]:
         for file_name in sorted(set(names) - _find_made(folder, names)):
             path = os.path.join(folder, file_name)
             with open(path, encoding="utf-8") as stream:
-                text = stream.read()
-            files[_renamed(os.path.relpath(path, root), lang, name)] = _renamed(text, lang, name)
+                files[os.path.relpath(path, root)] = stream.read()
     return files
 
 
@@ -77,7 +101,12 @@ def _check_free(name: str) -> None:
 def _renamed(text: str, lang: str, name: str) -> str:
     """A text with the new vendor's name, in each of the ways in which it is written."""
     old = _NAMES[lang]
-    for word, other in ((old, name), (old.lower(), name.lower()), (old.upper(), name.upper())):
+    spellings = {old: name, old.lower(): name.lower(), old.upper(): name.upper()}
+    return _replaced(text, spellings)
+
+
+def _replaced(text: str, words: Mapping[str, str]) -> str:
+    for word, other in words.items():
         text = text.replace(word, other)
     return text
 

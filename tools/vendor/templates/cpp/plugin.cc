@@ -1,0 +1,139 @@
+// Cobalt's compiler plugin: takes MUL and SUB of two float tensors of one shape, and the custom op `Gain` if the user
+// has an asset for it; each op is a call of its own. What a function promises stands in litert_npu/compiler_plugin.h;
+// those that are not here are in litert_npu/support. No exception leaves a function: the host is in C.
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "byte_code.h"
+#include "litert_npu/support/compiled_result.h"
+#include "litert_npu/support/custom_op_assets.h"
+#include "litert_npu/support/errors.h"
+#include "litert_npu/support/no_transformations.h"
+#include "litert_npu/support/op_info.h"
+#include "litert_npu/support/plugin_identity.h"
+#include "litert_npu/support/plugin_options.h"
+
+// YOUR NPU: its SoC models, the default first, and the version of your compiler.
+static const char* const kSocModels[] = {"C1"};
+const LiteRtNpuPluginIdentity kLiteRtNpuPlugin = {"Cobalt", "1.0", kSocModels, 1};
+
+// A plugin lives for one run of the host's compiler.
+struct LiteRtCompilerPluginT {
+  const LiteRtCompilerContext* context;
+  bool has_gain;
+};
+
+namespace {
+
+struct DestroyResult {
+  void operator()(LiteRtCompiledResult result) const { LiteRtDestroyCompiledResult(result); }
+};
+using Result = std::unique_ptr<LiteRtCompiledResultT, DestroyResult>;
+
+// Whether it is a float tensor that is an input or computed.
+bool is_float(const LiteRtNpuTensorInfo& tensor) {
+  return tensor.type.element_type == kLiteRtElementTypeFloat32 && tensor.data_size == 0;
+}
+
+// YOUR OPS: says what the driver is to do for an op; Unsupported leaves it to the CPU.
+LiteRtStatus classify(const LiteRtCompilerPluginT& plugin, LiteRtOp op, Function& function) {
+  const LiteRtCompilerContext* context = plugin.context;
+  LiteRtNpuOpInfo info;
+  LiteRtNpuTensorInfo output, input;
+  uint32_t fused_activation = 0;
+  LITERT_NPU_TRY(LiteRtNpuReadOp(context, op, &info));
+  if (info.code == kLiteRtOpCodeTflMul && info.num_inputs == 2) {
+    LITERT_NPU_TRY(context->get_mul_fused_activation_option(op, &fused_activation));
+    function.op = kMul;
+  } else if (info.code == kLiteRtOpCodeTflSub && info.num_inputs == 2) {
+    LITERT_NPU_TRY(context->get_sub_fused_activation_option(op, &fused_activation));
+    function.op = kSub;
+  } else if (std::strcmp(info.custom_code, "Gain") == 0 && info.num_inputs == 1 && plugin.has_gain) {
+    function.op = kGain;
+  } else {
+    return kLiteRtStatusErrorUnsupported;
+  }
+  if (fused_activation != 0 || info.num_outputs != 1) return kLiteRtStatusErrorUnsupported;
+  LITERT_NPU_TRY(LiteRtNpuReadOutput(context, op, 0, &output));
+  for (LiteRtParamIndex i = 0; i < info.num_inputs; i++) {
+    LITERT_NPU_TRY(LiteRtNpuReadInput(context, op, i, &input));
+    if (!is_float(input) || !LiteRtNpuHaveOneShape(&input, &output)) return kLiteRtStatusErrorUnsupported;
+  }
+  function.num_elements = output.num_elements;
+  return is_float(output) ? kLiteRtStatusOk : kLiteRtStatusErrorUnsupported;
+}
+
+LiteRtStatus write_function(
+    const LiteRtCompilerPluginT& plugin, LiteRtModel partitions, LiteRtParamIndex i, const char* name,
+    Function& function) {
+  LiteRtSubgraph subgraph;
+  LiteRtParamIndex num_ops, num_inputs, num_operands;
+  LiteRtOp op;
+  LITERT_NPU_TRY(plugin.context->get_model_subgraph(partitions, i, &subgraph));
+  LITERT_NPU_TRY(plugin.context->get_num_subgraph_ops(subgraph, &num_ops));
+  LITERT_NPU_TRY(plugin.context->get_num_subgraph_inputs(subgraph, &num_inputs));
+  if (num_ops != 1) return kLiteRtStatusErrorUnsupported;
+  LITERT_NPU_TRY(plugin.context->get_subgraph_op(subgraph, 0, &op));
+  std::snprintf(function.name, sizeof(function.name), "%s", name);
+  LITERT_NPU_TRY(classify(plugin, op, function));
+  function.num_inputs = static_cast<uint32_t>(num_inputs);
+  LITERT_NPU_TRY(plugin.context->get_num_op_inputs(op, &num_operands));
+  for (LiteRtParamIndex k = 0; k < num_operands; k++)
+    LITERT_NPU_TRY(LiteRtNpuFindOperand(plugin.context, subgraph, op, k, &function.operands[k]));
+  return kLiteRtStatusOk;
+}
+
+}  // namespace
+
+LiteRtStatus LiteRtCreateCompilerPlugin(
+    const LiteRtCompilerContext* context, LiteRtCompilerPlugin* plugin, LiteRtEnvironmentOptions,
+    LiteRtOptions options) {
+  LITERT_NPU_CHECK(context != nullptr && plugin != nullptr);
+  const char* unknown = LiteRtNpuFindOptions(context, options, "cobalt");  // YOUR OPTIONS: refuse what is none
+  if (unknown != nullptr) {
+    LiteRtNpuSay("Cobalt", "it has no options, and was given %s", unknown);
+    return kLiteRtStatusErrorInvalidToolConfig;
+  }
+  *plugin = new (std::nothrow)
+      LiteRtCompilerPluginT{context, LiteRtNpuFindAsset(context, options, "Gain") != nullptr};
+  return *plugin != nullptr ? kLiteRtStatusOk : kLiteRtStatusErrorMemoryAllocationFailure;
+}
+
+void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin plugin) { delete plugin; }
+
+LiteRtStatus LiteRtCompilerPluginPartition(
+    LiteRtCompilerPlugin plugin, const char*, LiteRtSubgraph subgraph, LiteRtOpList selected_ops) {
+  LITERT_NPU_CHECK(plugin != nullptr && subgraph != nullptr && selected_ops != nullptr);
+  LiteRtParamIndex num_ops, num_taken = 0;
+  LITERT_NPU_TRY(plugin->context->get_num_subgraph_ops(subgraph, &num_ops));
+  for (LiteRtParamIndex i = 0; i < num_ops; i++) {
+    LiteRtOp op;
+    Function function;
+    LITERT_NPU_TRY(plugin->context->get_subgraph_op(subgraph, i, &op));
+    const LiteRtStatus status = classify(*plugin, op, function);
+    if (status == kLiteRtStatusErrorUnsupported) continue;
+    LITERT_NPU_TRY(status);
+    LITERT_NPU_TRY(plugin->context->push_op(selected_ops, op, num_taken++));  // each is a partition
+  }
+  return kLiteRtStatusOk;
+}
+
+LiteRtStatus LiteRtCompilerPluginCompile(
+    LiteRtCompilerPlugin plugin, const char*, LiteRtModel partitions, LiteRtCompiledResult* result) {
+  LITERT_NPU_CHECK(plugin != nullptr && partitions != nullptr && result != nullptr);
+  LiteRtParamIndex number;
+  LiteRtCompiledResult allocated;
+  LITERT_NPU_TRY(plugin->context->get_num_model_subgraphs(partitions, &number));
+  LITERT_NPU_TRY(LiteRtNpuCreateResult(number, sizeof(Header) + number * sizeof(Function), &allocated));
+  Result made(allocated);  // destroyed on each way out but the last
+  std::memcpy(made->byte_code, &kHeader, sizeof(Header));
+  for (LiteRtParamIndex i = 0; i < number; i++) {
+    Function function{};
+    LITERT_NPU_TRY(write_function(*plugin, partitions, i, made->names[i], function));
+    std::memcpy(made->byte_code + sizeof(Header) + i * sizeof(Function), &function, sizeof(Function));
+  }
+  *result = made.release();
+  return kLiteRtStatusOk;
+}
