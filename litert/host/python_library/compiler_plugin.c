@@ -25,7 +25,8 @@
   X(LiteRtGetCompiledResultByteCode) \
   X(LiteRtGetCompiledResultHandle) \
   X(LiteRtGetNumCompiledResultCalls) \
-  X(LiteRtGetCompiledResultCallInfo)
+  X(LiteRtGetCompiledResultCallInfo) \
+  X(LiteRtIsCompiledResultOutputDynamic)
 
 #define INDEX(name) INDEX_##name,
 enum { SYMBOLS(INDEX) NUM_FUNCTIONS };
@@ -143,4 +144,9 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, const void** call_info, size_t* call_info_size,
     LiteRtParamIndex* byte_code_idx) {
   HAND_ON(LiteRtGetCompiledResultCallInfo, compiled_result, call_idx, call_info, call_info_size, byte_code_idx);
+}
+
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtIsCompiledResultOutputDynamic(
+    LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, LiteRtParamIndex output_idx, bool* is_dynamic) {
+  HAND_ON(LiteRtIsCompiledResultOutputDynamic, compiled_result, call_idx, output_idx, is_dynamic);
 }
