@@ -17,9 +17,11 @@ HEADERS = sorted(Path(INCLUDE_FOLDER, "litert_npu", "support").glob("*.h"))
 PROGRAMS = Path(__file__).with_name("support")
 LANGUAGES = {"C": ("gcc", "-std=c11", "-xc"), "C++": ("g++", "-std=c++17", "-xc++")}
 PARTS = {
-    "compiler": ("compiled_result", "custom_op_assets", "identity", "op_info", "plugin_options"),
+    "compiler": (
+        "compiled_result", "custom_op_assets", "identity", "op_info", "plugin_options", "shape_bounds",
+    ),
     "dispatch": ("buffer_table", "counters", "errors", "host_memory", "identity", "ports"),
-}
+}  # fmt: skip
 
 
 def compiler(language: str) -> Sequence[str]:

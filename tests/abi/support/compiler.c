@@ -8,6 +8,7 @@
 #include "litert_npu/support/op_info.h"
 #include "litert_npu/support/plugin_identity.h"
 #include "litert_npu/support/plugin_options.h"
+#include "litert_npu/support/shape_bounds.h"
 
 static const char* const kSocModels[] = {"T1", "T2"};
 const LiteRtNpuPluginIdentity kLiteRtNpuPlugin = {"Tin", "7", kSocModels, 2};
@@ -113,6 +114,16 @@ static void test_compiled_result(void) {
   EXPECT(size == 4 && memcmp(data, "mine", 4) == 0);
   REFUSED(LiteRtGetCompiledResultCallInfo(result, 12, &data, &size, &module));
   REFUSED(LiteRtGetCompiledResultCallInfo(NULL, 0, &data, &size, &module));
+  bool is_dynamic = true;
+  OK(LiteRtIsCompiledResultOutputDynamic(result, 11, 0, &is_dynamic));
+  EXPECT(!is_dynamic);
+  result->dynamic_outputs[11] = 2;
+  for (LiteRtParamIndex output = 0; output < 66; output++) {
+    OK(LiteRtIsCompiledResultOutputDynamic(result, 11, output, &is_dynamic));
+    EXPECT(is_dynamic == (output == 1));
+  }
+  REFUSED(LiteRtIsCompiledResultOutputDynamic(result, 12, 0, &is_dynamic));
+  REFUSED(LiteRtIsCompiledResultOutputDynamic(result, 11, 0, NULL));
   REFUSED(LiteRtGetCompiledResultByteCode(result, 1, &data, &size));
   REFUSED(LiteRtGetCompiledResultByteCode(result, 0, NULL, &size));
   REFUSED(LiteRtGetNumCompiledResultCalls(NULL, &number));
@@ -227,6 +238,27 @@ static void test_plugin_options(void) {
   EXPECT(LiteRtNpuFindOptions(&context, (LiteRtOptions)(void*)others, "tin") == NULL);
 }
 
+static void test_shape_bounds(void) {
+  static const char kOptions[] =
+      "check_kernels=false\nshape_bounds=a:b:8x4\nshape_bounds=a:50x4\nshape_bounds=c:5000000000";
+  LiteRtLayout layout;
+  int32_t largest[8];
+  memset(&layout, 0, sizeof(layout));
+  layout.rank = 2;
+  layout.dimensions[0] = -1;
+  layout.dimensions[1] = 4;
+  EXPECT(LiteRtNpuFindShapeBound(kOptions, "a", &layout, largest) && largest[0] == 50 && largest[1] == 4);
+  EXPECT(LiteRtNpuFindShapeBound(kOptions, "a:b", &layout, largest) && largest[0] == 8);
+  EXPECT(!LiteRtNpuFindShapeBound(kOptions, "b", &layout, largest));
+  EXPECT(!LiteRtNpuFindShapeBound(NULL, "a", &layout, largest));
+  EXPECT(!LiteRtNpuFindShapeBound("", "a", &layout, largest));
+  layout.dimensions[1] = 5; /* the bound is of another shape */
+  EXPECT(!LiteRtNpuFindShapeBound(kOptions, "a", &layout, largest));
+  layout.rank = 1;
+  EXPECT(!LiteRtNpuFindShapeBound(kOptions, "a", &layout, largest));
+  EXPECT(!LiteRtNpuFindShapeBound(kOptions, "c", &layout, largest)); /* too large */
+}
+
 int main(int argc, char** argv) {
   static const Part kParts[] = {
       {"compiled_result", test_compiled_result},
@@ -234,6 +266,7 @@ int main(int argc, char** argv) {
       {"identity", test_identity},
       {"op_info", test_op_info},
       {"plugin_options", test_plugin_options},
+      {"shape_bounds", test_shape_bounds},
   };
   context.find_opaque_options_data = find_data;
   context.get_op_code = get_op_code;
