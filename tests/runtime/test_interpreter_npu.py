@@ -13,9 +13,13 @@ from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.environment import Environment
+from litert.hardware_accelerator import HardwareAccelerator
 from litert.interpreter import Interpreter
+from litert.model.builder import ModelBuilder
+from litert.model.writer import to_bytes
+from litert.options import Options
 from tests.native_probe import MakeProbe
-from tests.runtime.npu_models import FLOAT, NpuModelBuilder, cpu_around_npu, one_call
+from tests.runtime.npu_models import FLOAT, VENDORS, NpuModelBuilder, cpu_around_npu, one_call
 from tests.runtime.test_own_memory import KINDS, MODELS
 from tests.runtime.test_shapes import VECTORS, doubled, positives, static_call
 
@@ -145,6 +149,24 @@ def test_a_call_that_fails_raises_the_vendor_s_error_and_can_run_again(
     np.testing.assert_array_equal(run(interpreter, X), [6 * X])
     with pytest.raises(ValueError, match="signature_key"):
         runner()
+
+
+def test_a_model_is_compiled_when_it_is_loaded(vendor: Any) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    builder.output(builder.custom("double", [x], [("y", FLOAT, (1, 4))]))
+    environment = Environment.create(
+        compiler_plugin_path=str(VENDORS), dispatch_library_path=str(VENDORS)
+    )
+    accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
+    interpreter = Interpreter(
+        model_content=to_bytes(builder.build()),
+        environment=environment,
+        options=Options(accelerators, soc_manufacturer="Test"),
+    )
+    interpreter.allocate_tensors()
+    np.testing.assert_array_equal(run(interpreter, X)[0], 2 * X)
+    assert len(vendor.calls) == 1
 
 
 def test_a_vendor_that_is_not_there_is_named() -> None:
