@@ -84,7 +84,10 @@ def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
 
 
 def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
-    """Each input of an op in a model of its own, given those that are no constants; None where it is left out."""
+    """Each input of an op in a model of its own, given those that are no constants; None where it is left out.
+
+    Those that are given are copied: who gets them may change them.
+    """
     from vendor_reference.authoring.layer_run import constant_value
 
     given = iter(inputs.values())
@@ -92,7 +95,7 @@ def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
     for tensor in op.inputs:
         if tensor is not None and tensor not in by_tensor:
             is_constant = tensor.is_constant or tensor.producer is not None
-            by_tensor[tensor] = constant_value(tensor) if is_constant else next(given).value
+            by_tensor[tensor] = constant_value(tensor) if is_constant else next(given).value.copy()
     return [None if tensor is None else by_tensor[tensor] for tensor in op.inputs]
 
 

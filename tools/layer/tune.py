@@ -55,17 +55,22 @@ def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     import numpy as np
 
     from vendor_reference.authoring.layer_tune import begin_tuning, run_outputs
-    from vendor_reference.authoring.local_size_edit import edit_local_size
+    from vendor_reference.authoring.local_size_edit import edit_local_size, find_description
 
     with open_layer(request, is_frozen=True) as layer:
-        edit_local_size(layer.options.path, layer.op_name, [1])  # refuses what cannot be written
+        description = find_description(layer.options, [subject.op for subject in layer.subjects])
+        edit_local_size(
+            description[0], layer.op_name, [1], description[1]
+        )  # refuses what cannot be written
         yield compiling(layer.options.path)
         start = begin_tuning(layer.options, layer.subjects)
         yield stage("the kernel was running as it is")
         subject = layer.subjects[start.measured]
         outputs = run_outputs(subject, layer.options, input_values(subject, request))
         np.savez(request["expected"], *outputs)
-    yield answer(True, layer.op_name, {**asdict(start), "title": subject.title})
+    yield answer(
+        True, layer.op_name, {**asdict(start), "title": subject.title, "description": description}
+    )
 
 
 def try_one(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
@@ -101,12 +106,17 @@ def _measured(request: Mapping[str, Any]) -> Iterator[tuple[Subject, LayerOption
 
 
 class Tuning:
-    """One run of the command: the local size that the layer has, and those that were tried."""
+    """One run of the command: the local size that the layer has, and those that were tried.
+
+    Attributes:
+      description: as `find_description` finds it.
+    """
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._request = dict(request)
         self.old: LocalSize = ()
         self.op_name = ""
+        self.description = request["path"], ""
         self.candidates: list[Candidate] = []
 
     def run(self, most: int) -> LocalSize:
@@ -119,6 +129,7 @@ class Tuning:
             self.op_name, start = started.text, started.values
             self._request["measured"] = start["measured"]
             self.old = tuple(start["local_size"])
+            self.description = tuple(start["description"])
             sizes = find_candidates(start["global_sizes"], start["most_items"], most)
             shown = ", ".join(" x ".join(map(str, sizes)) for sizes in start["global_sizes"])
             print_text(f"{self._request['path']}, {start['title']}: global {shown}", sys.stderr)
@@ -184,10 +195,12 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     elif flags.dry_run:
         said = f"{local_text(best)} is better than {local_text(old)}; nothing was written"
     else:
-        data = edit_local_size(path, tuning.op_name, best)
-        with open_atomic(path) as fd:
+        target, new_text = tuning.description
+        data = edit_local_size(target, tuning.op_name, best, new_text)
+        with open_atomic(target) as fd:
             write_at(fd, data, 0)
-        said = f"{local_text(best)} is better than {local_text(old)}, and was written to {path}"
+        said = f"{local_text(best)} is better than {local_text(old)}, and was written to {target}"
+        said += f", which stands for {path} from now on" if new_text else ""
     values = {"old": old, "best": best, "candidates": [asdict(c) for c in tuning.candidates]}
     text = "\n".join([*_table(tuning.candidates, old), f"Local size: {said}."])
     print_text(json_text(values) if flags.report == "json" else text, sys.stdout)
@@ -196,7 +209,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "FILE\nMeasures a kernel with different local sizes, each in a process of its own, then the best in turn,\n"
-    "and writes the best into the description (.json, .xml) where it is clearly better. Its other text stays.",
+    "and writes the best into the description (.json, .xml) where it is clearly better. Its other text stays.\n"
+    "A .cl gets a .json beside it.",
     (
         *LAYER_FLAGS,
         *INPUT_FLAGS,

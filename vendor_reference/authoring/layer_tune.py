@@ -90,7 +90,7 @@ def try_local_size(
       LiteRtError: RUNTIME_FAILURE, if the outputs are not those expected; what the device says of the size.
     """
     with (
-        copy_with_local_size(options, subject.op.name, size) as copied,
+        copy_with_local_size(options, subject.op, size) as copied,
         compile_layer(subject, copied) as compiled,
         run_on_device(compiled) as running,
     ):
@@ -115,7 +115,7 @@ def compare_local_sizes(
     with ExitStack() as stack:
         running: list[RunningLayer] = []
         for size in sizes:
-            copied = stack.enter_context(copy_with_local_size(options, subject.op.name, size))
+            copied = stack.enter_context(copy_with_local_size(options, subject.op, size))
             compiled = stack.enter_context(compile_layer(subject, copied))
             running.append(stack.enter_context(run_on_device(compiled)))
             running[-1].set_inputs(arrays)

@@ -14,8 +14,13 @@ from tempfile import TemporaryDirectory
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
+from litert.model.graph import Op
 from vendor_reference.authoring.compiled_layer import LayerOptions, load_layer
+from vendor_reference.authoring.subject import check_alike
+from vendor_reference.compiler.simplegpu_defines import layer_defines
+from vendor_reference.custom_layers.value_sources import OpValues
 
+_OPTION = "PARAM_"
 _ARRAY = r"\[[^\[\]]*\]"
 _JSON_LOCAL = re.compile(rf'"local"\s*:\s*{_ARRAY}')
 _JSON_LOCAL_AND_COMMA = re.compile(rf',\s*"local"\s*:\s*{_ARRAY}|"local"\s*:\s*{_ARRAY}\s*,?\s*')
@@ -31,16 +36,18 @@ _XML_END = re.compile(r"[ \t]*</CustomLayer\s*>\Z")
 
 @contextmanager
 def copy_with_local_size(
-    options: LayerOptions, op_name: str, sizes: Sequence[int]
+    options: LayerOptions, op: Op, sizes: Sequence[int]
 ) -> Iterator[LayerOptions]:
-    """Makes the copy; it is gone in the end, and the author's files are never touched.
+    """Makes the copy, for an op; it is gone in the end, and the author's files are never touched.
 
     Raises:
       LiteRtError: UNSUPPORTED, if the description has no place for a local size.
     """
-    layer, description = load_layer(options, op_name)
+    layer, asset = load_layer(options, op.name)
     files = {file.path: file.data for file in layer.files()}
-    files[description.path] = edit_local_size(options.path, op_name, sizes)
+    path, new_text = find_description(options, [op])
+    description = os.path.join(os.path.dirname(asset.path), os.path.basename(path))
+    files[description] = edit_local_size(path, op.name, sizes, new_text)
     with TemporaryDirectory(prefix="litert-npu-layer-") as folder:
         for path, data in files.items():
             target = os.path.join(folder, path)
@@ -50,16 +57,50 @@ def copy_with_local_size(
         compiler = options.compiler
         if compiler.asset_root:
             compiler = replace(compiler, asset_root=folder)
-        yield replace(options, path=os.path.join(folder, description.path), compiler=compiler)
+        yield replace(options, path=os.path.join(folder, description), compiler=compiler)
 
 
-def edit_local_size(path: str, op_name: str, sizes: Sequence[int]) -> bytes:
-    """A description's bytes with another local size.
+def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str]:
+    """The description that a local size is written into: its path, and its text where it is still to be written.
+
+    That of a `.cl` is a `.json` beside it, which says for these ops what the `.cl` alone means.
+
+    Raises:
+      LiteRtError: ALREADY_EXISTS, if there is one; UNSUPPORTED, for ops of different options.
+    """
+    stem, suffix = os.path.splitext(options.path)
+    if suffix.lower() != ".cl":
+        return options.path, ""
+    path = f"{stem}.json"
+    if os.path.lexists(path):
+        what = f"a .cl says nothing of local sizes, and {path} is there already"
+        hint = "Tune that, if it describes the kernel, or move it away."
+        raise LiteRtError(Status.ALREADY_EXISTS, what, options.path, hint)
+    layer, _ = load_layer(options, ops[0].name)
+    names = [
+        tuple(
+            name
+            for name, _ in layer_defines(layer, op, OpValues(op), [])
+            if name.startswith(_OPTION)
+        )
+        for op in ops
+    ]
+    check_alike(names, "ops with other options, which one description cannot have", options.path)
+    fields: dict[str, object] = {"version": 1, "sources": [os.path.basename(options.path)]}
+    if names[0]:
+        fields["defines"] = [{"name": n, "option": n.removeprefix(_OPTION)} for n in names[0]]
+    return path, json.dumps(fields, indent=2) + "\n"
+
+
+def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str = "") -> bytes:
+    """A description's bytes with another local size; `new_text` is one that is still to be written.
 
     Raises:
       LiteRtError: UNSUPPORTED; INVALID_ARGUMENT, for a file that is no text.
     """
     suffix = os.path.splitext(path)[1].lower()
+    if new_text:
+        return set_local_size(new_text, suffix, op_name, sizes).encode()
     if suffix not in (".json", ".xml"):
         raise LiteRtError(
             Status.UNSUPPORTED,

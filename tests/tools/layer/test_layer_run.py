@@ -197,6 +197,12 @@ def test_a_layout_of_the_kernel_s_own_is_the_model_s_outside(
     assert "; around it" in capsys.readouterr().out  # the time of what reorders
 
 
+def test_a_reference_may_change_what_it_gets(author: Path, litert_npu: LitertNpu) -> None:
+    text = REFERENCE.replace("(x,) = inputs", "(x,) = inputs\n    x *= 0.5\n    x += x")
+    (author / "ref.py").write_text(text.replace("x += x", "x += x; x = x.copy(); inputs[0][:] = 9"))
+    assert litert_npu(*RUN, "--reference=ref.py:softsign") == 0
+
+
 def test_a_reference_that_fails_shows_its_own_line(
     author: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:

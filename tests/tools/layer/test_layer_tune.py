@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from litert_npu_tools.layer import tune
 
 from tests.tools.conftest import LitertNpu
 from tests.tools.layer.conftest import SHAPES
+from vendor_reference.authoring import local_sizes
 
 Capture = pytest.CaptureFixture[str]
 KERNEL = """__kernel void k(__global const float* x, __global float* y) {
@@ -68,8 +70,32 @@ def test_the_best_size_is_written_and_the_rest_of_the_text_stays(
     assert (author / "k.json").read_text() == expected
 
 
+def test_a_kernel_alone_gets_a_description_that_says_the_same(
+    author: Path, litert_npu: LitertNpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ("layer", "run", "Softsign.cl", "--model=model.tflite", "--repeat=0", "--output=y.npy")
+    assert litert_npu(*run) == 0
+    expected = np.load("y.npy")
+    monkeypatch.setattr(local_sizes, "is_clearly_better", lambda new_s, old_s: True)
+    assert litert_npu("layer", "tune", "Softsign.cl", "--model=model.tflite", "--candidates=2") == 0
+    said = "was written to Softsign.json, which stands for Softsign.cl from now on."
+    assert said in capsys.readouterr().out
+    description = json.loads((author / "Softsign.json").read_text())
+    assert description.pop("work_sizes")["local"]
+    assert description == {
+        "version": 1,
+        "sources": ["Softsign.cl"],
+        "defines": [{"name": "PARAM_alpha", "option": "alpha"}],
+    }
+    assert litert_npu("layer", "run", "Softsign.json", *run[3:]) == 0
+    assert np.array_equal(np.load("y.npy"), expected)
+
+
 WRONG = {
-    "no description": ("k.cl", "a .cl says nothing of local sizes"),
+    "a second description": (
+        "k.cl",
+        "a .cl says nothing of local sizes, and k.json is there already",
+    ),
     "no text": ("k.so", "a .so says nothing of local sizes"),
     "no file": ("no.json", "no such file"),
 }
