@@ -14,7 +14,7 @@ from compiler_plugin.isolation.hosting import (
     Hosting,
 )
 from compiler_plugin.plugin import CompilerPluginFactory, Hardware
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.vendor_names import plain_name
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
@@ -268,4 +268,4 @@ def _are_names(value: object) -> bool:
 
 
 def _unusable(what: str, origin: str) -> LiteRtError:
-    return LiteRtError(Status.DYNAMIC_LOADING, what, origin, "This is the vendor's to repair.")
+    return LiteRtError(Status.DYNAMIC_LOADING, what, origin, VENDOR_REPAIRS)

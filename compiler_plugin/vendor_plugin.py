@@ -28,7 +28,7 @@ from compiler_plugin.report import TransformationReport
 from compiler_plugin.snapshot import Snapshot
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
-from litert.core.errors import ChildEndedError, LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION
 from litert.host.vendor_call import VendorCall
@@ -306,7 +306,7 @@ class VendorPlugin:
             Status.INVALID_ARGUMENT,
             what,
             self._call(call).where,
-            "This is the vendor's to repair.",
+            VENDOR_REPAIRS,
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dispatch.parts import BufferHandlers, LockMode
 from dispatch.tensor_buffer import TensorBuffer
 from dispatch.vendor import Vendor, clean_up
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.vendor_call import VendorCall
@@ -145,5 +145,5 @@ class DeviceBuffer(TensorBuffer):
 
     def _nonsense(self, function: str, what: str) -> LiteRtError:
         where = self._calling(function).where
-        hint = "This is the vendor's to repair."
+        hint = VENDOR_REPAIRS
         return LiteRtError(Status.RUNTIME_FAILURE, what, where, hint)

@@ -10,7 +10,7 @@ from typing import Any
 from dispatch.api import AsyncInterface, BufferHandlers, Capability, Dispatch, is_filled
 from dispatch.parts import GraphInterface
 from dispatch.tensor_buffer import BufferType
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
 
@@ -38,7 +38,7 @@ def check_table(table: object, where: str) -> Dispatch[Any, Any]:
         raise _broken(
             f"reading the dispatch table raises {type(error).__name__}: {error}",
             where,
-            "This is the vendor's to repair.",
+            VENDOR_REPAIRS,
         ) from error
 
 

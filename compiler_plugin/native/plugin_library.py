@@ -10,7 +10,7 @@ from typing import Any
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
 from litert.abi.vendor_library import open_library
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
 from litert.host.serving import native_call
@@ -102,7 +102,7 @@ class PluginLibrary:
 
     def error(self, what: str, status: Status = Status.DYNAMIC_LOADING) -> LiteRtError:
         """The error for what only the vendor can repair."""
-        return LiteRtError(status, what, self.path, "This is the vendor's to repair.")
+        return LiteRtError(status, what, self.path, VENDOR_REPAIRS)
 
 
 def open_plugin(path: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
 from litert.abi.vendor_library import open_library
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
 
@@ -98,9 +98,7 @@ class DispatchLibrary:
             )
 
     def _broken(self, what: str) -> LiteRtError:
-        return LiteRtError(
-            Status.DYNAMIC_LOADING, what, self.path, "This is the vendor's to repair."
-        )
+        return LiteRtError(Status.DYNAMIC_LOADING, what, self.path, VENDOR_REPAIRS)
 
 
 def open_dispatch(path: str) -> Any:

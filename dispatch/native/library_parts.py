@@ -24,7 +24,7 @@ from dispatch.tensor_buffer import BufferType
 from litert.abi.definitions import ffi
 from litert.abi.handles import address_of
 from litert.abi.tensor_types import to_c
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 
@@ -206,4 +206,4 @@ def _types(definition: Any, where: str) -> Sequence[int]:
 
 
 def _broken(what: str, where: str) -> LiteRtError:
-    return LiteRtError(Status.DYNAMIC_LOADING, what, where, "This is the vendor's to repair.")
+    return LiteRtError(Status.DYNAMIC_LOADING, what, where, VENDOR_REPAIRS)

@@ -31,7 +31,7 @@ from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
 from litert.abi.tensor_types import to_c
 from litert.core.environment_options import EnvironmentOptions
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import ApiVersion
@@ -318,4 +318,4 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
 
 
 def _nonsense(what: str) -> LiteRtError:
-    return LiteRtError(Status.RUNTIME_FAILURE, what, hint="This is the vendor's to repair.")
+    return LiteRtError(Status.RUNTIME_FAILURE, what, hint=VENDOR_REPAIRS)

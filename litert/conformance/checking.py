@@ -44,7 +44,9 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
     named = [*argument["companions"], *argument["assets"]]  # an asset may look for its companions
     assets = {name: read_file(path) for name, path in named}
     cases = [read_case(each, assets) for each in argument["cases"]]
-    subject = DispatchSubject(lambda: _load_table(argument), cases, argument["tolerance"])
+    subject = DispatchSubject(
+        lambda: _load_table(argument), cases, argument["tolerance"], argument["timeout_s"] / 2
+    )
     return _check(DISPATCH_RULES, subject, argument)
 
 
@@ -73,7 +75,7 @@ def refuse_settings(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
     factory = NativePluginFactory(vendor) if isinstance(vendor, str) else vendor
     plugin = check_factory(factory, origin)
     options = _options(argument)
-    models = _models(argument, options)
+    models = _models(argument, options) if options.custom_op_infos else ()
     refusal = find_refusal(plugin, argument["soc_model"], options, models)
     if refusal is not None:
         flag, error = refusal

@@ -16,6 +16,7 @@ _MARK = b"\x1e"  # record separator, which begins the line that names a check
 _KEPT = 16 << 10
 _STDERR = 2
 
+_END_S = 10
 _MAX_HANGS = 3
 _STOPPED = f"{_MAX_HANGS} checks hung"
 
@@ -117,14 +118,16 @@ def run_in_children(
                         findings.append(read_finding(answer))
                 is_done = True
             except LiteRtError as error:
-                if not begun or error.status is Status.UNKNOWN:  # a defect of the checks themselves
+                is_between = not begun and len(findings) > first  # a thread that a check has left
+                if not (begun or is_between) or error.status is Status.UNKNOWN:  # the checks' own
                     raise
-                rule, _, case = begun.partition(" (")
+                rule, _, case = (begun or findings.pop().key).partition(" (")
                 text = error.what.removeprefix(subject).strip()
                 traced = os.pread(trace.fileno(), _KEPT, 0).partition(b"\0")[0]
                 function = traced.decode("utf-8", "replace")
                 if function and not case.startswith(function):
                     text += f", in {function}"
+                text += ", once the check was done" if is_between else ""
                 findings.append(Finding(rule, case.removesuffix(")"), Outcome.FAILED, text))
                 hangs += error.status is Status.TIMEOUT_EXPIRED
             findings[first:] = [
@@ -156,6 +159,8 @@ def check_end(
         if is_doing:
             return Finding(rule, "", Outcome.UNSEEN, "the process does not come to its end")
         text = f"at its end, the process {error.what.removeprefix(subject).strip()}"
+        if error.status is Status.TIMEOUT_EXPIRED:
+            text = f"{_END_S} s after its last call, the process has not ended, and was stopped"
         return Finding(rule, "", Outcome.FAILED, text, prints.of(last))
     return Finding(rule, "", Outcome.PASSED)
 
@@ -176,7 +181,7 @@ def _answers(
         subject=subject,
         hear=prints.add,
         is_for_each=True,
-        must_end_well=must_end_well,
+        end_s=_END_S if must_end_well else 0,
     ):
         assert isinstance(answer, dict)
         yield answer

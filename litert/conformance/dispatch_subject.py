@@ -251,10 +251,12 @@ class DispatchSubject(VendorSubject[CheckedTable]):
     Attributes:
       cases: NPU calls of its own compiler; none where only the library is there.
       tolerance: of floats, as `find_difference` has it.
+      wait_s: for an event, before it counts as one that never comes.
     """
 
     cases: Sequence[Case] = ()
     tolerance: float = 0.01
+    wait_s: float = 30
     _is_initialized: bool = False
 
     @property

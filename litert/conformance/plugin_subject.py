@@ -169,10 +169,10 @@ class Plugin:
         expect_status(f"{GET_REFUSAL} of op {index}", status, Status.OK, Status.NOT_FOUND)
         return b"" if status else text_of(reason[0], GET_REFUSAL)
 
-    def plan(self, named: NamedModel) -> list[Partition]:
+    def plan(self, named: NamedModel, soc_model: Any = None) -> list[Partition]:
         """The partitions of a model's main subgraph."""
         subgraph = named.model.subgraphs[0]
-        selected = self.partition(subgraph)
+        selected = self.partition(subgraph, soc_model)
         ops = {subgraph.ops[position] for position in selected}
         dependencies = find_dependencies(subgraph, ops, ())
         results = find_results(named.model, subgraph)

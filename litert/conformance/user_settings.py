@@ -1,7 +1,7 @@
 """What the user asks of a plugin that is to be checked: what it refuses of that is no broken rule of its.
 
 The plugin is created as the host does it, with nothing asked and then with all, and compiles the ops that have an
-asset. One that fails both ways, or gives no answer at all, is the checks' to describe.
+asset. One that fails both ways, gives no answer at all, or answers what no vendor may, is the checks' to describe.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import replace
 from compiler_plugin.native.exported.offer import make_offer
 from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
 from compiler_plugin.vendor_plugin import VendorPlugin
+from litert.conformance.models import default_models
 from litert.conformance.plugin_subject import NamedModel
 from litert.core.compiler_options import CompilerOptions
 from litert.core.environment_options import EnvironmentOptions
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 
 _USERS_FAULT = (Status.INVALID_TOOL_CONFIG, Status.INVALID_ARGUMENT)
@@ -27,7 +28,7 @@ def find_refusal(
     options: CompilerOptions,
     models: Sequence[NamedModel],
 ) -> tuple[str, LiteRtError] | None:
-    """What the plugin refuses of an SoC model ("" for its first), options, and models with ops that have assets.
+    """What the plugin refuses of an SoC model ("" for its first) and options, with which it compiles models.
 
     Returns:
       The flag, or a phrase for several of them, and the refusal; None where it takes all, or would serve nobody.
@@ -37,9 +38,10 @@ def find_refusal(
     try:
         choose_soc_model(plugin, soc_model)
     except LiteRtError as error:
-        return f"--soc_model={soc_model}", error
+        names = plugin.factory.soc_models
+        return (f"--soc_model={soc_model}", error) if len(set(names)) == len(names) else None
     refusal = _refusal(plugin, soc_model, options, models)
-    if refusal is None:
+    if refusal is None or _refusal(plugin, "", CompilerOptions(), default_models()) is not None:
         return None
     for flag, alone in _one_by_one(options):
         if own := _refusal(plugin, soc_model, alone, models):
@@ -56,11 +58,11 @@ def _refusal(
     try:
         chosen = choose_soc_model(plugin, soc_model)
         with VendorPlugin(plugin, chosen, EnvironmentOptions(), options, []) as vendor:
-            for named in models if options.custom_op_infos else ():
+            for named in models:
                 if error := _refusal_of(vendor, named):
                     return error
     except LiteRtError as error:
-        return error
+        return None if error.hint.startswith(VENDOR_REPAIRS) else error
     return None
 
 
@@ -70,7 +72,8 @@ def _refusal_of(vendor: VendorPlugin, named: NamedModel) -> LiteRtError | None:
     try:
         make_offer(vendor, subgraph, named.name, 0)
     except LiteRtError as error:
-        return error if error.status in _USERS_FAULT else None
+        is_vendors = error.hint.startswith(VENDOR_REPAIRS) or error.status not in _USERS_FAULT
+        return None if is_vendors else error
     return None
 
 

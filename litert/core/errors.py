@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 from litert.core.status import Status
 
+VENDOR_REPAIRS = "This is the vendor's to repair."
+"""How the hint of an error begins that nothing in the user's hands can mend."""
+
 
 class LiteRtError(RuntimeError):
     """A status, what is wrong, where, and what to do.

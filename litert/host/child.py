@@ -24,7 +24,7 @@ def call_in_child(
     subject: str,
     hear: Callable[[bytes], object] | None = None,
     is_for_each: bool = False,
-    must_end_well: bool = False,
+    end_s: float = 0,
     memory_bytes: int = 0,
 ) -> Iterator[object]:
     """Calls a generator function in a new process, and yields what it yields.
@@ -38,7 +38,7 @@ def call_in_child(
       is_for_each: whether the time limit is for each answer, and begins anew with it.
       subject: who failed, for messages: "the OpenCL compiler".
       hear: gets what the child prints, as it comes; errors then do not repeat it.
-      must_end_well: whether it is an error if the process then ends with another status than 0, or does not end.
+      end_s: if not 0, it is an error if the process does not end after so many seconds, with status 0.
       memory_bytes: how much data the process may have in memory; 0 for no limit.
 
     Raises:
@@ -57,9 +57,10 @@ def call_in_child(
         for line in child.lines(json.dumps(argument).encode(), is_last=True):
             message: dict[str, object] = json.loads(line)
             if "answer" not in message:
+                child.set_time_limit(end_s)
                 child.await_end()
             if "end" in message:
-                if must_end_well and not child.has_ended_well:
+                if end_s and not child.has_ended_well:
                     raise child.early_end()
                 return
             raise_error(message)

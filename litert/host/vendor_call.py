@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from types import TracebackType
 
-from litert.core.errors import LiteRtError, describe, last_line
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError, describe, last_line
 from litert.core.status import Status
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -60,5 +60,5 @@ class VendorCall:
             self._status,
             describe(error),
             f"{self.where}, at {place}" if place else self.where,
-            "This is the vendor's to repair; the traceback (--debug) tells more.",
+            f"{VENDOR_REPAIRS} The traceback (--debug) tells more.",
         )

@@ -13,7 +13,7 @@ from dispatch.requirements import is_of_pattern
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import clean_up
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.host_memory import is_fit_for_cpu
@@ -188,7 +188,7 @@ class NpuKernel:
             f"the shape {list(shape)} of output {port.index} is none of {pattern} "
             f"in {largest.size_bytes} bytes",
             self._where,
-            "This is the vendor's to repair.",
+            VENDOR_REPAIRS,
         )
 
     def _check_shapes(self, input_types: Sequence[RankedTensorType]) -> None:

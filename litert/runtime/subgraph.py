@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime import tflite_abi as abi
@@ -136,7 +136,7 @@ class InterpreterSubgraph:
                 Status.RUNTIME_FAILURE,
                 f"the device's memory has moved to {buffer.address:#x}, where the CPU cannot use it",
                 f"tensor '{self.tensor_name(index)}'",
-                "This is the vendor's to repair.",
+                VENDOR_REPAIRS,
             )
         self.set_memory(index, buffer)
 

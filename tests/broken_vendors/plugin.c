@@ -223,8 +223,8 @@ LiteRtStatus LiteRtCompilerPluginGetRefusal(
 
 LiteRtStatus LiteRtCompilerPluginCompile(LiteRtCompilerPlugin plugin, const char* soc_model,
     LiteRtModel partitions, LiteRtCompiledResult* result) {
-  (void)soc_model;
   CHECK(plugin != NULL && partitions != NULL && result != NULL);
+  CHECK(soc_model == NULL || strcmp(soc_model, "BRK2") != 0 || !breaks("soc_models.each"));
   if (breaks("exit")) exit(3);
   if (breaks("hang")) pause();
   if (plugin->num_compiled++ > 0 && breaks("compile.repeatable")) return kLiteRtStatusErrorCompilation;

@@ -298,6 +298,63 @@ def test_a_vendor_that_breaks_whatever_it_is_asked_for_is_checked_all_the_same(
     assert broken_rules(report) == {"soc_models.some"}
 
 
+@pytest.mark.parametrize(
+    ("rule", "flag"),
+    [
+        ("partition.ops", "--npu_custom_op_info=Gain,{}/gain.txt"),
+        ("result.modules", "--npu_custom_op_info=Gain,{}/gain.txt"),
+        ("soc_models.names", "--soc_model=BRK2"),
+    ],
+)
+def test_a_rule_that_is_broken_is_not_blamed_on_the_flags(
+    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, rule: str, flag: str
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", rule)
+    report = check_json(
+        capsys, broken_vendor / PLUGIN, flag.format(broken_vendor), f"--rule={rule}"
+    )
+    assert broken_rules(report) == {rule}
+
+
+_REFUSING = """
+from nickel_npu.compiler_plugin import NickelPlugin, NickelPluginFactory
+from litert.core.errors import LiteRtError
+
+class Refusing(NickelPlugin):
+    def compile(self, soc_model, partitions):
+        raise LiteRtError(1, "no model will do")
+
+class Factory(NickelPluginFactory):
+    def create(self, environment_options, compiler_options):
+        return Refusing(compiler_options)
+
+PLUGIN = Factory()
+"""
+
+
+def test_a_plugin_that_refuses_all_models_does_not_refuse_the_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "07_python_vendor"))
+    (tmp_path / "LiteRtCompilerPlugin_Nickel.py").write_text(_REFUSING)
+    info = f"--npu_custom_op_info=Gain,{ROOT}/examples/06_c_vendor/gain.txt"
+    report = check_json(capsys, tmp_path, info, "--rule=compile.ok")
+    assert broken_rules(report) == {
+        "partition.ops"
+    }  # where a Python plugin finds out, as a library
+
+
+def test_a_soc_model_that_is_asked_for_is_the_only_one(
+    broken_vendor: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("BROKEN_RULE", "soc_models.each")
+    arguments = (broken_vendor / PLUGIN, "--rule=soc_models.each")
+    assert broken_rules(check_json(capsys, *arguments, "--soc_model=BRK1")) == set()
+    report = check_json(capsys, *arguments)
+    (failed,) = [f for f in report["parts"][0]["findings"] if f["outcome"] == "failed"]
+    assert failed["text"].startswith("SoC model BRK2: LiteRtCompilerPluginCompile answers")
+
+
 def test_a_plugins_settings_mean_nothing_to_a_dispatch_library_alone(broken_vendor: Path) -> None:
     with pytest.raises(LiteRtError, match="for a compiler plugin, and there is none") as error:
         check(broken_vendor / DISPATCH, "--soc_model=BRK1")

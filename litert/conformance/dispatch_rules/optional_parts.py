@@ -1,4 +1,4 @@
-"""Checks of what a vendor may have: metrics, runs that do not wait, assets."""
+"""Checks of what a vendor may have: metrics and assets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dispatch.event import Event
 from litert.abi.definitions import ffi
 from litert.conformance.case import Case
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
@@ -16,8 +15,6 @@ from litert.conformance.vendor_calls import expect_ok, expect_status, status_nam
 from litert.core.status import Status
 
 _ANY_TYPES = {1, 2, 3, 8, 9}
-_ASYNC = 2
-_WAIT_S = 20
 _OTHER_BYTES = b"0"  # in place of an asset
 _ODD_OFFSET = 13  # so that nothing is aligned
 
@@ -74,25 +71,6 @@ def _metrics_each(subject: DispatchSubject) -> None:
         if not call.table.call("get_metric", metrics, number, ffi.new("LiteRtMetric*")):
             raise BrokenRuleError(f"get_metric of index {number} answers OK: there are {number}")
         call.table.succeed("destroy_metrics", metrics)
-
-
-def _async_events(subject: DispatchSubject) -> None:
-    table = subject.ready()
-    if not table.answer("get_capabilities", "int") & _ASYNC:
-        raise UnseenError("the vendor does not say Async")
-    case = subject.case
-    with subject.call() as call:
-        expected = call.run(case.data)
-        for buffer in call.outputs:
-            buffer.write(b"\x55" * buffer.size)
-        events = ffi.new("LiteRtEvent[]", len(case.outputs))
-        table.succeed("invoke_async", call.context, len(case.outputs), events)
-        for index, handle in enumerate(events):
-            if not handle:
-                raise BrokenRuleError(f"invoke_async gives no event for output {index}")
-            table.host.runtime.handles.get(handle, Event).wait(_WAIT_S)
-        if call.read() != expected:
-            raise BrokenRuleError("the outputs are others once the events are signalled")
 
 
 def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[DispatchSubject], None]:
@@ -196,7 +174,6 @@ RULES = Rules(
         Check("metrics.pair", _metrics_pair, needs=_METRICS),
         Check("metrics.order", _metrics_order, needs=_METRICS),
         Check("metrics.each", _metrics_each, needs=_METRICS),
-        Check("async.events", _async_events, needs=(*_SAME, "capabilities.parts")),
         Check("register_asset.lifetime", _with_each(_asset_lifetime), needs=_SAME),
         Check("register_asset.bytes", _with_each(_asset_misplaced), needs=_SAME),
         Check("register_asset.unknown", _asset_unknown, needs=_BASE[:3]),

@@ -1,15 +1,11 @@
-"""Checks of runs: values, buffers that are missing, and what stays open after them."""
+"""Checks of runs: values, buffers that are missing, and what stays locked after them."""
 
 from __future__ import annotations
-
-import os
 
 from litert.conformance.case import find_difference
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
 from litert.conformance.dispatch_rules.first_run import RUNS, RUNS_THE_SAME
 from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject, for_each_kind
-
-_OPEN_FILES, _ROUNDS = "/proc/self/fd", 6
 
 
 def _written(subject: DispatchSubject) -> None:
@@ -88,21 +84,6 @@ def _unlocks(subject: DispatchSubject) -> None:
             raise BrokenRuleError(f"after a run that fails, {fault}")
 
 
-def _closes(subject: DispatchSubject) -> None:
-    if not os.path.isdir(_OPEN_FILES):
-        raise UnseenError("this system does not list a process's open files")
-    counts = []
-    for rounds in (2, _ROUNDS):  # the first may open what stays
-        for _ in range(rounds):
-            with subject.call() as call:
-                call.run(subject.case.data)
-        counts.append(len(os.listdir(_OPEN_FILES)))
-    if counts[1] >= counts[0] + _ROUNDS:
-        raise BrokenRuleError(
-            f"{counts[1] - counts[0]} files stay open, once {_ROUNDS} device contexts are gone"
-        )
-
-
 RULES = Rules(
     Stage.WORK,
     (
@@ -112,6 +93,5 @@ RULES = Rules(
         Check("invoke.missing", _missing, "nothing attached", RUNS),
         *for_each_kind("invoke.missing", _missing_again, RUNS_THE_SAME, "a detached {}"),
         Check("invoke.unlocks", _unlocks, needs=RUNS),
-        Check("device.closes", _closes, needs=RUNS),
     ),
 )

@@ -81,6 +81,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
 /* Names a SoC model.
  *
  * [soc_models.names] Text of 1 to 123 bytes, each another, valid as long as the plugin.
+ * [soc_models.each] `partition` and `compile` take each, though perhaps fewer ops for some.
  * [soc_models.index] An index that is too high is refused with InvalidArgument, IndexOOB or Unsupported. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex soc_model_idx, const char** soc_model_name);

@@ -86,6 +86,7 @@ typedef struct LiteRtDispatchInterface {
   /* Closes it; all that was made in it is gone already.
    *
    * [device.closes] Files that were opened for it and its calls are closed then; those of the whole process may stay open.
+   * [device.threads] Threads that were started for it and its calls have ended then; those of the whole process may go on.
    * [dispatch.ends] When the process ends after that, it ends: nothing of the library's crashes, hangs or changes the
    * exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
@@ -169,6 +170,7 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.missing] With a buffer missing, never attached or detached, it fails, and can be used again.
    * [invoke.unlocks] What it locks it unlocks before it returns, also when it fails, and has no buffer locked twice at a
    * time, such as one that is attached to two inputs: stock's runtime refuses that.
+   * [invoke.memory] It keeps no memory: that of the process does not grow with the number of runs.
    * [invoke.threads] Different contexts may be used at the same time, from any thread; one gets one call at a time. So
    * does a device context, of which attaching and detaching are calls, too. Its buffers may come and go while functions
    * of it run. */
@@ -209,12 +211,16 @@ typedef struct LiteRtDispatchInterface {
 /* Runs that do not wait.
  *
  * [async.events] `invoke_async` gives an event for each output, which is signalled when that output is written; the host
- * waits for it and releases it. */
+ * waits for it and releases it. An event that does not come within half of `--timeout` counts as one that never does. */
 typedef struct LiteRtDispatchAsyncInterface {
-  /* Gives an event that the next run waits for before it reads the input; the event stays the host's. */
+  /* Gives an event that the next run waits for before it reads the input; the event stays the host's.
+   *
+   * [async.input_event] The run waits for it, whichever input's event comes first; later runs do not. */
   LiteRtStatus (*attach_input_event)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtEvent input_event);
-  /* Begins a run; the array has a place for each output, and its events become the host's. */
+  /* Begins a run; the array has a place for each output, and its events become the host's.
+   *
+   * [async.missing] With a buffer missing it fails, gives no event, and can be used again. */
   LiteRtStatus (*invoke_async)(
       LiteRtDispatchInvocationContext invocation_context, int num_output_events,
       LiteRtEvent* output_events);

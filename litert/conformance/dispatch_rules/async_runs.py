@@ -1,0 +1,138 @@
+"""Checks of runs that do not wait: the events that they give and wait for, and one that cannot begin."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from dispatch.event import Event
+from dispatch.native.library_events import FenceEvent
+from litert.abi.definitions import ffi
+from litert.abi.handles import address_of
+from litert.conformance.case import make_data
+from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
+from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_ASYNC = 2
+_LATE_S = 0.1  # after which an input comes: who does not wait has read it by then
+
+
+def need_async(subject: DispatchSubject) -> None:
+    """Raises `UnseenError` where the vendor has no runs that do not wait."""
+    if not subject.ready().answer("get_capabilities", "int") & _ASYNC:
+        raise UnseenError("the vendor does not say Async")
+
+
+def run_async(subject: DispatchSubject, call: CheckedCall) -> list[bytes]:
+    """The outputs of a run that does not wait, once its events have come; the inputs are as they are."""
+    number = len(call.outputs)
+    made = ffi.new("LiteRtEvent[]", number)
+    call.table.succeed("invoke_async", call.context, number, made)
+    handles = call.table.host.runtime.handles
+    for index, handle in enumerate(made):
+        if not handle:
+            raise BrokenRuleError(f"invoke_async gives no event for output {index}")
+        try:
+            handles.get(handle, Event).wait(subject.wait_s)
+        except LiteRtError as error:
+            if error.status is not Status.TIMEOUT_EXPIRED:
+                raise
+            what = f"the event of output {index} has not come after {subject.wait_s:g} s"
+            raise BrokenRuleError(what) from error
+    for address in set(map(address_of, made)):
+        handles.drop(address)
+    return call.read()
+
+
+def _events(subject: DispatchSubject) -> None:
+    need_async(subject)
+    with subject.call() as call:
+        expected = call.run(subject.case.data)
+        for buffer in call.outputs:
+            buffer.write(b"\x55" * buffer.size)
+        if run_async(subject, call) != expected:
+            raise BrokenRuleError("the outputs are others once the events are signalled")
+
+
+def _input_event(subject: DispatchSubject, step: int) -> None:
+    """Each input is written late, and then its event comes; other data is there before."""
+    need_async(subject)
+    case = max([subject.case, *subject.cases], key=lambda case: len(case.inputs))
+    data = case.data
+    other = [make_data(tensor_type, 20 + i) for i, tensor_type in enumerate(case.inputs)]
+    with subject.call(case) as call:
+        expected = call.run(data)
+        if call.run(other) == expected:
+            raise UnseenError("the outputs are the same for other inputs")
+        with _late(call, data, step):
+            found = run_async(subject, call)
+        if found != expected:
+            raise BrokenRuleError("a run reads an input before the event that is attached to it")
+        call.write(other)
+        if run_async(subject, call) == expected:
+            raise BrokenRuleError("a run does not read inputs that have no event any more")
+
+
+@contextmanager
+def _late(call: CheckedCall, data: Sequence[bytes], step: int) -> Iterator[None]:
+    """Attaches an event to each input; meanwhile a thread writes the inputs in turn, and signals each."""
+    handles = call.table.host.runtime.handles
+    fences = [FenceEvent(os.eventfd(0), owns_fd=True) for _ in call.inputs]
+    given = [handles.put(fence) for fence in fences]
+
+    def come() -> None:
+        for index in range(len(data))[::step]:
+            time.sleep(_LATE_S)
+            call.inputs[index].write(data[index])
+            os.eventfd_write(fences[index].fd, 1)
+
+    thread = threading.Thread(target=come)
+    thread.start()  # before the vendor may wait
+    try:
+        for index, handle in enumerate(given):
+            event = ffi.cast("LiteRtEvent", handle)
+            call.table.succeed("attach_input_event", call.context, index, event)
+        yield
+    finally:
+        thread.join()
+    for handle in given:
+        handles.drop(handle)
+
+
+def _missing(subject: DispatchSubject) -> None:
+    need_async(subject)
+    with subject.call() as call:
+        expected = call.run(subject.case.data)
+        handle, number = call.inputs[0].registered, len(call.outputs)
+        call.table.succeed("detach_input", call.context, 0, handle)
+        made = ffi.new("LiteRtEvent[]", number)
+        if not call.table.call("invoke_async", call.context, number, made):
+            raise BrokenRuleError("invoke_async answers OK when input 0 is detached")
+        if any(made):
+            raise BrokenRuleError("invoke_async fails, and leaves an event behind")
+        call.table.succeed("attach_input", call.context, 0, handle)
+        if run_async(subject, call) != expected:
+            raise BrokenRuleError("the outputs are others, once input 0 is attached again")
+
+
+_BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
+ASYNC_RUNS = (*_BASE, "invoke.repeatable", "capabilities.parts", "async.events")
+"""What checks need that run without waiting."""
+
+RULES = Rules(
+    Stage.OPTIONAL_PARTS,
+    (
+        Check("async.events", _events, needs=ASYNC_RUNS[:-1]),
+        *(
+            Check("async.input_event", partial(_input_event, step=step), case, ASYNC_RUNS)
+            for case, step in (("the first input first", 1), ("the last input first", -1))
+        ),
+        Check("async.missing", _missing, needs=ASYNC_RUNS),
+    ),
+)

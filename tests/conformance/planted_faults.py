@@ -1,0 +1,66 @@
+"""The Python example's dispatch table with the fault that PLANTED_FAULT names; it runs asynchronously, too."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Sequence
+
+from nickel_npu.dispatch import NickelCall, NickelDevice, NickelDispatch
+
+from dispatch.api import AsyncInterface, Capability, Event
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+FAULT = os.environ.get("PLANTED_FAULT", "NONE")
+
+_never = threading.Event()
+_leaked: list[bytearray] = []
+
+
+class _Async(AsyncInterface[NickelCall]):
+    """Runs in a thread, once the inputs' events have come."""
+
+    def __init__(self) -> None:
+        self._waits: dict[int, list[Event]] = {}
+
+    def attach_input_event(self, context: NickelCall, index: int, event: Event) -> None:
+        if FAULT != "IGNORED_INPUT_EVENT":
+            self._waits.setdefault(id(context), []).append(event)
+
+    def invoke_async(self, context: NickelCall) -> Sequence[Event]:
+        if FAULT == "FAILING_RUN":
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the NPU sleeps")
+        waits, event = self._waits.pop(id(context), []), Event()
+
+        def run() -> None:
+            for wait in waits:
+                wait.wait()
+            DISPATCH.invoke(context)
+            if FAULT != "NO_EVENT":
+                event.signal()
+
+        threading.Thread(target=run).start()
+        return [event]
+
+
+class PlantedDispatch(NickelDispatch):
+    """Nickel's table, with the fault."""
+
+    capabilities = Capability.BASIC | Capability.ASYNC
+    async_interface = _Async()
+
+    def device_context_destroy(self, device_context: NickelDevice) -> None:
+        if FAULT == "THREAD":
+            threading.Thread(target=_never.wait, daemon=True).start()
+
+    def invoke(self, invocation_context: NickelCall) -> None:
+        super().invoke(invocation_context)
+        if FAULT == "LEAK":
+            _leaked.append(bytearray(1 << 20))
+
+
+DISPATCH = PlantedDispatch()
+if FAULT == "HANG_AT_EXIT":
+    atexit.register(_never.wait)

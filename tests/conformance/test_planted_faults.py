@@ -1,0 +1,88 @@
+"""A fault that is planted in the C or the Python example is found by the rule that it breaks, and no other."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from litert_npu_tools.vendor.conformance import check_vendor
+from litert_npu_tools.vendor.vendor_libraries import VendorLibraries, find_libraries
+
+from litert.abi.headers import INCLUDE_FOLDER
+from litert.conformance.checks import Outcome
+from litert.conformance.children import CheckOptions
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+FAULTS = {
+    "NONE": ("", ""),
+    "IGNORED_INPUT_EVENT": ("async.input_event", "a run reads an input before the event that"),
+    "NO_EVENT": ("async.events", "the event of output 0 has not come after 10 s"),
+    "FAILING_RUN": ("async.events", "invoke_async answers RUNTIME_FAILURE"),
+    "MISSING_BUFFER": ("async.missing", "invoke_async answers OK when input 0 is detached"),
+    "LEAK": ("invoke.memory", "memory grows by 10"),
+    "THREAD": ("device.threads", "6 threads go on, once 6 device contexts are gone"),
+    "HANG_AT_EXIT": ("dispatch.ends", "10 s after its last call, the process has not ended, and"),
+}
+"""Which rule each breaks, and what is said of it."""
+
+Plant = Callable[[str], VendorLibraries]
+
+
+@pytest.fixture(params=["C", "Python"])
+def plant(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """Gives an example with a fault."""
+    if request.param == "Python":
+
+        def in_python(fault: str) -> VendorLibraries:
+            monkeypatch.setenv("PLANTED_FAULT", fault)
+            monkeypatch.syspath_prepend(str(EXAMPLES / "07_python_vendor"))
+            origins = {
+                "compiler_plugin": "nickel_npu.compiler_plugin:PLUGIN",
+                "dispatch": "tests.conformance.planted_faults:DISPATCH",
+            }
+            return VendorLibraries("Nickel", origins)
+
+        return in_python
+
+    def in_c(fault: str) -> VendorLibraries:
+        c_vendor: Path = request.getfixturevalue("c_vendor")
+        shutil.copy(c_vendor / "libLiteRtCompilerPlugin_Cobalt.so", tmp_path)
+        include = [f"-I{INCLUDE_FOLDER}", f"-I{EXAMPLES}/06_c_vendor"]
+        flags = "-std=c11 -Wall -Wextra -Wpedantic -Werror -shared -fPIC -fvisibility=hidden"
+        source, library = (
+            Path(__file__).with_name("planted_faults.c"),
+            "libLiteRtDispatch_Cobalt.so",
+        )
+        command = [
+            "cc",
+            *flags.split(),
+            *include,
+            f"-DFAULT={fault}",
+            str(source),
+            "-pthread",
+            "-ldl",
+        ]
+        subprocess.run([*command, "-o", str(tmp_path / library)], check=True)
+        return find_libraries([str(tmp_path)])
+
+    return in_c
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found_by_its_rule(plant: Plant, fault: str) -> None:
+    """A table in Python is not called without its buffers: there the host refuses the run."""
+    gain = str(EXAMPLES / "06_c_vendor" / "gain.txt")
+    options = CheckOptions(assets=[("Gain", gain)], timeout_s=20, strict=True)
+    report = check_vendor(plant(fault), options)
+    broken = {(f.rule, f.text) for f in report.findings if f.outcome is Outcome.FAILED}
+    rule, text = FAULTS["NONE" if (report.vendor, fault) == ("Nickel", "MISSING_BUFFER") else fault]
+    assert {name for name, _ in broken} == ({rule} if rule else set())
+    assert all(text in found for _, found in broken)
+    assert not report.gaps
+    missing = {f.text for f in report.findings if f.outcome is Outcome.UNSEEN if "hung" in f.text}
+    passed = sum(f.outcome is Outcome.PASSED for f in report.findings)
+    assert not missing and passed > 160
