@@ -100,7 +100,9 @@ class Formula:
         if isinstance(value, int) and not 0 <= value <= most:
             used = [f"{d}={n}" for d, n in zip("BFYX", dims, strict=True) if self.has_letters]
             used += [f"{size}={n}" for size, n in sizes.items()]
-            raise _error(self.text, f"is {value}{' where ' if used else ''}{', '.join(used)}")
+            limit = f", the most is {most}" if value > most else ", the least is 0"
+            where = " where " if used else ""
+            raise _error(self.text, f"is {value}{where}{', '.join(used)}{limit}")
         return value
 
     def _size(self, size: TensorSize, inputs: Shapes, outputs: Shapes) -> Size:

@@ -121,7 +121,8 @@ def evaluate(size: Size, shapes: Shapes, where: str) -> int:
     except ZeroDivisionError:
         raise _error(size, "divides by zero", shapes, where) from None
     if not 0 <= value <= MOST:
-        raise _error(size, f"is {value}", shapes, where)
+        limit = f", which is above {MOST}," if value > MOST else ""
+        raise _error(size, f"is {value}{limit}", shapes, where)
     return value
 
 
@@ -139,7 +140,8 @@ def find_largest(size: Size, bounds: Shapes) -> int:
     except ZeroDivisionError:
         raise _error(size, "divides by zero", bounds, where) from None
     if not 0 <= most <= MOST:
-        raise _error(size, f"is {most} at most", bounds, where)
+        limit = f", which is above {MOST}," if most > MOST else ""
+        raise _error(size, f"is {most} at most{limit}", bounds, where)
     return most
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
-from vendor_reference.compiler.simplegpu_defines import define_text, is_define_text
+from vendor_reference.compiler.simplegpu_defines import define_text
 from vendor_reference.custom_layers.value_sources import Value
 
 
@@ -50,11 +51,11 @@ def test_a_value_has_a_text(value: Value, define_type: str, text: str) -> None:
         ((1, 2.5), "int[]", "2.5 where int is expected"),
         ((1, 2), "int", "2 values where one int is expected"),
         ("x", "float", "the text 'x' where float is expected"),
-        ("a\nb", "", "which a #define cannot hold"),
-        ("a\\", "", "which a #define cannot hold"),
-        ("a // b", "", "which a #define cannot hold"),
-        ("a /* b", "", "which a #define cannot hold"),
-        ("it's", "", "which a #define cannot hold"),
+        ("a\nb", "", "which a #define cannot hold: it has '\\n'"),
+        ("a\\", "", "which a #define cannot hold: it has a comment, or a backslash at its end"),
+        ("a // b", "", "which a #define cannot hold: it has a comment, or a backslash at its end"),
+        ("a /* b", "", "which a #define cannot hold: a comment in it has no end '*/'"),
+        ("it's", "", "which a #define cannot hold: ' in it has no partner"),
     ],
 )
 def test_a_value_of_another_type_is_refused(value: Value, define_type: str, says: str) -> None:
@@ -70,7 +71,34 @@ def test_a_float_reads_back_exactly(value: float) -> None:
     assert struct.pack("f", float(text[:-1])) == struct.pack("f", value)
 
 
-@given(st.text())
-def test_a_text_that_is_let_through_stays_on_its_line(text: str) -> None:
-    if is_define_text(text):
+PLAIN = {
+    "5 /* five */": "5  ",
+    "/*a*/5/* b */": " 5 ",
+    "5 // five": "5  ",
+    'f("http://x")': 'f("http://x")',
+    "\"/* no comment */\" '\\''": "\"/* no comment */\" '\\''",
+    "5 \\": "5",
+    "5 /* \n */ + 1": "5   + 1",
+    "1 /* it's */": "1  ",
+    "1 /* caf\x93 */": "1  ",
+}
+
+
+@pytest.mark.parametrize(("value", "text"), PLAIN.items(), ids=list(PLAIN))
+def test_a_text_of_a_configuration_may_have_what_a_line_of_c_has(value: str, text: str) -> None:
+    assert define_text(value, is_plain=True) == text
+    assert define_text(value, "int[]", is_plain=True) == f"(int[]) {{{text}}}"
+
+
+@pytest.mark.parametrize("value", ["1 /* 2", "1 /*/", "it's", '"', "a\nb", "a\x93b"])
+def test_a_text_that_would_reach_beyond_its_line_is_refused(value: str) -> None:
+    with pytest.raises(LiteRtError, match="which a #define cannot hold: "):
+        define_text(value, is_plain=True)
+
+
+@given(st.text("ab /*\\\"'\n\x93(", max_size=12))
+def test_a_text_that_is_let_through_stays_on_its_line(value: str) -> None:
+    with suppress(LiteRtError):
+        text = define_text(value, is_plain=True)
         assert len(text.splitlines()) <= 1 and not text.rstrip().endswith("\\")
+        assert define_text(text, is_plain=True) == text  # nothing of it is a comment

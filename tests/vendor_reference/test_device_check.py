@@ -63,6 +63,30 @@ def test_an_error_in_a_kernel_has_its_file_and_line() -> None:
     assert error.value.where == "MyOp.cl, line 2" and "nonsense" in error.value.what
 
 
+PASTED = {
+    "the value": (
+        "JOIN(V, f) * 2",
+        "Define V is 0.1f, and '##' joins 'f' to it: take that away. Correct",
+    ),
+    "the value, by a define": ("W", "Define V is 0.1f, and '##' joins 'f' to it"),
+    "the name": ("JOIN_(V, f)", "'##' joins the name V, and not its value, 0.1f."),
+    "another value": ("JOIN(1.5f, f)", "Correct the kernel"),
+}
+
+
+@pytest.mark.parametrize(("value", "hint"), PASTED.values(), ids=PASTED)
+def test_a_define_that_the_kernel_joins_to_something_is_named(value: str, hint: str) -> None:
+    text = (
+        "#define JOIN_(a, b) a##b\n#define JOIN(a, b) JOIN_(a, b)\n#define V 0.1f\n#define W (JOIN(V, f))\n"
+        f"__kernel void MyOp(__global float* x) {{\n  x[0] = {value};\n}}\n"
+    )
+    with pytest.raises(LiteRtError) as error:
+        build_programs(no_functions(text), {"MyOp": text.encode()})
+    assert error.value.where == "MyOp.cl, line 6" and error.value.hint.startswith(hint)
+    assert "error: MyOp.cl:6:10: " in error.value.what.replace("6:11", "6:10")
+    assert "scratch" not in error.value.what and ">" not in error.value.what
+
+
 def test_a_device_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LITERT_NPU_OPENCL", "no such platform")
     with pytest.raises(LiteRtError) as error:

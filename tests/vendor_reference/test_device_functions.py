@@ -241,6 +241,16 @@ MISFITS = [
     ("__local float* t, __global float* a", [in_(), out()], "'float* t' is __local"),
     ("__global float* t, __global float* a", [local(64), out()], "'float* t' is __global"),
     ("__global float* a, long n", [out(), scalar(b"1234")], "'long n' does not take 4 bytes"),
+    (
+        "__global float* a, struct P n",
+        [out(), scalar(b"1234")],
+        "'struct P n' is a struct, and a number of 4",
+    ),
+    (
+        "__global float* a, Q n",
+        [out(), scalar(b"1234")],
+        "'struct Q n' is a struct, and a number of 4 bytes",
+    ),
     ("__global float* a, __local float* t", [out(), local(1 << 40)], "bytes of local memory"),
 ]
 
@@ -251,7 +261,7 @@ def test_arguments_that_do_not_fit_are_named(device: Any, index: int) -> None:
         f"__kernel void k{i}({signature}) {{}}\n" for i, (signature, _, _) in enumerate(MISFITS)
     ]
     _, arguments, says = MISFITS[index]
-    text = "".join(kernels)
+    text = "struct P { int a, b; };\ntypedef struct { int a; } Q;\n" + "".join(kernels)
     made = executable(text, [task(f"k{index}", arguments, [4])], [floats(4)], [floats(4)])
     with pytest.raises(LiteRtError) as error:
         Runner(device, made, text)

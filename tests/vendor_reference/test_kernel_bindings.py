@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,8 @@ def test_another_address_space_is_refused(
         ("by value", "float", SCALAR),
         ("by value", "long", SCALAR),
         ("by value", "int4", SCALAR),
+        ("by value", "struct P", SCALAR),
+        ("by value", "union P", SCALAR),
         ("__global", "float*", CONSTANT),
         ("__constant", "char*", CONSTANT),
     ],
@@ -112,6 +115,16 @@ def test_an_element_type_that_cannot_be_meant_is_refused(
     with pytest.raises(LiteRtError, match="whose type in C is ") as error:
         check(space, type_name, bound)
     assert error.value.hint.startswith("Declare it as ")
+
+
+def test_a_half_that_is_float_for_the_kernel_alone_is_said_to_be() -> None:
+    input_0 = replace(TENSOR, define="INPUT0_TYPE")
+    with pytest.raises(LiteRtError, match=r"tensor<4xf32> in the kernel, whose type in C") as error:
+        check("__global", "half*", input_0)
+    assert error.value.hint == (
+        "Declare it as float* or INPUT0_TYPE*. Where the model's tensor is float16, --reference_fp16=float or the "
+        "description makes it float for the kernel."
+    )
 
 
 @pytest.mark.parametrize(

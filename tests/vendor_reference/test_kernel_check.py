@@ -18,7 +18,7 @@ from vendor_reference.compiler import kernel_check
 from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.plugin import PLUGIN
-from vendor_reference.drivers.device_choice import choose_device
+from vendor_reference.drivers.driver import CRASH_HINT
 from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable, KernelTask, Program, Source
 
@@ -121,7 +121,7 @@ def test_a_compiler_that_crashes_is_an_error_with_the_kernel(
         build_programs(*executable("kernel_a", "kernel_b"))
     assert error.value.status is Status.COMPILATION and error.value.where == "k1.cl"
     assert "the OpenCL compiler crashed (SIGSEGV" in error.value.what
-    assert choose_device().installation.driver.crash_hint in error.value.hint
+    assert error.value.hint.startswith(CRASH_HINT)
 
 
 def test_a_compiler_that_hangs_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

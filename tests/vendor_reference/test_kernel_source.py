@@ -12,6 +12,7 @@ from vendor_reference.custom_layers.kernel_source import (
     decode_source,
     includes,
     kernel_names,
+    struct_names,
 )
 
 
@@ -73,6 +74,15 @@ def test_the_kernel_is_named_like_the_op_or_is_the_only_one(
     names: list[str], chosen: str | None
 ) -> None:
     assert choose_kernel("MyOp", names) == chosen
+
+
+def test_names_of_structs_are_those_that_typedef_gives() -> None:
+    text = (
+        "typedef struct { float a; int b[2]; } A;\ntypedef struct tag B;\ntypedef A C;\n"
+        "typedef union { int i; float f; } __attribute__((aligned(8))) D __attribute__((packed));\n"
+        "typedef A* pointer;\ntypedef float number;\nstruct other { int a; };\n"
+    )
+    assert sorted(struct_names(text)) == ["A", "B", "C", "D"]
 
 
 def test_includes_are_those_outside_of_comments_and_in_quotes() -> None:

@@ -73,6 +73,11 @@ def test_a_define_without_option_and_default_is_empty_and_noted() -> None:
     ]
 
 
+def test_an_array_without_option_and_default_has_no_elements() -> None:
+    assert defines(custom({"a": 1}), plain("b", define_type="int[]"))[0] == {"N": "(int[]) {}"}
+    assert defines(custom({"a": 1}), plain("b", define_type="float"))[0] == {"N": ""}
+
+
 def test_options_that_are_a_c_struct_are_noted_where_a_default_stands() -> None:
     found, notes = defines(custom(b"\1\0\0\0\2\0\0\0"), plain("b", "5"))
     assert found == {"N": "5"}

@@ -55,7 +55,7 @@ CASES = {
         "argument 0: it is input 2, the op has 2 inputs"),
     "an output that the op has not": (
         'type="output" port-index="0"', 'type="output" port-index="3"',
-        "output 0 of the op is no argument of the kernel"),
+        "argument 3: it is output 3, the op has 1 output"),
     "no output": (
         '<Tensor arg-index="3" type="output" port-index="0"/>', "",
         "output 0 of the op is no argument of the kernel"),
@@ -64,14 +64,26 @@ CASES = {
     "a global size that divides by zero": (
         "X,Y", "X/(B-1),Y", "global size: formula 'X/(B-1)' divides by zero"),
     "a negative global size": ("X,Y", "B-X,Y", "global size: formula 'B-X' is -2 where B=1, F=4"),
+    "output ports numbered on from the inputs, and one too many": (
+        'type="output" port-index="0"/>',
+        'type="output" port-index="1"/><Tensor arg-index="4" type="output" port-index="2"/>',
+        "argument 4: it is output 1, the op has 1 output"),
     "a global size of zero": ("X,Y", "X-3,Y", "global size [0, 2, 4]: no work item would write"),
+    "a local size of zero": (
+        'local="1,1', 'local="X-3,1', "local size [0, 1, 1] makes groups without a work item"),
+    "a product that is too large": (
+        "X,Y", "100000*100000,Y", "formula '100000*100000' is 10000000000, the most is 2147483647"),
     "a local size that does not divide": (
         'local="1,1', 'local="2,1', "local size [2, 1, 1] does not divide global size [3, 2, 4]"),
     "sizes of an input that the op has not": (
         "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 of an op that has 2 inputs"),
     "internal memory of an input that the op has not": (
         'size="16"', 'size="INPUT7_DIMS[0]"', "has INPUT7_DIMS[0], and the number of inputs is 2"),
-    "internal memory below zero": ('size="16"', 'size="1-16"', "formula '1-16' is -15"),
+    "internal memory below zero": (
+        'size="16"', 'size="1-16"', "formula '1-16' is -15, the least is 0"),
+    "internal memory of no element": (
+        'size="16"', 'size="INPUT0_DIMS[0]-1"',
+        "internal memory of 0 elements, by formula 'INPUT0_DIMS[0]-1'"),
 }  # fmt: skip
 
 
@@ -90,5 +102,8 @@ def test_a_layer_that_does_not_fit_is_refused_with_file_element_and_reason(
 def test_an_option_that_no_define_can_hold_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LiteRtError) as error:
         create(tmp_path, GOOD).compile("EMU8", [subgraph("a\nb")])
-    assert "define 'ALPHA': the text 'a\\nb', which a #define cannot hold" in error.value.what
+    assert (
+        error.value.what
+        == "define 'ALPHA': the text 'a\\nb', which a #define cannot hold: it has '\\n'"
+    )
     assert "l.xml" in error.value.where

@@ -235,8 +235,8 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8, "at bytes 6 to 10 of options that have 8 bytes"),
         (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
         (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
-        (TensorArgument(False, 1), None, ": it is input 1, the op has 1 inputs"),
-        (TensorArgument(True, 1), None, ": it is output 1, the op has 1 outputs"),
+        (TensorArgument(False, 1), None, ": it is input 1, the op has 1 input."),
+        (TensorArgument(True, 1), None, ": it is output 1, the op has 1 output."),
         (InternalArgument(F32, "X-2"), None, "formula 'X-2' is -1 where B=4, F=1, Y=1, X=1"),
     ],
 )  # fmt: skip

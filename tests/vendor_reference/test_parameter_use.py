@@ -12,6 +12,7 @@ from vendor_reference.custom_layers.cl_types import NUMBER_TYPES
 from vendor_reference.custom_layers.custom_layer import Define, LayerFile
 from vendor_reference.custom_layers.kernel_spec import (
     DataArgument,
+    Format,
     ScalarArgument,
     ShapeArgument,
     TensorArgument,
@@ -68,6 +69,38 @@ def test_ops_that_are_alike_are_told_once() -> None:
 
 def test_an_op_without_a_layer_is_nobody_s_affair() -> None:
     assert find_parameter_notes([op(a=1)], {}) == []
+
+
+def test_each_op_with_an_input_that_the_kernel_never_gets_is_told() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    for inputs in ([x], [x, x], [x, x], [x, None, x]):
+        b.custom("Mine", inputs, [("y", "float32", (4,))])
+    assert notes("", *b.build().subgraphs[0].ops, arguments=[TensorArgument(False, 0)]) == [
+        f"k.cl, op 'Mine': the kernel has no argument for input {index} of the op."
+        for index in (1, 2)
+    ]
+
+
+ANY = (TensorArgument(False, 0, Format.ANY), TensorArgument(True, 0, Format.ANY))
+
+
+def any_notes(shape: tuple[int, ...], text: str, file_name: str = "l.xml") -> list[str]:
+    b = ModelBuilder()
+    b.custom("Mine", [b.input("x", "float32", shape)], [("y", "float32", shape)])
+    sources = [LayerFile("k.cl", text.encode())]
+    layer = custom_layer("Mine", file_name, sources, arguments=ANY)
+    return find_parameter_notes(b.build().subgraphs[0].ops, {"Mine": layer})
+
+
+def test_any_format_of_a_configuration_is_told_where_openvino_has_another() -> None:
+    assert any_notes((1, 2, 3, 4), "") == [
+        "l.xml, op 'Mine': format ANY of input 0, output 0 is BYXF, the model's own order; OpenVINO's GPU "
+        "plugin gives BFYX: write that where the kernel counts on it."
+    ]
+    (note,) = any_notes((1, 2, 3, 4), "x[INPUT0_PITCHES[0]]; // OUTPUT0_PITCHES")
+    assert "format ANY of output 0 is" in note
+    assert any_notes((2, 3, 4), "") == any_notes((1, 2, 3, 4), "", "l.json") == []
 
 
 def test_inputs_that_the_kernel_never_gets_are_told() -> None:

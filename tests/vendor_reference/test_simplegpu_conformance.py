@@ -142,6 +142,35 @@ EXAMPLES = {
         define='<Define name="W" type="float[]" param="w"/>',
         params={"w": [2.0, 3.0, 4.0]},
     ),
+    "8 fewer local sizes than global": Example(
+        (1, 1, 2, 4),
+        "o[i + get_global_id(1) * 4] = 10 * get_local_size(0) + get_local_size(1);",
+        [21] * 8,
+        {"LOCAL_WORKSIZE_SIZE": "1", "LOCAL_WORKSIZE": sizes(2)},
+        'global="X,Y" local="2"',
+    ),
+    "8 more local sizes than global": Example(
+        (1, 1, 1, 4),
+        "o[i] = 10 * get_local_size(0) + get_work_dim() + LOCAL_WORKSIZE[1];",
+        [28] * 4,
+        {"LOCAL_WORKSIZE_SIZE": "2", "LOCAL_WORKSIZE": sizes(2, 7)},
+        'global="X" local="2,7"',
+    ),
+    "11 array of a parameter that is not there": Example(
+        (1, 1, 1, 2),
+        "o[i] = a[i] + sizeof(W);",
+        [0, 1],
+        {"W": "(int[]) {}"},
+        define='<Define name="W" type="int[]" param="w"/>',
+    ),
+    "values with what a line of C has": Example(
+        (1, 1, 1, 2),
+        "o[i] = a[i] + N + M + sizeof(S);",
+        [14, 15],
+        {"N": "2", "M": "3", "S": '"http://x"', "L": '"é"'},
+        define='<Define name=" N" default="2 /* é */"/><Define name="M" default="3 \\"/>'
+        "<Define name='S' default='\"http://x\"'/><Define name='L' default='\"\xe9\"'/>",
+    ),
     **{
         f"14 {rule}": Example(
             FOUR,
@@ -186,8 +215,9 @@ def run(
     b.output(y)
     model, compiled, dump = folder / "m.tflite", folder / "c.tflite", folder / "dump"
     write_model(b.build(), model)
-    for name, text in {**files, "mine.xml": configuration}.items():
+    for name, text in files.items():
         (folder / name).write_text(text)
+    (folder / "mine.xml").write_text(configuration, "latin-1")
     compiler = CompilerOptions(
         [CustomOpInfo("Mine", str(folder / "mine.xml"))], dump=DumpOptions(str(dump), kernels=True)
     )

@@ -130,7 +130,8 @@ def test_an_option_that_cannot_be_a_define_is_noted() -> None:
         "op 'Mine': option 'a-b' is no define: its name cannot be part of a C name.",
         "op 'Mine': option 'blob' is no define: it is neither numbers nor text.",
         "op 'Mine': option 'nested' is no define: it is neither numbers nor text.",
-        "op 'Mine': option 'note' is no define: it is the text \"it's\", which a #define cannot hold.",
+        "op 'Mine': option 'note' is no define: it is the text \"it's\", which a #define cannot hold: ' in it has "
+        "no partner.",
     ]
 
 

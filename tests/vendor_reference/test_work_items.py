@@ -84,7 +84,7 @@ def test_sizes_are_formulas_of_the_outputs_dimensions() -> None:
         (("X*1000000000",), (), "formula 'X*1000000000' is 5000000000 where"),
         (("X", "Y*0"), (), "global size [5, 0]: no work item would write the outputs"),
         (("X",), ("4",), "local size [4] does not divide global size [5]"),
-        (("X",), ("0",), "local size [0] does not divide global size [5]"),
+        (("X",), ("0",), "local size [0] makes groups without a work item"),
     ],
 )
 def test_sizes_that_cannot_be_are_errors(

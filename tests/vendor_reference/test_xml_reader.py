@@ -120,7 +120,7 @@ def test_all_that_a_configuration_can_have_is_read(read: Read) -> None:
     ]
     sizes = layer.kernel
     assert [f.strip() for f in sizes.global_size] == ["((X+15)/16)*16", "Y"]
-    assert list(sizes.local_size) == ["16", "1"]  # filled up
+    assert list(sizes.local_size) == ["16"]  # the launch fills it up
     assert (sizes.sizes_of, sizes.counts_from_end) == (TensorArgument(False, 1), True)
     assert not layer.notes
 
@@ -131,6 +131,7 @@ DEFINES = {
     'name="A" type="INT[]" param="p"': Define("A", FlexOption("p"), "", is_plain=True),
     'name="A" type="string" default="x y"': Define("A", Literal("x y"), "", is_plain=True),
     'name="F(x)" default="((x)+1)"': Define("F(x)", Literal("((x)+1)"), "", is_plain=True),
+    'name="  A 1" default="x"': Define("A 1", Literal("x"), "", is_plain=True),
     'name="F(x) ((x)+1)"': Define("F(x) ((x)+1)", Literal(""), "", is_plain=True),
     'name="A" default=""': Define("A", Literal(""), "", is_plain=True),
     'name="A" param="p" default=""': Define("A", FlexOption("p", ""), "", is_plain=True),
@@ -156,7 +157,7 @@ WORK_SIZES = {
     "": ([], []),
     'global=""': ([], []),
     'global="X,"': (["X"], []),
-    'global="X , Y , B*F" local="4,2"': (["X", "Y", "B*F"], ["4", "2", "1"]),
+    'global="X , Y , B*F" local="4,2"': (["X", "Y", "B*F"], ["4", "2"]),
     'local="8"': ([], ["8"]),
     'global="x,y" local=""': (["x", "y"], []),
 }
@@ -241,6 +242,12 @@ NOTED = {
     "a port in two formats": (
         "<Data", '<Tensor arg-index="4" type="input" port-index="1"/><Data',
         "line 11: <Tensor> input 1 is bound as YXFB before: that counts, and not BFYX."),
+    "a local size too many": (
+        'local="16"', 'local="4,4,4"',
+        "line 15: <WorkSizes> local has 3 sizes, global 2: LOCAL_WORKSIZE alone has the others."),
+    "a backslash that would join lines": (
+        'default="0.5"', 'default="0.5 \\"',
+        "line 4: <Define> the backslash at the end of its default is left out: it would join the next line."),
 }  # fmt: skip
 
 
@@ -339,6 +346,7 @@ BAD = {
     "a source that is not there": ("h.cl", "no.cl", "no file 'no.cl' in"),
     "a source outside": ("h.cl", "../h.cl", "'../h.cl' is not in the asset's folder"),
     "an absolute source": ("h.cl", "/h.cl", "'/h.cl' is not in the asset's folder"),
+    "a source by a backslash": ("sub/k.cl", "sub\\k.cl", "'sub\\k.cl' is not in the asset's folder"),
     "a source that is a folder": ("h.cl", "sub", "no file 'sub' in"),
     "a define without a name": ('name="N 42"', "", "<Define> of layer 'Full': attribute 'name'"),
     "a define that is no name": ("N 42", "4 2", "<Define> of layer 'Full': name '4 2' cannot stand behind"),
@@ -347,7 +355,7 @@ BAD = {
     "no buffers": ("Buffers", "Buffer", "<CustomLayer> of layer 'Full': no <Buffers> in it"),
     "no tensors": ("<Tensor", "<Tensors", "<Buffers> of layer 'Full': no <Tensor> for an input or output in it"),
     "a tensor without arg-index": ('arg-index="3" type', "type", "<Tensor> of layer 'Full': no arg-index"),
-    "an arg-index of -1": ('"3"', '"-1"', "<Tensor> of layer 'Full': no arg-index"),
+    "an arg-index of -1": ('"3"', '"-1"', "<Tensor> of layer 'Full': arg-index -1 is not from 0"),
     "an arg-index below": ('"3"', '"-2"', "<Tensor> of layer 'Full': arg-index -2 is not from 0"),
     "an arg-index far above": ('"3"', '"256"', "<Tensor> of layer 'Full': arg-index 256 is not from 0 to 255"),
     "an arg-index that is no number": ('"3"', '"x"', "<Tensor> of layer 'Full': arg-index 'x' is not a whole"),
@@ -373,7 +381,9 @@ BAD = {
     "a unary minus": ("16, Y", "16,-Y", "global: formula '-Y' has '-' where a value"),
     "a decimal": ("16, Y", "16,1.5", "global: formula '1.5' has '.' at column 2"),
     "a size of a tensor": ("16, Y", "16,INPUT0_DIMS[0]", "global: rule 'INPUT0_DIMS[0]' has more than numbers"),
-    "a local size too many": ('local="16"', 'local="4,4,4"', "local has 3 sizes for 2 global ones"),
+    "an output of two arguments": (
+        "<Data", '<Tensor arg-index="4" type="output" port-index="0"/><Data',
+        "<Buffers> of layer 'Full': output 0 has arg-index 3 and 4"),
     "a bad local rule": ('local="16"', 'local="16+"', "of layer 'Full': local: formula '16+' ends early"),
     "an unknown dim": ("input,1", "INPUT", "<WorkSizes> of layer 'Full': dim 'INPUT', expected output, input"),
     "a dim of output with index": ("input,1", "output,0", "<WorkSizes> of layer 'Full': dim 'output,0'"),
@@ -395,9 +405,21 @@ def test_a_bad_layer_is_refused_with_file_element_and_reason(
     assert error.value.status in (Status.INVALID_ARGUMENT, Status.NOT_FOUND)
 
 
-def test_a_layer_that_nobody_asks_for_is_checked_too(read: Read) -> None:
-    with pytest.raises(LiteRtError, match="layer 'Full': no <Kernel>"):
-        read(SEED + FULL.replace("Kernel", "Kernal"), "ReLU")
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [("Kernel", "Kernal", "layer 'Full': no <Kernel>"), ("h.cl", "no.cl", "no file 'no.cl' in")],
+)
+def test_a_layer_that_nobody_asks_for_is_checked_too(
+    read: Read, old: str, new: str, says: str
+) -> None:
+    with pytest.raises(LiteRtError, match=says):
+        read(SEED + FULL.replace(old, new), "ReLU")
+
+
+def test_a_path_with_a_backslash_is_told_with_slashes(read: Read) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read(changed("sub/k.cl", "sub\\k.cl"))
+    assert error.value.hint == "Write '/' in paths: 'sub/k.cl'."
 
 
 def test_a_wrapper_is_refused_with_what_to_do(read: Read) -> None:

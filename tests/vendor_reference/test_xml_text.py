@@ -86,6 +86,10 @@ def test_a_value_is_read_as_it_is_meant(raw: str, value: str) -> None:
     assert only(f'<a x="{raw}"/>').attributes == {"x": value}
 
 
+def test_bytes_that_are_not_utf8_are_latin_1() -> None:
+    assert only(b'<a x="caf\xe9 \xc3\xa9"/>').attributes == {"x": "café é"}
+
+
 def test_there_may_be_several_roots() -> None:
     assert [e.name for e in parse("<a/><b></b>\n<a/>")] == ["a", "b", "a"]
 
@@ -120,7 +124,7 @@ def test_an_attribute_that_is_given_again_is_known() -> None:
         ("<!ELEMENT a>", 1, "begins neither a comment nor a DOCTYPE"),
         ('<a\n\nx="&#7;"/>', 3, "attribute 'x' has the character '\\x07'"),
         ('<a x="&#10;"/>', 1, "attribute 'x' has the character '\\n'"),
-        (b'<a x="caf\xe9"/>', 1, "attribute 'x' has a byte that is not UTF-8"),
+        ('<a x="&#xdce9;"/>', 1, "attribute 'x' has the character '\\udce9'"),
     ],
 )
 def test_what_is_no_xml_is_refused_with_its_line(text: str | bytes, line: int, says: str) -> None:

@@ -58,7 +58,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
             yield stage("the device was opened")
             with run_on_device(compiled) as running:
                 running.set_inputs([i.value for i in inputs.values()])
-                yield stage(f"kernel '{running.entry}' was running")
+                yield stage(f"kernel '{running.entry}' was running", running.crash_cause())
                 arrays, problems = running.run()
                 outputs = _by_name(subject.op, arrays)
                 write_outputs(plan, outputs, VALUE_RANGE, [request["path"], request["model"]])

@@ -18,8 +18,8 @@ from litert.host.child import call_in_child
 from ..console import json_text, print_text
 
 _HINTS = {
-    Status.RUNTIME_FAILURE: "A kernel that reads or writes past its tensors, recurses, or uses vectors 16 wide "
-    "can do that: litert-npu layer check FILE --sanitize finds where.",
+    Status.RUNTIME_FAILURE: "If the kernel reads or writes past its tensors, litert-npu layer check FILE "
+    "--sanitize finds where.",
     Status.TIMEOUT_EXPIRED: "The kernel may have an endless loop; if it only needs longer, give it more time with "
     "--timeout_s.",
 }
@@ -43,9 +43,12 @@ class Answer:
         return 0 if self.passed else 1
 
 
-def stage(what: str) -> dict[str, object]:
-    """Says what comes next, should it be the last that is heard: `kernel 'X' was running`."""
-    return {"stage": what}
+def stage(what: str, crash_cause: str = "") -> dict[str, object]:
+    """Says what comes next, should it be the last that is heard: `kernel 'X' was running`.
+
+    `crash_cause` is a sentence about what is known to crash there.
+    """
+    return {"stage": what, "crash_cause": crash_cause}
 
 
 def compiling(path: str) -> dict[str, object]:
@@ -68,7 +71,7 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
     Raises:
       LiteRtError: what the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with what was going on.
     """
-    last, hint, path = "it was starting", "", request["path"]
+    last: dict[str, Any] = stage("it was starting")
     try:
         for message in call_in_child(
             target,
@@ -81,13 +84,16 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
             assert isinstance(message, dict)
             if "stage" not in message:
                 return Answer(**message)
-            last, hint = message["stage"], message.get("hint", "")
+            last = message
     except LiteRtError as error:
         if error.where != target or error.status not in _HINTS:
             raise
-        what = f"{error.what}, while {last}"
-        raise LiteRtError(error.status, what, path, hint or _HINTS[error.status]) from error
-    raise LiteRtError(Status.RUNTIME_FAILURE, "the process gave no answer", path)
+        what = f"{error.what}, while {last['stage']}"
+        hint = last.get("hint") or _HINTS[error.status]
+        if error.status is Status.RUNTIME_FAILURE and last.get("crash_cause"):
+            hint = f"{last['crash_cause']} {hint}"
+        raise LiteRtError(error.status, what, request["path"], hint) from error
+    raise LiteRtError(Status.RUNTIME_FAILURE, "the process gave no answer", request["path"])
 
 
 def _pass_on(data: bytes) -> None:

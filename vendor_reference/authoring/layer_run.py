@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
 from litert.core.output_shape import output_sizes
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Tensor
@@ -24,6 +25,7 @@ from vendor_reference.authoring.quantized_tensor import find_quantization
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.compiler.shape_rules import ByKernel, find_shape_rule, shapes_misfit
 from vendor_reference.custom_layers.value_sources import stored_constant
+from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
     Argument,
@@ -79,6 +81,14 @@ class RunningLayer:
         for index, (first, second) in enumerate(zip(*results, strict=True)):
             problems += _differences(index, first, second)
         return results[-1], problems
+
+    def crash_cause(self) -> str:
+        """A sentence about what the kernel has that is known to crash the driver; "" for nothing, or no text."""
+        try:
+            text = self.compiled.text(self.compiled.find_kernel()[1]).text
+        except LiteRtError:  # it was compiled ahead, or is no OpenCL
+            return ""
+        return choose_device().installation.driver.crash_cause(text)
 
     def measure_kernel(self, repeat: int) -> list[float]:
         """How long the kernel takes on the device, in seconds, for each of some runs; it prints nothing."""

@@ -21,7 +21,7 @@ from vendor_reference.cache import cache_folder, keep_file
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSignature
 
-_FORMAT = 2
+_FORMAT = 3
 _PART = "built"
 _NAMES = re.compile(r"[0-9a-f]{64}\.json")
 _LIMIT_BYTES = 16 << 20

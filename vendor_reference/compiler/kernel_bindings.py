@@ -33,6 +33,10 @@ _BITS = {
     "float": 32, "long": 64, "ulong": 64, "double": 64,
 }  # fmt: skip
 _FLOATS = ("half", "float", "double")
+_HALF_HINT = (
+    " Where the model's tensor is float16, --reference_fp16=float or the description makes it float for the "
+    "kernel."
+)
 _KNOWN_TYPE = re.compile(rf"({'|'.join(_BITS)})(2|3|4|8|16)?(\*?)")
 
 
@@ -124,7 +128,7 @@ def check_bindings(
                 "Declare it so, or bind arguments in the kernel's order: inputs, then outputs, or as a "
                 "description (.json) says.",
             )
-        mismatch = _find_mismatch(argument.type_name, binding)
+        mismatch = _find_mismatch(argument, binding)
         if mismatch is not _Mismatch.NONE:
             assert binding.element_type is not None
             c_type = CL_TYPES[binding.element_type]
@@ -133,6 +137,9 @@ def check_bindings(
                 star = "*" if binding.access is Access.MEMORY else ""
                 names = [f"{name}{star}" for name in (c_type, binding.define) if name]
                 hint = f"Declare it as {' or '.join(names)}."
+                if _is_half_as_float(argument, binding):
+                    what = f"{declared} in the kernel, whose type in C is {c_type}"
+                    hint += _HALF_HINT
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)
             notes.append(f"{where}: {what}: the kernel gets its bytes as they are.")
     _check_group(entry, kernel, task, where)
@@ -165,9 +172,17 @@ def _is_reached(argument: DeclaredArgument, access: Access) -> bool:
     return argument.space in spaces and argument.type_name.endswith("*")
 
 
-def _find_mismatch(type_name: str, binding: BoundArgument) -> _Mismatch:
+def _is_half_as_float(argument: DeclaredArgument, binding: BoundArgument) -> bool:
+    """Whether the model's tensor can be of float16, and float for the kernel alone."""
+    is_half = argument.type_name.startswith("half")
+    return is_half and binding.element_type is ElementType.FLOAT32 and bool(binding.define)
+
+
+def _find_mismatch(argument: DeclaredArgument, binding: BoundArgument) -> _Mismatch:
     """How a declared type fits; one that the source makes up, or `void`, is the author's affair."""
-    found = _KNOWN_TYPE.fullmatch(type_name)
+    if argument.is_struct and binding.is_number:
+        return _Mismatch.ERROR
+    found = _KNOWN_TYPE.fullmatch(argument.type_name)
     if binding.element_type is None or found is None:
         return _Mismatch.NONE
     declared, bound = found[1], CL_TYPES[binding.element_type]

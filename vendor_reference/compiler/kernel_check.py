@@ -32,6 +32,7 @@ from vendor_reference.compiler.built_kernels import (
     remember_built,
 )
 from vendor_reference.drivers.device_choice import choose_device
+from vendor_reference.drivers.driver import CRASH_HINT
 from vendor_reference.drivers.installation import Installation
 from vendor_reference.executable.binary_layer import is_binary_layer
 from vendor_reference.executable.byte_code import write_executable
@@ -109,7 +110,10 @@ def _build(
         index = min(len(answers), len(programs) - 1)
         if error.status in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
             where = ", ".join(source.file_name for source in programs[index].sources)
-            hint = f"{installation.driver.crash_hint} {_HINT}"
+            texts = [programs[index].prelude]
+            texts += [str(assets[s.asset], "utf-8", "replace") for s in programs[index].sources]
+            cause = installation.driver.crash_cause("\n".join(texts))
+            hint = f"{cause} {CRASH_HINT} {_HINT}".lstrip()
             raise LiteRtError(Status.COMPILATION, error.what, where, hint) from error
         if lack_fp16[index] and error.status is Status.COMPILATION:
             hint = f"{error.hint} {_LACKS_FP16_HINT}".lstrip()

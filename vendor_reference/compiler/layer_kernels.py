@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
+from litert.core.sizes import multiply
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.names import functions_of
@@ -108,16 +109,25 @@ def all_inputs(spec: KernelSpec, inputs: Sequence[_Input]) -> Sequence[_Input | 
 def scratch_types(
     spec: KernelSpec, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
 ) -> list[Attribute]:
-    """The buffers that a kernel needs for one run, in the order of its arguments."""
+    """The buffers that a kernel needs for one run, in the order of its arguments.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, where a size has no value, or is 0 for an op that computes anything.
+    """
     arguments = [a for a in spec.arguments if isinstance(a, InternalArgument)]
     if not arguments:
         return []
     shapes = op_shapes(spec, inputs, outputs)
     try:
+        sizes = [memory_elements(argument, spec, shapes) for argument in arguments]
+        if 0 in sizes and any(multiply(shape) for shape in shapes.outputs):
+            what = f"internal memory of 0 elements, by formula '{arguments[sizes.index(0)].size}'"
+            hint = "Give it 1 element or more, or take it away."
+            raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         return [
-            memref_type(a.element_type, (memory_elements(a, spec, shapes),))
-            for a in arguments
-            if a.element_type is not None
+            memref_type(argument.element_type, (size,))
+            for argument, size in zip(arguments, sizes, strict=True)
+            if argument.element_type is not None
         ]
     except LiteRtError as error:
         raise at_layer(error, spec) from error

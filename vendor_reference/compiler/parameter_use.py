@@ -16,6 +16,7 @@ from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_source import decode_source, without_comments
 from vendor_reference.custom_layers.kernel_spec import (
     DataArgument,
+    Format,
     ShapeArgument,
     TensorArgument,
 )
@@ -28,6 +29,7 @@ from vendor_reference.custom_layers.value_sources import (
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PARAMETER = "PARAM_"
+_RANK_OF_IMAGES = 4
 
 
 def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -> list[str]:
@@ -37,15 +39,17 @@ def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -
     seen: set[tuple[str, bytes]] = set()
     for op in ops:
         layer = layers.get(op.name)
-        key = (op.name, bytes(op.custom_options or b""))
-        if layer is None or layer.type is LayerType.CPP or key in seen:
+        if layer is None or layer.type is LayerType.CPP:
             continue
-        seen.add(key)
         if op.name not in used:
             used[op.name] = frozenset(_names_in_sources(layer))
             notes.update(dict.fromkeys(_unused_defines(layer, used[op.name])))
-        notes.update(dict.fromkeys(_option_notes(layer, op, used[op.name])))
+        key = (op.name, bytes(op.custom_options or b""))
+        if key not in seen:
+            seen.add(key)
+            notes.update(dict.fromkeys(_option_notes(layer, op, used[op.name])))
         notes.update(dict.fromkeys(_unbound_inputs(layer, op)))
+        notes.update(dict.fromkeys(_any_formats(layer, op, used[op.name])))
     return list(notes)
 
 
@@ -111,6 +115,24 @@ def _unbound_inputs(layer: CustomLayer, op: Op) -> Iterator[str]:
     if unbound:
         inputs = f"input{'s' if len(unbound) > 1 else ''} {', '.join(unbound)}"
         yield f"{_where(layer, op)}: the kernel has no argument for {inputs} of the op."
+
+
+def _any_formats(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[str]:
+    """Tensors that a configuration takes in any format, where OpenVINO has another and no pitches tell it."""
+    if not layer.file_name.lower().endswith(".xml"):
+        return
+    found: dict[str, None] = {}
+    for argument in layer.kernel.arguments:
+        if isinstance(argument, TensorArgument) and argument.format is Format.ANY:
+            tensor = (op.outputs if argument.is_output else op.inputs)[argument.index]
+            define = f"{'OUTPUT' if argument.is_output else 'INPUT'}{argument.index}_PITCHES"
+            if tensor is not None and len(tensor.shape) >= _RANK_OF_IMAGES and define not in used:
+                found[str(argument)] = None
+    if found:
+        yield (
+            f"{_where(layer, op)}: format ANY of {', '.join(found)} is BYXF, the model's own order; OpenVINO's "
+            "GPU plugin gives BFYX: write that where the kernel counts on it."
+        )
 
 
 def _where(layer: CustomLayer, op: Op) -> str:

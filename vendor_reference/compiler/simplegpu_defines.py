@@ -23,6 +23,7 @@ from litert.core.status import Status
 from litert.model.graph import Op
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer, Define
+from vendor_reference.custom_layers.kernel_source import define_line
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.custom_layers.layout import Bfyx
 from vendor_reference.custom_layers.value_sources import (
@@ -151,7 +152,8 @@ def layer_defines(
         if note:
             notes.append(f"{layer.file_name}, op '{op.name}': define '{define.name}' {note}.")
         is_empty = note and isinstance(define.source, FlexOption) and define.source.default is None
-        texts.append((define.name, "" if is_empty else _text(define, values)))
+        empty = define_text("", define.type, is_plain=True)
+        texts.append((define.name, empty if is_empty else _text(define, values)))
     own = {define.name for define in layer.defines}
     return [*(d for d in _quantization(layer, op, texts) if d[0] not in own), *texts]
 
@@ -246,7 +248,7 @@ def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> 
       define_type: `int`, `float`, `int[]`, `float[]`, or "" for the value as it is, where the elements of
         an array are joined by commas.
       is_plain: whether the value is as it is also where there is a type, which then says only whether it stands in
-        braces: so custom layer configurations have it.
+        braces: so custom layer configurations have it. A text's comments are left out then.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the value is not of that type, or a text cannot stand in a define.
@@ -257,7 +259,7 @@ def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> 
     else:
         values, is_array = value, True
     element_type = define_type.removesuffix("[]")
-    text = ",".join(_typed(v, "" if is_plain else element_type) for v in values)
+    text = ",".join(_plain(v) if is_plain else _typed(v, element_type) for v in values)
     if element_type != define_type:
         return f"({define_type}) {{{text}}}"
     if is_array and define_type and not is_plain:
@@ -265,24 +267,17 @@ def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> 
     return text
 
 
-def is_define_text(text: str) -> bool:
-    """Whether a text can stand behind a `#define` and means itself there, and the next line is safe."""
-    return (
-        text.isprintable()
-        and "//" not in text
-        and "/*" not in text
-        and not text.rstrip().endswith("\\")
-        and text.count('"') % 2 == 0
-        and text.count("'") % 2 == 0
-    )
+def _plain(value: Scalar) -> str:
+    return define_line(value) if isinstance(value, str) else _typed(value, "")
 
 
 def _typed(value: Scalar, element_type: str) -> str:
     if isinstance(value, str):
         if element_type:
             raise _error(f"the text '{value}' where {element_type} is expected")
-        if not is_define_text(value):
-            raise _error(f"the text {value[:40]!r}, which a #define cannot hold")
+        if define_line(value) != value:
+            what = "it has a comment, or a backslash at its end"
+            raise _error(f"the text {value[:40]!r}, which a #define cannot hold: {what}")
         return value
     if element_type == "float" or (isinstance(value, float) and not element_type):
         return _float(float(value))

@@ -49,8 +49,22 @@ def resolve_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[Siz
     """The same, unchecked, of shapes that a run may tell."""
     dims = _dims(spec, shapes)
     global_size: Sequence[Size] = _resolve_all("global", spec.global_size, dims, shapes)
-    local_size = _resolve_all("local", spec.local_size, dims, shapes)
-    return global_size or [multiply(shapes.outputs[0])], local_size
+    global_size = global_size or [multiply(shapes.outputs[0])]
+    local_size = _resolve_all("local", spec.local_size[: len(global_size)], dims, shapes)
+    if local_size:
+        local_size = [*local_size, *[1] * (len(global_size) - len(local_size))]
+    return global_size, local_size
+
+
+def described_local_size(
+    spec: KernelSpec, shapes: OpShapes, local_size: Sequence[Size]
+) -> Sequence[Size]:
+    """Of the local size that is launched, the part that the description has, and what it has beyond."""
+    described = len(spec.local_size)
+    if described <= len(local_size):
+        return local_size[: described or None]  # without one, what the launch has
+    surplus = spec.local_size[len(local_size) :]
+    return [*local_size, *_resolve_all("local", surplus, _dims(spec, shapes), shapes)]
 
 
 def _no_shape(index: int) -> Sequence[int]:

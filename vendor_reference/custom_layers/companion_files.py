@@ -114,8 +114,10 @@ class AssetFiles:
         try:
             check_companion_path(relative, f"{self.path}, {named_in}")
         except LiteRtError as error:
+            slashed = name.replace("\\", "/")
+            hint = _HINT if slashed == name else f"Write '/' in paths: '{slashed}'."
             raise LiteRtError(
-                error.status, f"'{name}' is not in the {place}", error.where, _HINT
+                error.status, f"'{name}' is not in the {place}", error.where, hint
             ) from None
         return relative
 

@@ -7,7 +7,7 @@ known. Where it matters, the build has the last word (`compiler/kernel_check.py`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -92,6 +92,31 @@ def includes(text: str) -> Sequence[str]:
 def without_comments(text: str) -> str:
     """The text with a blank for each comment, and with strings left empty."""
     return "\n".join(line.replace(_JOINED, "") for _, line in _lines(text))
+
+
+def define_line(text: str) -> str:
+    """A text as it can stand behind a `#define`: a blank for each comment, and no backslash at the end.
+
+    A comment could hide what is written behind it, and a backslash joins the next line.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a text that no `#define` can hold, with the reason.
+    """
+    line = _COMMENT_OR_TEXT.sub(lambda part: part[0] if part[0][0] in "\"'" else " ", text)
+    if line.rstrip().endswith("\\"):
+        line = line.rstrip("\\ ")
+    reason = ""
+    last = [part for part in _COMMENT_OR_TEXT.findall(text) if part.startswith("/*")][-1:]
+    if last and not re.fullmatch(r"/\*.*\*/", last[0], re.DOTALL):
+        reason = "a comment in it has no end '*/'"
+    elif not line.isprintable():
+        reason = f"it has {next(c for c in line if not c.isprintable())!a}"
+    elif found := re.search("[\"']", _COMMENT_OR_TEXT.sub("", line)):
+        reason = f"{found[0]} in it has no partner"
+    if reason:
+        shown = f"the text {text[:40]!r}, which a #define cannot hold: {reason}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, shown)
+    return line
 
 
 def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
@@ -281,6 +306,30 @@ def types_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[str
     if len(set(map(len, found))) != 1:
         return None
     return [types[0] if len(set(types)) == 1 else "" for types in zip(*found, strict=True)]
+
+
+def struct_names(text: str) -> Collection[str]:
+    """The names that `typedef` gives to structs and unions."""
+    tokens = kernel_tokens([text])
+    names = {"struct", "union"}
+    for index, token in enumerate(tokens):
+        if token.text == "typedef":
+            words = _declaration(tokens, index + 1)
+            if "*" not in words and not names.isdisjoint(words[:-1]):
+                names.add(words[-1])
+    return names - {"struct", "union"}
+
+
+def _declaration(tokens: Sequence[Token], index: int) -> Sequence[str]:
+    """The words of a declaration, without attributes and all that stands in brackets."""
+    words: list[str] = []
+    while index < len(tokens) and tokens[index].text != ";":
+        if tokens[index].text in _CLOSING:
+            index = find_closing(tokens, index)
+        elif tokens[index].text not in _ATTRIBUTES:
+            words.append(tokens[index].text)
+        index += 1
+    return words
 
 
 def _named_types(tokens: Sequence[Token]) -> Mapping[str, str]:

@@ -152,7 +152,8 @@ class KernelSpec:
       defines: names and texts, in order, behind the built-in ones.
       build_options: for the OpenCL compiler.
       global_size: formulas over the B, F, Y, X of `sizes_of`; empty is one work item for each element of output 0.
-      local_size: as many, or empty: the driver chooses.
+      local_size: as many, or empty: the driver chooses. Of a configuration, 1 stands for those that lack, and
+        those beyond are defines alone.
       counts_from_end: whether the last dimension of `sizes_of` is X, the one before it Y, and so on.
       uses_init: whether sources, headers or defines name the `_INIT` form of a built-in array.
       max_num_shaves: the most vector processors that it may be spread over; 0 is no limit.

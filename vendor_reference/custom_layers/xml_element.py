@@ -80,9 +80,9 @@ class XmlElement:
         return int(found[1])
 
     def index(self, name: str, most: int) -> int:
-        """An index that must be there; -1 counts as absent."""
+        """An index that must be there."""
         index = self.integer(name)
-        if index is None or index == -1:
+        if index is None:
             raise self.error(f"no {name}")
         if not 0 <= index <= most:
             raise self.error(f"{name} {index} is not from 0 to {most}")

@@ -1,10 +1,11 @@
 """XML as custom layer configurations have it, read into elements that know their lines.
 
 A reader of our own, since such a file is seldom one XML document: it has several roots, and OpenVINO also takes an
-XML declaration anywhere, `--` in comments, raw `<` and `&` in values, an attribute given twice (the first counts)
-and text between elements. What would make such a text well-formed has to find every tag and value in it, and then
-has read it. Nothing here expands: five names and numbers are all the references there are, so a file can do no
-harm by its entities, and those that declare some are refused. Time and memory are linear in the file.
+XML declaration anywhere, `--` in comments, raw `<` and `&` in values, bytes there that are not UTF-8 (read here as
+Latin-1), an attribute given twice (the first counts) and text between elements. What would make such a text
+well-formed has to find every tag and value in it, and then has read it. Nothing here expands: five names and
+numbers are all the references there are, so a file can do no harm by its entities, and those that declare some are
+refused. Time and memory are linear in the file.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _LINE_BREAK = re.compile(r"\r\n|[\r\n\t]")
 _REFERENCE = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6}));")
 _CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _CONTROL = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 def parse_xml(data: bytes | memoryview, where: str) -> list[XmlElement]:
@@ -44,7 +46,7 @@ def parse_xml(data: bytes | memoryview, where: str) -> list[XmlElement]:
 
 
 def _decode(data: bytes, where: str) -> str:
-    """The text; bytes that are not UTF-8 can stand in comments, and are refused in values."""
+    """The text; bytes that are not UTF-8 stay marked in it."""
     try:
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
             text = data.decode("utf-16")
@@ -189,10 +191,11 @@ class _Parser:
             )
         line, self._at = self._line_now(), found.end()
         raw = found[1] if found[1] is not None else found[2]
+        raw = _NOT_UTF8.sub(lambda found: chr(ord(found[0]) & 0xFF), raw)  # it is in Latin-1
         value = _REFERENCE.sub(_character, _LINE_BREAK.sub(" ", raw))
         if bad := _CONTROL.search(value):
-            what = "a byte that is not UTF-8" if bad[0] >= "\ud800" else f"the character {bad[0]!a}"
-            raise self._error(f"<{element}>: attribute '{name}' has {what}", line=line)
+            what = f"<{element}>: attribute '{name}' has the character {bad[0]!a}"
+            raise self._error(what, line=line)
         return value
 
     def _line_now(self) -> int:

@@ -39,7 +39,10 @@ def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> C
     program = cl._cl._Program(context, text.text)
     _build(context, program, device, text)
     try:
-        kernels = {k.function_name: read_signature(k, device) for k in program.all_kernels()}
+        kernels = {
+            kernel.function_name: read_signature(kernel, device, text.text)
+            for kernel in program.all_kernels()
+        }
         # PoCL compiles kernels to machine code only when it is asked for it.
         binaries = program.get_info(cl.program_info.BINARIES)
     except cl.Error as error:

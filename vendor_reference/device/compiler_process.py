@@ -11,7 +11,7 @@ from litert.core.status import Status
 from vendor_reference.device.program_cache import COMPILED_PROGRAM, CompiledProgram
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.device_info import DeviceInfo
-from vendor_reference.drivers.driver import driver_of_device
+from vendor_reference.drivers.driver import CRASH_HINT, driver_of_device
 from vendor_reference.drivers.proof import call_compiler
 
 TIMEOUT_S = 120.0
@@ -39,7 +39,8 @@ def compile_in_child(
     except LiteRtError as error:
         if error.status in (Status.COMPILATION, Status.DYNAMIC_LOADING):
             raise
-        hint = driver_of_device(info).crash_hint
+        cause = driver_of_device(info).crash_cause(texts[done].text)
+        hint = f"{cause} {CRASH_HINT}".lstrip()
         raise LiteRtError(Status.COMPILATION, error.what, texts[done].name, hint) from error
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.custom_layers.cl_types import CL_TYPES
+from vendor_reference.custom_layers.kernel_source import struct_names
 from vendor_reference.executable.executable import Argument, ArgumentKind, KernelTask
 from vendor_reference.executable.kernel_signature import BY_VALUE, DeclaredArgument, KernelSignature
 
@@ -15,12 +19,19 @@ _SPACES = {
     cl.kernel_arg_address_qualifier.LOCAL: "__local",
     cl.kernel_arg_address_qualifier.PRIVATE: BY_VALUE,
 }
+_NUMBERS = frozenset(CL_TYPES.values())
 _HINT = "Bind arguments in the kernel's order: inputs, then outputs, or as the description says."
 
 
-def read_signature(kernel: cl.Kernel, device: cl.Device) -> KernelSignature:
-    """What a kernel of a built program declares, as far as the driver knows it."""
+def read_signature(kernel: cl.Kernel, device: cl.Device, text: str) -> KernelSignature:
+    """What a kernel of a program that was built of a text declares, as far as the driver knows it."""
     arguments = tuple(_read_argument(kernel, index) for index in range(kernel.num_args))
+    if any(a.space == BY_VALUE and a.type_name not in _NUMBERS for a in arguments):
+        structs = struct_names(text)
+        arguments = tuple(
+            replace(a, type_name=f"struct {a.type_name}") if a.type_name in structs else a
+            for a in arguments
+        )
     most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
     return KernelSignature(arguments, most)
 
@@ -36,6 +47,16 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
         )
     pairs = zip(kernel.arguments, task.arguments, strict=True)
     for index, (declared, argument) in enumerate(pairs):
+        if (
+            declared.is_struct and argument.kind is ArgumentKind.SCALAR
+        ):  # not every driver counts bytes
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{describe_argument(kernel, index)} is a struct, and a number of "
+                f"{len(argument.scalar)} bytes is bound to it",
+                where,
+                "Declare an argument for each number.",
+            )
         if declared.space and declared.space not in _allowed(argument):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,

@@ -9,7 +9,7 @@ import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.device.program_text import ProgramText, with_source_lines
+from vendor_reference.device.program_text import ProgramText, find_source_line, with_source_lines
 
 _OUT_OF_MEMORY = (
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -28,6 +28,13 @@ _NO_HALF = re.compile(
 )
 _UNDECLARED = re.compile(r"undeclared identifier '(\w+)'")
 _DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
+_JOINED = re.compile(
+    r"^[^\n]*(?:invalid suffix '(?P<suffix>\w+)' on floating|use of undeclared identifier '(?P<name>\w+)')",
+    re.MULTILINE,
+)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
+_FLOAT = re.compile(r"[ (-]*[0-9.]+(?:[eE][-+]?[0-9]+)?([fFlL])[ )]*")
 _PARAM = "PARAM_"
 _COMMAND_LINE = "<command line>"
 """What the compiler calls the file of errors in its options."""
@@ -55,7 +62,8 @@ def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
     elif _NO_HALF.search(log):
         hint = _HALF_HINT
     else:
-        hint = _spelling_hint(log, text) or (_BUILD_HINT if log else _NO_LOG_HINT)
+        hint = _spelling_hint(log, text) or _pasting_hint(log, text)
+        hint = hint or (_BUILD_HINT if log else _NO_LOG_HINT)
     where = f"{place['file']}, line {place['line']}" if place else text.name
     shown = with_source_lines(log, text.text) if log else error
     what = f"the kernel does not build:\n{shown}\n"
@@ -75,4 +83,25 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
                 f"A .cl has such a define for each option of its op, {has}. "
                 "A description has those of its defines."
             )
+    return ""
+
+
+def _pasting_hint(log: str, text: ProgramText) -> str:
+    """The define that `##` joins to something else; "" where it does not."""
+    found = _JOINED.search(log)
+    place = _PLACE.match(found[0]) if found else None
+    if found is None or place is None or "##" not in text.text:
+        return ""
+    macros = dict(_MACRO.findall(text.text))
+    row = find_source_line(text.text, place["file"], int(place["line"])) or ""
+    names = _NAME.findall(row)
+    for name in names:  # it grows
+        value = macros.pop(name, "").strip()
+        number = _FLOAT.fullmatch(value)
+        if number and found["suffix"] and found["suffix"].startswith(number[1]):
+            more = found["suffix"].removeprefix(number[1])
+            return f"Define {name} is {value}, and '##' joins '{more}' to it: take that away. {_BUILD_HINT}"
+        if value and found["name"] and found["name"].startswith(name):
+            return f"'##' joins the name {name}, and not its value, {value}. {_BUILD_HINT}"
+        names += _NAME.findall(value)
     return ""

@@ -27,7 +27,7 @@ from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSigna
 
 _LOG = logging.getLogger(__name__)
 
-_MAGIC = b"LRT-CLB2"
+_MAGIC = b"LRT-CLB3"
 _PREFIX = struct.Struct("<8s32sI")
 _PART = "programs"
 _SUFFIX = ".clb"

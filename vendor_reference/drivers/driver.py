@@ -22,6 +22,9 @@ NOT_THE_KERNEL = (
 )
 """What to do about a driver that fails."""
 
+CRASH_HINT = f"Simplify the kernel, or use another driver ({VARIABLE})."
+"""What to do about a kernel that crashes or hangs a driver's compiler."""
+
 
 @dataclass(frozen=True, slots=True)
 class SandboxNeeds:
@@ -54,7 +57,6 @@ class Driver:
       compiles_for_group_sizes: whether it compiles a kernel again for each size of work group.
       keeps_variants: whether a binary made after runs holds what was compiled for their work sizes.
       threads_variable: the environment's variable that limits its threads; "" where it has none.
-      crash_hint: what to do about a kernel that crashes or hangs its compiler.
     """
 
     name = ""
@@ -65,7 +67,6 @@ class Driver:
     compiles_for_group_sizes = True
     keeps_variants = False
     threads_variable = ""
-    crash_hint = "Simplify the kernel, or use another driver."
 
     def find(self) -> Sequence[str]:
         """Paths of its library where it is installed and not registered with the OpenCL loader."""
@@ -91,6 +92,10 @@ class Driver:
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
         """How good it is among drivers for the same kind of device; the greatest is used."""
         return (1000,)
+
+    def crash_cause(self, text: str) -> str:
+        """A sentence about what a kernel's text has that is known to crash or hang the driver; "" for nothing."""
+        return ""
 
     def clean_log(self, log: str) -> str:
         """A build log without what is no message; messages begin with `error: file:line:column: `."""

@@ -336,12 +336,21 @@ def work_size(
     items = tuple(evaluate(size, shapes, where) for size in global_size)
     if prod(items) > MOST:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"global size {list(items)} are too many work items", where
+            Status.INVALID_ARGUMENT,
+            f"global size {list(items)} are too many work items: {prod(items)}, the most are {MOST}",
+            where,
         )
     if local_size is None:
         return items, None
     group = tuple(evaluate(size, shapes, where) for size in local_size)
-    if any(k == 0 or g % k for g, k in zip(items, group, strict=True)):
+    if 0 in group:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"local size {list(group)} makes groups without a work item",
+            where,
+            "A local size is 1 or more; where none is given, the driver chooses.",
+        )
+    if any(g % k for g, k in zip(items, group, strict=True)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"local size {list(group)} does not divide global size {list(items)}",

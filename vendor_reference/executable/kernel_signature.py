@@ -17,12 +17,18 @@ class DeclaredArgument:
 
     Attributes:
       space: one of `SPACES`.
-      type_name: without qualifiers: `float*`, `int`, a name that the source gives a type.
+      type_name: without qualifiers: `float*`, `int`, `struct P`, another name that the source gives a type.
     """
 
     space: str
     type_name: str
     name: str
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether it is a struct or a union by value."""
+        is_named = self.type_name.startswith(("struct ", "union "))
+        return is_named and self.space == BY_VALUE and not self.type_name.endswith("*")
 
     def __str__(self) -> str:
         space = f"{self.space} " if self.space not in ("", BY_VALUE) else ""

@@ -85,3 +85,18 @@ def test_a_compiler_that_crashes_is_explained_whichever_it_is(
         safe_process.run_safely("a:b", {"path": "k.cl", "timeout_s": 1})
     assert "another driver (LITERT_NPU_OPENCL)" in error.value.hint
     assert "PoCL" not in error.value.hint and "vectors" not in error.value.hint
+
+
+@pytest.mark.parametrize("cause", ["", "The kernel has float16."])
+def test_a_kernel_that_crashes_is_laid_to_what_is_known_of_it(
+    monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
+    def call(target: str, *_: object, **__: object) -> Iterator[object]:
+        yield safe_process.stage("kernel 'k' was running", cause)
+        raise LiteRtError(Status.RUNTIME_FAILURE, "it crashed (SIGSEGV)", target)
+
+    monkeypatch.setattr(safe_process, "call_in_child", call)
+    with pytest.raises(LiteRtError) as error:
+        safe_process.run_safely("a:b", {"path": "k.cl", "timeout_s": 1})
+    finds = "If the kernel reads or writes past its tensors, litert-npu layer check FILE --sanitize finds where."
+    assert error.value.hint == f"{cause} {finds}".lstrip()

@@ -50,6 +50,16 @@ Failed to materialize symbols: { (main, { f }) }
 
 """
 
+PASTED = """Compilation started
+K.cl:4:8: error: invalid suffix 'ff' on floating constant
+    4 |   o[0]=P(V);
+      |        ^
+<scratch space>:4:4: note: expanded from here
+    4 | 0.1ff
+      |    ^
+Compilation failed
+"""
+
 
 @pytest.mark.parametrize(
     ("log", "clean"),
@@ -63,18 +73,42 @@ Failed to materialize symbols: { (main, { f }) }
             "error: 7:1:10: 'nope.h' file not found",
         ),
         (UNLINKED, "JIT session error: Symbols not found: [ g ]"),
+        (PASTED, "error: K.cl:4:8: invalid suffix 'ff' on floating constant"),
         ("Compilation failed\nUnrecognized build options: -x \n", "Unrecognized build options: -x"),
         ("", ""),
     ],
-    ids=["success", "failure", "unlinked", "options", "empty"],
+    ids=["success", "failure", "unlinked", "pasted", "options", "empty"],
 )
 def test_intels_log_becomes_its_messages(log: str, clean: str) -> None:
     assert known_drivers()["intel"].clean_log(log) == clean
 
 
 def test_pocls_log_becomes_its_messages() -> None:
-    log = "error: K.cl:5:36 <Spelling=/x.h:1:2>: not valid\nDevice pthread failed to build the program\n"
-    assert known_drivers()["pocl"].clean_log(log) == "error: K.cl:5:36: not valid"
+    log = (
+        "error: K.cl:5:36 <Spelling=/x.h:1:2>: not valid\n"
+        "error: K.cl:6:8 <Spelling=<scratch space>:9:4>: not valid\n"
+        "Device pthread failed to build the program\n"
+    )
+    clean = "error: K.cl:5:36: not valid\nerror: K.cl:6:8: not valid"
+    assert known_drivers()["pocl"].clean_log(log) == clean
+
+
+@pytest.mark.parametrize(
+    ("driver", "text", "has"),
+    [
+        (
+            "pocl",
+            "float16 x = vload16(0, y);",
+            "The kernel has float16, and some vectors of 64 bytes or more",
+        ),
+        ("pocl", "ulong8 x;", "The kernel has ulong8,"),
+        ("pocl", "char16 x; float8 y; float float16s; // float16", ""),
+        ("intel", "float16 x;", ""),
+    ],
+)
+def test_a_crash_is_laid_to_what_the_kernel_has(driver: str, text: str, has: str) -> None:
+    cause = known_drivers()[driver].crash_cause(text)
+    assert cause.startswith(has) and bool(cause) == bool(has)
 
 
 def test_a_sandbox_leaves_open_what_a_driver_uses(device: Any) -> None:

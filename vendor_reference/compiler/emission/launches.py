@@ -23,7 +23,12 @@ from vendor_reference.compiler.kernel_tensor import asked_format, flat_tensor, k
 from vendor_reference.compiler.layer_kernels import TaskKernels, all_inputs, op_shapes
 from vendor_reference.compiler.levels.vpuip import GLOBAL_SIZE, LOCAL_SIZE, OclOp, TaskOp
 from vendor_reference.compiler.simplegpu_defines import KernelTensor, write_prelude
-from vendor_reference.compiler.work_items import OpShapes, local_bytes, resolve_work_sizes
+from vendor_reference.compiler.work_items import (
+    OpShapes,
+    described_local_size,
+    local_bytes,
+    resolve_work_sizes,
+)
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
 from vendor_reference.executable.executable import Executable, KernelTask, Program
 from vendor_reference.executable.source_text import fill_program, hole_values
@@ -102,7 +107,8 @@ class Launches:
                 kernel_tensor(t, asked_format(spec, True, i), shapes.outputs[i])
                 for i, t in enumerate(outputs)
             ]
-            prelude = write_prelude(spec, tensors, made, *sizes, holes)
+            local = described_local_size(spec, shapes, sizes[1])
+            prelude = write_prelude(spec, tensors, made, sizes[0], local, holes)
         program = Program(prelude, spec.sources, spec.build_options, spec.headers, tuple(holes))
         if program not in self.programs:
             if program.sources:

@@ -85,7 +85,7 @@ def layer_sources(layer: CustomLayer) -> tuple[Sequence[Source], Sequence[Source
 
 
 def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
-    """The layer's arguments, data found; or inputs and outputs in order. Each output is among them.
+    """The layer's arguments, data found; or inputs and outputs in order. The op has each; each output is there.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if an output is not, or the op has no such tensor; NOT_FOUND for data.
@@ -99,6 +99,9 @@ def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
         else binding
         for binding in layer.kernel.arguments
     ]
+    for place, binding in enumerate(bindings):
+        if isinstance(binding, (TensorArgument, ShapeArgument)):
+            _check_port(place, binding, op)
     bound = {b.index for b in bindings if isinstance(b, TensorArgument) and b.is_output}
     for index in range(len(op.outputs)):
         if index not in bound:
@@ -155,10 +158,9 @@ def _arguments(
 
 
 def _argument(binding: KernelArgument, op: Op, values: OpValues) -> KernelArgument:
-    if isinstance(binding, (TensorArgument, ShapeArgument)):
-        _check_port(binding, op)
-        if isinstance(binding, TensorArgument):  # the rest are requirements
-            return replace(binding, element_type=None, is_strided=False)
+    if isinstance(binding, TensorArgument):  # the rest are requirements
+        return replace(binding, element_type=None, is_strided=False)
+    if isinstance(binding, ShapeArgument):
         tensor = None if binding.is_output else op.inputs[binding.index]
         if tensor is not None and tensor.type.layout.is_static:
             return constant_shape(tensor)
@@ -173,13 +175,18 @@ def _argument(binding: KernelArgument, op: Op, values: OpValues) -> KernelArgume
     return binding
 
 
-def _check_port(binding: TensorArgument | ShapeArgument, op: Op) -> None:
+def _check_port(place: int, binding: TensorArgument | ShapeArgument, op: Op) -> None:
     tensors = op.outputs if binding.is_output else op.inputs
     if binding.index >= len(tensors) or tensors[binding.index] is None:
         kind = "output" if binding.is_output else "input"
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"it is {kind} {binding.index}, the op has {len(tensors)} {kind}s",
+            f"argument {place}: it is {kind} {binding.index}, the op has {len(tensors)} "
+            f"{kind}{'s' if len(tensors) != 1 else ''}",
+            hint=f"The op's {kind}s count from 0"
+            + (
+                ", also where a .xml numbers them on from the inputs." if binding.is_output else "."
+            ),
         )
 
 

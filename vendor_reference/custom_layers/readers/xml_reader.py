@@ -71,7 +71,7 @@ class XmlReader(DescriptionReader):
             (found,) = layers.values()
         if found is None:
             raise no_layer_named(op_name, list(layers), files.path)
-        return _with_files(*found, op_name, files)
+        return _with_headers(*found, op_name, files)
 
     def layer_names(self, files: AssetFiles, data: memoryview) -> Sequence[str]:
         return list(_read_layers(files, data))
@@ -80,7 +80,7 @@ class XmlReader(DescriptionReader):
 def _read_layers(
     files: AssetFiles, data: memoryview
 ) -> Mapping[str, tuple[CustomLayer, XmlElement]]:
-    """All layers of a file by name, but for their files; one bad layer fails the file."""
+    """All layers of a file by name, but for what they include; one bad layer fails the file."""
     layers: dict[str, tuple[CustomLayer, XmlElement]] = {}
     again: dict[str, list[str]] = {}
     for element in parse_xml(data, files.path):
@@ -94,7 +94,7 @@ def _read_layers(
                 if inside
                 else "",
             )
-        layer = _read_layer(element, files.file_name)
+        layer = _read_layer(element, files)
         name = layer.kernel.title
         if name in layers:
             what = f"layer '{name}' is described again: the last one counts"
@@ -110,29 +110,24 @@ def _read_layers(
     return layers
 
 
-def _with_files(
+def _with_headers(
     layer: CustomLayer, element: XmlElement, op_name: str, files: AssetFiles
 ) -> CustomLayer:
-    """The layer for an op, with its sources and what they include."""
-    sources = [
-        files.read(source.attributes["filename"], f"line {source.line}, <Source>")
-        for source in element.named("Kernel")[0].named("Source")
-    ]
-    headers = files.headers(sources)
-    names = _names_in([*sources, *headers])
+    """The layer for an op, with what its sources include."""
+    headers = files.headers(layer.sources)
+    names = _names_in([*layer.sources, *headers])
     arguments = tuple(_with_strides(argument, names) for argument in layer.kernel.arguments)
     return replace(
         layer,
         op_name=op_name,
         kernel=replace(layer.kernel, arguments=arguments),
-        sources=sources,
         headers=headers,
         notes=[f"{files.file_name}, {note}" for note in element.layer.notes],
     )
 
 
-def _read_layer(element: XmlElement, file_name: str) -> CustomLayer:
-    """Reads a `<CustomLayer>`, but for its files."""
+def _read_layer(element: XmlElement, files: AssetFiles) -> CustomLayer:
+    """Reads a `<CustomLayer>` with its sources, but for what they include."""
     element.note_unknown(_ATTRIBUTES, _CHILDREN)
     name = element.text("name", "the type of the ops that it implements")
     _check_kind(element)
@@ -140,15 +135,19 @@ def _read_layer(element: XmlElement, file_name: str) -> CustomLayer:
     entry = kernel.text("entry", "the kernel's name")
     if not entry.isascii() or not entry.isidentifier():
         raise kernel.error(f"entry {entry!a} is not a name in C")
-    if not [source.text("filename", "the source's path") for source in kernel.named("Source")]:
+    sources = [
+        files.read(source.text("filename", "the source's path"), f"line {source.line}, <Source>")
+        for source in kernel.named("Source")
+    ]
+    if not sources:
         raise kernel.error("no <Source> in it")
     arguments = _arguments(buffers)
     defines = [_define(define) for define in kernel.named("Define")]
     spec = KernelSpec(
-        name, arguments, where=file_name, entry=entry, build_options=_build_options(element)
+        name, arguments, where=files.file_name, entry=entry, build_options=_build_options(element)
     )
     spec = _with_work_sizes(spec, element.first("WorkSizes"))
-    return CustomLayer(name, spec, (), defines=defines)
+    return CustomLayer(name, spec, sources, defines=defines)
 
 
 def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
@@ -167,6 +166,7 @@ def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
         bound[index] = binding
     if not formats:
         raise buffers.error("no <Tensor> for an input or output in it")
+    _check_outputs(buffers, bound)
     _renumber_outputs(buffers, bound)
     first = TensorArgument(False, 0, formats.get((False, 0), Format.BFYX))
     gaps = [index for index in range(max(bound)) if index not in bound]
@@ -174,6 +174,20 @@ def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
         listed = ", ".join(map(str, gaps))
         buffers.note(f"nothing has arg-index {listed}: the kernel gets input 0 there")
     return tuple(bound.get(index, first) for index in range(max(bound) + 1))
+
+
+def _check_outputs(buffers: XmlElement, bound: Mapping[int, KernelArgument]) -> None:
+    """An output has one argument, as OpenVINO has it; an input may have several."""
+    places: dict[int, int] = {}
+    for place, binding in sorted(bound.items()):
+        if not isinstance(binding, TensorArgument) or not binding.is_output:
+            continue
+        first = places.setdefault(binding.index, place)
+        if first != place:
+            raise buffers.error(
+                f"output {binding.index} has arg-index {first} and {place}",
+                "Bind an output to one argument; the kernel reads and writes it there.",
+            )
 
 
 def _tensor(node: XmlElement, formats: dict[tuple[bool, int], Format]) -> KernelArgument:
@@ -231,11 +245,15 @@ def _check_kind(node: XmlElement) -> None:
 
 
 def _define(node: XmlElement) -> Define:
-    name = node.text("name", "the macro's")
+    name = node.text("name", "the macro's").lstrip()
     if not _DEFINE_NAME.fullmatch(name) or name.rstrip().endswith("\\"):
         raise node.error(f"name {name!a} cannot stand behind a #define")
     kind = node.attributes.get("type", "")
     default = node.attributes.get("default")
+    if default and default.rstrip().endswith("\\"):
+        node.note(
+            "the backslash at the end of its default is left out: it would join the next line"
+        )
     param = node.attributes.get("param")
     source = Literal(default or "") if param is None else FlexOption(param, default)
     # Other types add nothing to a value, and check nothing.
@@ -254,11 +272,10 @@ def _with_work_sizes(kernel: KernelSpec, node: XmlElement | None) -> KernelSpec:
     if node is None:
         return kernel
     sizes, local = _formulas(node, "global"), _formulas(node, "local")
-    dimensions = max(len(sizes), 1)
-    if len(local) > dimensions:
-        raise node.error(f"local has {len(local)} sizes for {dimensions} global ones")
-    if local:
-        local += ["1"] * (dimensions - len(local))
+    if len(local) > max(len(sizes), 1):
+        node.note(
+            f"local has {len(local)} sizes, global {max(len(sizes), 1)}: LOCAL_WORKSIZE alone has the others"
+        )
     dim = node.attributes.get("dim", "output")
     found = _DIM.fullmatch(dim)
     if found is None:

@@ -27,7 +27,7 @@ _NOISE = re.compile(
 )
 _PLACE = re.compile(r"(?P<place>[^\n:]+:\d+:\d+): (?P<kind>(?:fatal )?error|warning|note): ")
 _EXCERPT = re.compile(r" *\d* \| ")
-_OF_THE_DRIVER = re.compile(r"opencl-c(?:-base)?\.h:\d+:\d+: ")
+_OF_THE_DRIVER = re.compile(r"(?:opencl-c(?:-base)?\.h|<scratch space>):\d+:\d+: ")
 
 
 class Intel(Driver):

@@ -10,12 +10,15 @@ import os
 import re
 from collections.abc import Callable, Mapping
 
+from vendor_reference.custom_layers.kernel_source import without_comments
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import Driver, SandboxNeeds
 
 _VERSION = re.compile(r"PoCL (\d+)\.(\d+)", re.IGNORECASE)
 _FAILED = re.compile(r"^Device .* failed to build the program$\n?", re.MULTILINE)
-_INSIDE_A_MACRO = re.compile(r"(?<=\d) <Spelling=[^>\n]*>")  # where a header of PoCL has its text
+_WIDE = re.compile(r"\b(?:(?:u?int|u?long|float|double)16|(?:u?long|double)8)\b")
+_INSIDE_A_MACRO = re.compile(r"(?<=\d) <Spelling=(?:<[^<>\n]*>|[^<>\n])*>")
+"""Where a header of PoCL has the text, or `##` makes it: `<scratch space>:9:4`."""
 
 
 class Pocl(Driver):
@@ -31,10 +34,6 @@ class Pocl(Driver):
     hint = "apt install pocl-opencl-icd"
     keeps_variants = True
     threads_variable = "POCL_MAX_PTHREAD_COUNT"
-    crash_hint = (
-        "PoCL's compiler crashes or hangs on some kernels, PoCL 3.0 on vectors 16 wide: try narrower ones, such "
-        "as float8, or another driver."
-    )
 
     def environment(self, make_scratch_folder: Callable[[], str]) -> Mapping[str, str]:
         return {"POCL_CACHE_DIR": make_scratch_folder()}
@@ -48,6 +47,11 @@ class Pocl(Driver):
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
         found = _VERSION.search(info.platform_version)
         return (0, int(found[1]), int(found[2])) if found else (0,)
+
+    def crash_cause(self, text: str) -> str:
+        found = _WIDE.search(without_comments(text))
+        why = "and some vectors of 64 bytes or more crash PoCL: try narrower ones, such as float8."
+        return f"The kernel has {found[0]}, {why}" if found else ""
 
     def clean_log(self, log: str) -> str:
         return _INSIDE_A_MACRO.sub("", _FAILED.sub("", log)).strip()
