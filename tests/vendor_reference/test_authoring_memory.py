@@ -21,6 +21,8 @@ def memory(*shape: int) -> GuardedTensor:
 @given(st.integers(0, 50), st.integers(-4000, 4000))
 def test_a_byte_outside_is_noticed_and_one_inside_is_none_of_it(size: int, place: int) -> None:
     guarded = memory(size)
+    guarded.fill_guards(0x41)
+    assert guarded.damage() is None
     ctypes.c_ubyte.from_address(guarded.buffer.address + place).value = 1
     assert guarded.damage() == (None if 0 <= place < size * 4 else place)
 

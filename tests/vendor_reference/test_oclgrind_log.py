@@ -61,6 +61,35 @@ def test_what_was_done_is_counted_where_it_was_done() -> None:
     assert race.places == [Place("a/b.cl", 9, 10), Place("c.h", 8, 8)]
 
 
+DIVERGENCE = """
+Work-group divergence detected (barrier)
+\tKernel:     k
+\tWork-group: (1,0,0)
+\tOnly 2 out of 16 work-items executed barrier
+\t  call spir_func void @_Z7barrierj(i32 noundef 1) #5, !dbg !38
+\tAt line 5 (column 30) of a/b.cl:
+\t  (source not available)
+\t
+"""
+
+
+def test_a_barrier_that_a_part_of_a_group_reaches_is_told_with_its_group() -> None:
+    (fault,) = read_log(DIVERGENCE)
+    assert (fault.kernel, fault.groups, fault.places) == ("k", ["1,0,0"], [Place("a/b.cl", 5, 30)])
+    assert list(show_faults([fault], "")) == [
+        "Work-group divergence detected (barrier): only 2 out of 16 work-items executed barrier: kernel k, "
+        "work group (1,0,0)",
+        "  a/b.cl:5:30",
+    ]
+
+
+def test_private_memory_has_its_own_width_of_addresses() -> None:
+    (fault,) = read_log(
+        "Invalid read of size 4 at private memory address 0x600000024\n\tKernel: k\n\n"
+    )
+    assert fault.what == "Invalid read of size 4 at private memory, byte 36 of its buffer"
+
+
 def test_each_finding_shows_the_author_s_line() -> None:
     assert list(show_faults(read_log(LOG)[:1], TEXT)) == [
         "Invalid write of size 4 at global memory, byte 16 of its buffer: kernel k, work item (2,0,0), "

@@ -8,7 +8,7 @@ from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from vendor_reference.authoring.compiled_layer import CompiledLayer, LayerOptions
-from vendor_reference.authoring.layer_run import separate_places
+from vendor_reference.authoring.layer_run import separate_memory
 from vendor_reference.authoring.subject import OpChoice, given_subject
 from vendor_reference.executable.byte_code import read_executable, write_executable
 from vendor_reference.executable.executable import (
@@ -47,7 +47,7 @@ def compiled(*tasks: list[Argument]) -> CompiledLayer:
 
 
 def test_equal_places_stay_one_and_others_are_apart() -> None:
-    separated = separate_places(
+    separated, _ = separate_memory(
         compiled(
             [INPUT, place(0, 16)],
             [place(0, 16), place(64, 20), place(0, 16, ArgumentKind.CMX)],
@@ -68,5 +68,5 @@ def test_equal_places_stay_one_and_others_are_apart() -> None:
 
 def test_a_layer_without_places_stays_as_it_is() -> None:
     layer = compiled([INPUT, OUTPUT])
-    assert separate_places(layer) is layer
+    assert separate_memory(layer) == (layer, [])
     assert isinstance(layer.byte_code, Blob)

@@ -68,7 +68,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
                     yield stage(f"kernel '{running.entry}' was measured")
                     speed = measure_speed(running, request["repeat"], flops)
         others = len(layer.subjects) - 1
-    notes = [*compiled.report.notes, *compiled.report.warnings]
+    notes = [*compiled.report.notes, *compiled.report.warnings, *_unusual_numbers(outputs)]
     if others:
         place = layer.subjects[1].place
         notes.append(f"the model has {others} more that differ: --op={place} runs the next")
@@ -132,9 +132,28 @@ def _by_name(op: Op, outputs: Sequence[Any]) -> dict[str, Any]:
 
 
 def _range_text(array: Any) -> str:
+    import numpy as np
+
+    array = array[np.isfinite(array)] if array.dtype.kind == "f" else array
     if not array.size or array.dtype.kind not in "biuf":
         return "nothing to measure"
-    return f"{float(array.min()):.6g} to {float(array.max()):.6g}, mean {float(array.mean()):.6g}"
+    mean = float(array.mean(dtype=np.float64))
+    return f"{float(array.min()):.6g} to {float(array.max()):.6g}, mean {mean:.6g}"
+
+
+def _unusual_numbers(outputs: Mapping[str, Any]) -> Iterator[str]:
+    """Says which outputs have NaN or infinity."""
+    import numpy as np
+
+    for name, array in outputs.items():
+        if array.dtype.kind == "f" and not (finite := np.isfinite(array)).all():
+            nan = int(np.isnan(array).sum())
+            infinite = int(array.size - finite.sum()) - nan
+            first = [int(i) for i in np.unravel_index(int(np.argmin(finite)), array.shape)]
+            yield (
+                f"{name_text(name)} has {nan} NaN and {infinite} infinite among {array.size} elements, "
+                f"the first at {first}"
+            )
 
 
 _FLAGS = (

@@ -1,10 +1,11 @@
 """A function of an executable on the device, as the runtime would have it: loaded, run and measured.
 
-Each tensor's memory has a guard on either side: a kernel that writes past its tensor is found out.
+Each tensor's memory has a guard on either side: a kernel that reads or writes past its tensor is found out.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import defaultdict
@@ -30,7 +31,6 @@ from vendor_reference.executable.executable import Function
 _TASK_METRIC = re.compile(r"task \d+, kernel '(.*)' of op '.*', mean_us")
 _WARM_UPS = 2
 _GUARD_BYTES = 4096
-_GUARD = 0xA5
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,7 +40,7 @@ class GuardedTensor:
 
     def __init__(self, tensor_type: RankedTensorType) -> None:
         size = tensor_type.size_bytes
-        self._memory: Array = np.full(size + 2 * _GUARD_BYTES + ALIGNMENT, _GUARD, np.uint8)
+        self._memory: Array = np.zeros(size + 2 * _GUARD_BYTES + ALIGNMENT, np.uint8)
         place = self._memory.ctypes.data + _GUARD_BYTES
         self._start = _GUARD_BYTES + -place % ALIGNMENT
         self._end = self._start + size
@@ -50,23 +50,27 @@ class GuardedTensor:
         self.array: Array = self._bytes.view(dtype).reshape(tensor_type.shape)
         address = self._memory.ctypes.data + self._start
         self.buffer = TensorBuffer(tensor_type, address, size, self._memory)
-        self.fill(0)
+        self._guard = 0
 
     def fill(self, byte: int) -> None:
         """Sets all its bytes, and none of the guards'."""
         self._bytes[:] = byte
+
+    def fill_guards(self, byte: int) -> None:
+        """Sets all bytes of the guards, and none of its own."""
+        self._memory[: self._start] = self._memory[self._end :] = self._guard = byte
 
     def content(self) -> bytes:
         """A copy of its bytes."""
         return self._bytes.tobytes()
 
     def damage(self) -> int | None:
-        """The first byte written outside of the tensor, counted from its start; None if there is none.
+        """The first byte changed in the guards, counted from the tensor's start; None if there is none.
 
         What lies farther away than a guard is wide is not seen.
         """
         for begin, end in ((0, self._start), (self._end, len(self._memory))):
-            changed = np.flatnonzero(self._memory[begin:end] != _GUARD)
+            changed = np.flatnonzero(self._memory[begin:end] != self._guard)
             if len(changed):
                 return int(changed[0]) + begin - self._start
         return None
@@ -159,3 +163,16 @@ def load_call(
             for index, memory in enumerate(outputs):
                 call.bind_output(index, memory.buffer)
             yield DeviceCall(call, function, inputs, outputs)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Drops what kernels print: an earlier run has printed it."""
+    before = os.dup(1)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        os.dup2(before, 1)
+        os.close(before)

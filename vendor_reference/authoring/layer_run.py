@@ -2,11 +2,11 @@
 
 In a compiled layer the places between two tasks lie side by side in DDR and CMX: what a kernel writes past one of
 them lands in the next. So that it is found out, each becomes one more output of the function, with its own memory.
+Constants become inputs for the same reason.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -20,11 +20,13 @@ from litert.core.output_shape import output_sizes
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Tensor
 from vendor_reference.authoring.compiled_layer import CompiledLayer, LayerOptions, load_layer
-from vendor_reference.authoring.device_call import DeviceCall, load_call
+from vendor_reference.authoring.device_call import DeviceCall, load_call, quiet
 from vendor_reference.authoring.quantized_tensor import find_quantization
 from vendor_reference.authoring.subject import Subject
+from vendor_reference.authoring.surroundings import Watched, find_faults
 from vendor_reference.compiler.shape_rules import ByKernel, find_shape_rule, shapes_misfit
 from vendor_reference.custom_layers.value_sources import stored_constant
+from vendor_reference.device.opencl_memory import read_constant
 from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
@@ -37,7 +39,6 @@ from vendor_reference.executable.executable import (
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_FILLS = (0xA5, 0x5A)
 _ARENAS = (ArgumentKind.DDR, ArgumentKind.CMX)
 
 
@@ -52,35 +53,31 @@ class RunningLayer:
         self.entry = compiled.task.entry
         self.compiled = compiled
         self.call = call
-        # Others are places between its kernels.
-        self._outputs = call.outputs[: len(compiled.subject.op.outputs)]
+        subject = compiled.subject
+        self._num_outputs = len(subject.op.outputs)
+        names = [f"output {index}" for index in range(self._num_outputs)]
+        names += ["a tensor in its own layout"] * (len(call.outputs) - self._num_outputs)
+        names += [f"input {index}" for index, _ in subject.inputs]
+        names += ["a constant"] * (len(call.inputs) - len(subject.inputs))
+        memories = [*call.outputs, *call.inputs]
+        self._tensors = [
+            Watched(memory, name, is_written=index < len(call.outputs))
+            for index, (memory, name) in enumerate(zip(memories, names, strict=True))
+        ]
 
     def set_inputs(self, arrays: Sequence[Array]) -> None:
         """Sets the inputs that are no constants, in the order of the subject's model, to arrays of their types."""
-        for memory, array in zip(self.call.inputs, arrays, strict=True):
+        for memory, array in zip(self.call.inputs, arrays, strict=False):
             memory.array[...] = array
 
     def run(self) -> tuple[list[Array], list[str]]:
-        """Runs the layer twice, on outputs that hold something else each time.
+        """Runs the layer a few times, while memory that is not its own holds something else.
 
         Returns:
           The outputs; and what the kernel did that it must not, in sentences.
         """
-        before = [memory.content() for memory in self.call.inputs]
-        results: list[list[Array]] = []
-        for fill in _FILLS:
-            for memory in self.call.outputs:
-                memory.fill(fill)
-            self.call.run()
-            results.append([self.call.result(i).copy() for i in range(len(self._outputs))])
-        problems = list(self._damages())
-        ports = [index for index, _ in self.compiled.subject.inputs]
-        for index, memory, old in zip(ports, self.call.inputs, before, strict=True):
-            if memory.content() != old:
-                problems.append(f"the kernel changes its input {index}")
-        for index, (first, second) in enumerate(zip(*results, strict=True)):
-            problems += _differences(index, first, second)
-        return results[-1], problems
+        faults = find_faults(self.call, self._tensors, self._num_outputs)
+        return [self.call.result(index).copy() for index in range(self._num_outputs)], faults
 
     def crash_cause(self) -> str:
         """A sentence about what the kernel has that is known to crash the driver; "" for nothing, or no text."""
@@ -95,44 +92,51 @@ class RunningLayer:
         with quiet():
             return self.call.measure(repeat, warm_ups=0).kernels[self.entry]
 
-    def _damages(self) -> Iterator[str]:
-        names = [f"input {index}" for index, _ in self.compiled.subject.inputs]
-        names += [f"output {index}" for index in range(len(self._outputs))]
-        for index, memory in enumerate((*self.call.inputs, *self.call.outputs)):
-            place = memory.damage()
-            if place is not None:
-                size = memory.tensor_type.size_bytes
-                side = f"{-place} bytes before" if place < 0 else f"at byte {place} of"
-                name = names[index] if index < len(names) else "a tensor in its own layout"
-                yield f"the kernel writes {side} {name}, which has {size} bytes"
-
 
 @contextmanager
 def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
     """Loads a compiled layer onto the device."""
-    with load_compiled(separate_places(compiled)) as call:
+    separated, constants = separate_memory(compiled)
+    with load_compiled(separated) as call:
+        for memory, content in zip(
+            call.inputs[len(compiled.function.inputs) :], constants, strict=True
+        ):
+            memory.array[...] = content
         yield RunningLayer(compiled, call)
 
 
-def separate_places(compiled: CompiledLayer) -> CompiledLayer:
-    """A layer with its places behind its outputs; one place in the plan stays one.
+def separate_memory(compiled: CompiledLayer) -> tuple[CompiledLayer, Sequence[Array]]:
+    """A layer with its places behind its outputs, and kernels' constants behind its inputs.
 
-    Shapes that its kernels write stay in DDR: they have places of their own there.
+    One place in the plan stays one. Shapes that kernels write stay in DDR, where they have places of their own.
+
+    Returns:
+      The layer, and the bytes of the inputs that were constants.
     """
-    function = compiled.function
+    function, constants = compiled.function, compiled.executable.constants
+    assert not function.shapes
     places: dict[tuple[ArgumentKind, int, int], int] = {}
+    contents: dict[int, Array] = {}
 
     def separate(argument: Argument) -> Argument:
         if argument.kind not in _ARENAS:
             return argument
         key = (argument.kind, argument.offset, argument.size_bytes)
-        return Argument(
-            ArgumentKind.OUTPUT, len(function.outputs) + places.setdefault(key, len(places))
-        )
+        index = len(function.outputs) + places.setdefault(key, len(places))
+        return Argument(ArgumentKind.OUTPUT, index)
+
+    def separate_of_kernel(argument: Argument) -> Argument:
+        if argument.kind is not ArgumentKind.CONSTANT:
+            return separate(argument)
+        if argument.index not in contents:
+            content = read_constant(constants[argument.index])
+            contents[argument.index] = content.reshape(-1).view(np.uint8)
+        index = len(function.inputs) + list(contents).index(argument.index)
+        return Argument(ArgumentKind.INPUT, index)
 
     def separate_task(task: KernelTask | CpuTask) -> KernelTask | CpuTask:
         if isinstance(task, KernelTask):
-            return replace(task, arguments=[separate(argument) for argument in task.arguments])
+            return replace(task, arguments=[*map(separate_of_kernel, task.arguments)])
         inputs, outputs = (
             tuple(p and replace(p, argument=separate(p.argument)) for p in cpu_places)
             for cpu_places in (task.inputs, task.outputs)
@@ -140,37 +144,24 @@ def separate_places(compiled: CompiledLayer) -> CompiledLayer:
         return replace(task, inputs=inputs, outputs=tuple(p for p in outputs if p is not None))
 
     tasks = [separate_task(task) for task in function.tasks]
-    if not places:
-        return compiled
-    types = [RankedTensorType.of(ElementType.UINT8, (size,)) for _, _, size in places]
+    if not places and not contents:
+        return compiled, []
     separated: Function = replace(
         function,
-        outputs=[*function.outputs, *types],
+        inputs=[*function.inputs, *(_bytes_type(content.size) for content in contents.values())],
+        outputs=[*function.outputs, *(_bytes_type(size) for _, _, size in places)],
         tasks=tasks,
         ddr_size=function.ddr_size if function.shapes else 0,
         cmx_size=0,
     )
     module = write_executable(replace(compiled.executable, functions=[separated]))
-    return replace(compiled, byte_code=module, function=separated)
+    return replace(compiled, byte_code=module, function=separated), [*contents.values()]
 
 
 def load_compiled(compiled: CompiledLayer) -> AbstractContextManager[DeviceCall]:
     """Loads a compiled layer as the runtime would: its places lie where they were planned."""
     native = compiled.options.compiler.allow_native_assets
     return load_call(compiled.byte_code, compiled.function, compiled.assets, native)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Drops what kernels print: they have printed it before they are measured."""
-    before = os.dup(1)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-    try:
-        yield
-    finally:
-        os.dup2(before, 1)
-        os.close(before)
 
 
 def freeze_shapes(subject: Subject, options: LayerOptions) -> None:
@@ -214,29 +205,5 @@ def constant_value(tensor: Tensor) -> Array:
     return quantization.dequantize(numbers) if quantization else numbers.astype(np.float32)
 
 
-def _differences(index: int, first: Array, second: Array) -> Iterator[str]:
-    """What two runs on different outputs say about them."""
-    if first.shape != second.shape:
-        yield (
-            f"output {index} has shape {list(first.shape)} in one run, {list(second.shape)} in the next on equal "
-            "inputs: a race, or a read of what nobody wrote"
-        )
-        return
-    size = first.dtype.itemsize
-    old, new = (np.frombuffer(a.tobytes(), np.uint8).reshape(-1, size) for a in (first, second))
-    left = np.all(old == _FILLS[0], axis=1) & np.all(new == _FILLS[1], axis=1)
-    other = np.any(old != new, axis=1) & ~left
-
-    def first_place(found: Array) -> list[int]:
-        return [int(i) for i in np.unravel_index(int(np.argmax(found)), first.shape)]
-
-    if left.any():
-        yield (
-            f"{int(left.sum())} of {len(left)} elements of output {index} are never written, the first "
-            f"at {first_place(left)}"
-        )
-    if other.any():
-        yield (
-            f"{int(other.sum())} elements of output {index} differ between two runs on equal inputs, the "
-            f"first at {first_place(other)}: a race, or a read of what nobody wrote"
-        )
+def _bytes_type(size: int) -> RankedTensorType:
+    return RankedTensorType.of(ElementType.UINT8, (size,))

@@ -10,8 +10,8 @@ from litert.core.element_type import ElementType
 from litert.core.formula import Formula
 from litert.core.kernel_dims import kernel_dims
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.authoring.device_call import load_call
-from vendor_reference.authoring.layer_run import RunningLayer, load_compiled, quiet
+from vendor_reference.authoring.device_call import load_call, quiet
+from vendor_reference.authoring.layer_run import RunningLayer, load_compiled
 from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import (
     Argument,
@@ -100,7 +100,7 @@ class Speed:
 def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> Speed:
     """Measures a layer whose inputs are set, and then the device's limits; `flops` is in output 0's B, F, Y, X."""
     with quiet(), load_compiled(running.compiled) as call:
-        for memory, given in zip(call.inputs, running.call.inputs, strict=True):
+        for memory, given in zip(call.inputs, running.call.inputs, strict=False):
             memory.array[...] = given.array
         timing = call.measure(repeat)
         results = [call.result(index) for index in range(len(running.compiled.subject.op.outputs))]

@@ -11,7 +11,9 @@ log is a line, and lines below it that begin with a tab:
           store float %1, float addrspace(1)* %2, ...
         At line 6 (column 12) of lib/k.cl:
 
-A race has two entities, and two places. Addresses have a buffer's number in their upper 16 bits.
+A race has two entities, and two places. A barrier that a part of a group reaches has the group, and says how many
+work items reached it. Addresses have a buffer's number in their upper 16 bits; those of private memory, in their
+upper 32.
 """
 
 from __future__ import annotations
@@ -33,11 +35,12 @@ from vendor_reference.drivers.driver import VARIABLE
 from vendor_reference.drivers.installation import find_installations
 from vendor_reference.drivers.known.oclgrind import DRIVER as OCLGRIND
 
-_KERNEL = re.compile(r"Kernel: (.*)")
-_ENTITY = re.compile(r"(?:Entity|First entity|Second entity):\s*Global\(([\d,]+)\).*")
+_KERNEL = re.compile(r"Kernel:\s*(.*)")
+_ENTITY = re.compile(r"(?:Entity|First entity|Second entity|Work-item):\s*Global\(([\d,]+)\).*")
+_GROUP = re.compile(r"Work-group:\s*\(([\d,]+)\)")
+_REACHED = re.compile(r"Only \d+ out of \d+ work-items executed .*")
 _PLACE = re.compile(r"At line (\d+) \(column (\d+)\) of (.*?):?")
-_ADDRESS = re.compile(r" address 0x([0-9A-Fa-f]+)")
-_OFFSET_BITS = 48
+_ADDRESS = re.compile(r"(\w+) memory address 0x([0-9A-Fa-f]+)")
 _MOST_SHOWN = 20
 
 
@@ -63,6 +66,7 @@ class KernelFault:
       work_items: global ids, `2,0,0`; of the first that did it, or of the two that race.
       places: where; for a race, of both.
       times: how often it was seen.
+      groups: ids of work groups, of a fault that a whole group has.
     """
 
     what: str
@@ -70,13 +74,18 @@ class KernelFault:
     work_items: Sequence[str]
     places: Sequence[Place]
     times: int = 1
+    groups: Sequence[str] = ()
 
     def lines(self, text: str) -> Iterator[str]:
         """For people; `text` is the program's, which has the source lines."""
-        items = " and ".join(f"({item})" for item in self.work_items)
-        plural = "s" if len(self.work_items) > 1 else ""
-        more = f", {self.times} times in all" if self.times > 1 else ""
-        yield f"{self.what}: kernel {self.kernel}, work item{plural} {items}{more}"
+        where = [f"kernel {self.kernel}"]
+        for kind, ids in (("work item", self.work_items), ("work group", self.groups)):
+            if ids:
+                plural = "s" if len(ids) > 1 else ""
+                where.append(f"{kind}{plural} {' and '.join(f'({number})' for number in ids)}")
+        if self.times > 1:
+            where.append(f"{self.times} times in all")
+        yield f"{self.what}: {', '.join(where)}"
         for place in dict.fromkeys(self.places):
             yield f"  {place}"
             lines = show_place(text, place.file_name, place.line, place.column)
@@ -169,16 +178,19 @@ def _fault(what: str, details: Sequence[str]) -> KernelFault:
     def found(pattern: re.Pattern[str]) -> list[re.Match[str]]:
         return [match for detail in details if (match := pattern.fullmatch(detail))]
 
+    reached = "".join(f": {match[0][0].lower()}{match[0][1:]}" for match in found(_REACHED))
     return KernelFault(
-        _ADDRESS.sub(lambda match: _offset(match[1]), what),
+        _ADDRESS.sub(lambda match: _offset(match[1], match[2]), what) + reached,
         found(_KERNEL)[0][1],
         [match[1] for match in found(_ENTITY)],
         [Place(match[3], int(match[1]), int(match[2])) for match in found(_PLACE)],
+        groups=[match[1] for match in found(_GROUP)],
     )
 
 
-def _offset(address: str) -> str:
-    offset = int(address, 16) & ((1 << _OFFSET_BITS) - 1)
-    if offset >> (_OFFSET_BITS - 1):  # before the buffer's start
-        offset -= 1 << _OFFSET_BITS
-    return f", byte {offset} of its buffer"
+def _offset(space: str, address: str) -> str:
+    bits = 32 if space == "private" else 48
+    offset = int(address, 16) & ((1 << bits) - 1)
+    if offset >> (bits - 1):  # before the buffer's start
+        offset -= 1 << bits
+    return f"{space} memory, byte {offset} of its buffer"

@@ -1,0 +1,216 @@
+"""Finds accesses to memory that is not a kernel's own, or that it has not written.
+
+The kernel runs again while that memory holds something else. Every tensor has a guard on either side, and outputs
+hold something before a run. On a CPU, local and private memory keep what earlier kernels left there; so a kernel
+that fills them runs first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from litert.core.element_type import ElementType
+from litert.core.tensor_type import RankedTensorType
+from vendor_reference.authoring.device_call import DeviceCall, GuardedTensor, load_call, quiet
+from vendor_reference.drivers.device_choice import choose_device, is_simulator
+from vendor_reference.executable.byte_code import write_executable
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+)
+from vendor_reference.soc import SOC_MODELS
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_CONTENT, _GUARDS, _DEVICE = (0xA5, 0x5A), (0x3C, 0xC3), (0x69, 0x96)
+"""What memory is filled with: tensors that a kernel writes, guards, and local and private memory."""
+
+_FILL_KERNEL = """
+#define CELLS 8192
+__kernel void fill_memory(__global const uint* value, __global volatile uint* arrived) {
+  __local volatile uint of_group[CELLS];
+  volatile uint of_item[CELLS];
+  for (uint i = 0; i < CELLS; ++i) of_group[i] = of_item[i] = value[0];
+  // Waits for the other work items, so that each runs on a thread of its own; not for ever, as there may be fewer.
+  atomic_inc(arrived);
+  for (uint i = 0; i < (1 << 22) && atomic_add(arrived, 0) < get_global_size(0); ++i);
+  arrived[1] = of_group[value[0] % CELLS] + of_item[value[0] % CELLS];
+}
+"""
+
+_RACE = "differs between two runs on equal inputs", "a race, or a read of what nobody wrote"
+
+
+class Watched(NamedTuple):
+    """A tensor's memory, its name in messages, and whether the kernel may write it."""
+
+    memory: GuardedTensor
+    name: str
+    is_written: bool = False
+
+
+class _Surrounding(NamedTuple):
+    """Memory that results must not depend on.
+
+    Attributes:
+      fill: sets each of its bytes.
+      fills: what it holds, and what it holds when it is changed.
+      finding: what is said of an output that depends on it: what the output does, and why.
+    """
+
+    fill: Callable[[int], None]
+    fills: tuple[int, int]
+    finding: tuple[str, str]
+
+
+def find_faults(call: DeviceCall, tensors: Sequence[Watched], num_outputs: int) -> list[str]:
+    """Runs a call three times: the memory around its tensors holds one thing, another, and the first again.
+
+    If the results differ, the call runs again with each part of that memory changed alone, to find which matters.
+
+    Args:
+      call: the call, with its inputs set.
+      tensors: all that the call uses; the op's outputs first.
+      num_outputs: how many those are.
+
+    Returns:
+      A sentence for each fault.
+    """
+    inputs = [(tensor, tensor.memory.content()) for tensor in tensors if not tensor.is_written]
+    with _device_memory() as device_memory:
+        surroundings = [*_surroundings(tensors), *device_memory]
+        faults = list(dict.fromkeys(_Runs(call, tensors, surroundings, num_outputs).find_faults()))
+    changed = (tensor.name for tensor, before in inputs if tensor.memory.content() != before)
+    return faults + [f"the kernel changes its {name}" for name in changed]
+
+
+class _Runs:
+    """Runs of a call, each in surroundings that are filled anew."""
+
+    def __init__(
+        self,
+        call: DeviceCall,
+        tensors: Sequence[Watched],
+        surroundings: Sequence[_Surrounding],
+        num_outputs: int,
+    ) -> None:
+        self._call = call
+        self._tensors = tensors
+        self._surroundings = surroundings
+        self._num_outputs = num_outputs
+        self._damages: list[str] = []
+
+    def find_faults(self) -> Iterator[str]:
+        first = self._run()
+        with quiet():
+            yield from self._compare(first)
+
+    def _compare(self, first: Sequence[Array]) -> Iterator[str]:
+        second = self._run(*self._surroundings)
+        unwritten = [
+            _holds(old, _CONTENT[0]) & _holds(new, _CONTENT[1])
+            if old.shape == new.shape
+            else np.zeros(old.size, bool)
+            for old, new in zip(first, second, strict=True)
+        ]
+
+        def differences(results: Sequence[Array], finding: tuple[str, str]) -> list[str]:
+            what, why = finding
+            found = []
+            for index, (old, new, left) in enumerate(zip(first, results, unwritten, strict=True)):
+                if old.shape != new.shape:
+                    found.append(
+                        f"the shape of output {index} {what}, {list(old.shape)} or {list(new.shape)}: {why}"
+                    )
+                elif (differs := np.any(_bytes(old) != _bytes(new), axis=1) & ~left).any():
+                    number = f"in {int(differs.sum())} of {old.size} elements"
+                    place = _first_place(differs, old)
+                    found.append(f"output {index} {what}, {number}, the first at {place}: {why}")
+            return found
+
+        found = differences(self._run(), _RACE)
+        if not found and differences(second, _RACE):
+            for surrounding in self._surroundings:
+                found += differences(self._run(surrounding), surrounding.finding)
+            # Without a change, results must be the first ones again: else nothing is known of the cause.
+            found = differences(self._run(), _RACE) or found or differences(second, _RACE)
+        yield from self._damages
+        for index, (left, array) in enumerate(zip(unwritten, first, strict=True)):
+            if left.any():
+                number = f"{int(left.sum())} of {array.size} elements of output {index}"
+                yield f"{number} are never written, the first at {_first_place(left, array)}"
+        yield from found
+
+    def _run(self, *changed: _Surrounding) -> list[Array]:
+        """Runs the call once; gives the outputs."""
+        for surrounding in self._surroundings:
+            surrounding.fill(surrounding.fills[surrounding in changed])
+        self._call.run()
+        self._damages += _damages(self._tensors)
+        return [self._call.result(index).copy() for index in range(self._num_outputs)]
+
+
+def _surroundings(tensors: Sequence[Watched]) -> Iterator[_Surrounding]:
+    for memory, name, is_written in tensors:
+        finding = f"depends on the bytes around {name}", "the kernel reads past that tensor"
+        yield _Surrounding(memory.fill_guards, _GUARDS, finding)
+        if is_written:
+            what = f"depends on the old content of {name}"
+            finding = what, "the kernel reads elements that it has not written"
+            yield _Surrounding(memory.fill, _CONTENT, finding)
+
+
+@contextmanager
+def _device_memory() -> Iterator[Sequence[_Surrounding]]:
+    """Local and private memory of a CPU; nothing for other devices, or for a simulator with its own checks."""
+    device = choose_device().info
+    if device.kind != "CPU" or is_simulator(device):
+        yield []
+        return
+    value, arrived = (RankedTensorType.of(ElementType.UINT32, (size,)) for size in (1, 2))
+    arguments = [Argument(ArgumentKind.INPUT), Argument(ArgumentKind.OUTPUT)]
+    # On all threads, and then on the one that a small kernel gets, which may be one more.
+    sizes = (device.compute_units, 1)
+    tasks = [KernelTask("fill", 0, "fill_memory", arguments, [size], [1]) for size in sizes]
+    function = Function("fill", [value], [arrived], tasks)
+    executable = Executable(SOC_MODELS[0].name, [function], [Program(_FILL_KERNEL, ())], [])
+    with load_call(write_executable(executable), function) as call:
+
+        def fill(byte: int) -> None:
+            call.inputs[0].fill(byte)
+            call.outputs[0].fill(0)
+            call.run()
+
+        what = "depends on the old content of local or private memory"
+        yield [_Surrounding(fill, _DEVICE, (what, "the kernel reads before it writes"))]
+
+
+def _damages(tensors: Sequence[Watched]) -> Iterator[str]:
+    for memory, name, _ in tensors:
+        place = memory.damage()
+        if place is not None:
+            side = f"{-place} bytes before" if place < 0 else f"at byte {place} of"
+            yield f"the kernel writes {side} {name}, which has {memory.tensor_type.size_bytes} bytes"
+
+
+def _bytes(array: Array) -> Array:
+    """The bytes of each element, as a row."""
+    return np.frombuffer(array.tobytes(), np.uint8).reshape(-1, array.dtype.itemsize)
+
+
+def _holds(array: Array, byte: int) -> Array:
+    """Which elements have that byte alone."""
+    found: Array = np.all(_bytes(array) == byte, axis=1)
+    return found
+
+
+def _first_place(found: Array, array: Array) -> list[int]:
+    return [int(i) for i in np.unravel_index(int(np.argmax(found)), array.shape)]
