@@ -114,7 +114,6 @@ def separate_memory(compiled: CompiledLayer) -> tuple[CompiledLayer, Sequence[Ar
       The layer, and the bytes of the inputs that were constants.
     """
     function, constants = compiled.function, compiled.executable.constants
-    assert not function.shapes
     places: dict[tuple[ArgumentKind, int, int], int] = {}
     contents: dict[int, Array] = {}
 

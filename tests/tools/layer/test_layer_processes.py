@@ -27,6 +27,20 @@ def test_what_a_kernel_prints_reaches_the_user_once(
     assert capfd.readouterr().err.count("here is 3") == 1
 
 
+def test_a_read_of_local_memory_that_nobody_wrote_is_found(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    (author / "k.cl").write_text(
+        "__kernel void k(__global const float* x, __global float* y) {\n"
+        "  size_t i = get_global_id(0);\n  __local float of_group[8];\n"
+        "  if (x[i] > 9) of_group[i] = x[i];\n  y[i] = of_group[7 - i];\n}\n"
+    )
+    # On a busy machine a thread of the driver may come late, and have memory of its own.
+    assert any(litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0") == 1 for _ in range(5))
+    printed = capsys.readouterr().out
+    assert "depends on the old content of local or private memory" in printed or "a race" in printed
+
+
 def test_a_compiler_that_takes_too_long_is_stopped(
     author: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:

@@ -182,20 +182,6 @@ def test_what_a_kernel_must_not_do_is_found(
     assert all(f"FAILED: {problem}" in printed for problem in said), printed
 
 
-def test_a_read_of_local_memory_that_nobody_wrote_is_found(
-    author: Path, litert_npu: LitertNpu, capsys: Capture
-) -> None:
-    (author / "k.cl").write_text(
-        "__kernel void k(__global const float* x, __global float* y) {\n"
-        "  size_t i = get_global_id(0);\n  __local float of_group[8];\n"
-        "  if (x[i] > 9) of_group[i] = x[i];\n  y[i] = of_group[7 - i];\n}\n"
-    )
-    # On a busy machine a thread of the driver may come late, and have memory of its own.
-    assert any(litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0") == 1 for _ in range(5))
-    printed = capsys.readouterr().out
-    assert "depends on the old content of local or private memory" in printed or "a race" in printed
-
-
 def test_a_read_past_a_constant_is_found(
     author: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:
@@ -330,4 +316,4 @@ def test_an_output_that_a_kernel_adds_to_begins_with_zeros(
         description["arguments"] = [{"input": 0}, {**output, **zero}]
         (author / "k.json").write_text(json.dumps(description))
         assert litert_npu(*run, "--reference=k.py:k") == (0 if zero else 1)
-    assert "elements of output 0 differ between two runs" in capsys.readouterr().out
+    assert "depends on the old content of" in capsys.readouterr().out
