@@ -3,52 +3,133 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
-from compiler_plugin.outline import extract, model_of
-from litert.conformance.plugin_subject import PluginSubject
+from compiler_plugin.dependencies import find_dependencies
+from compiler_plugin.leftovers import find_results
+from compiler_plugin.outline import Partition, extract, make_partition, model_of
+from compiler_plugin.partition import find_partitions
+from litert.conformance.checks import BrokenRuleError
+from litert.conformance.magnitudes import remove_signs
+from litert.conformance.plugin_subject import NamedModel, PluginSubject
 from litert.core.errors import LiteRtError
 from litert.model.graph import Model, Subgraph, Tensor
 from litert.model.writer import write_model
 
 
-def write_cases(subject: PluginSubject, folder: str) -> Iterator[dict[str, object]]:
-    """Compiles the models, each in one go; yields what `read_case` reads, or where nothing is to be run `why`."""
-    for number, model in enumerate(subject.models):
-        partitions = subject.partitions(model)
+def write_cases(
+    subject: PluginSubject, folder: str, first: int = 0, references: Collection[str] = ()
+) -> Iterator[dict[str, object]]:
+    """Compiles the models, each in one go.
+
+    Of a partition with a custom op that nobody has a reference for, the other ops become calls of their own, too,
+    so that their values can be compared.
+
+    Args:
+      subject: the plugin, and its models.
+      folder: for the files.
+      first: the number of the first model to compile.
+      references: custom ops whose values can be told.
+
+    Yields:
+      `begin` with a model's name; then what `read_case` reads, but for what `add_expected` adds, or `source` and
+      `why` where nothing is to be run.
+    """
+    for number, named in islice(enumerate(subject.models), first, None):
+        yield {"begin": named.name}
+        partitions = subject.partitions(named)
         if not partitions:
-            yield {"source": model.name, "why": _why_nothing(model.model)}
+            yield {"source": named.name, "why": _why_nothing(named.model)}
             continue
-        with subject.plugin() as plugin, plugin.compile(partitions) as result:
+        whole = _Compilation(subject, named, os.path.join(folder, str(number)))
+        yield from whole.write(partitions)
+        for place, rest in enumerate(_without_custom_ops(named.model, partitions, references)):
+            part = _Compilation(subject, named, os.path.join(folder, f"{number}_{place}_rest"))
+            what = f"builtin ops alone, call {place}"
+            try:
+                yield from part.write([rest], what)
+            except BrokenRuleError as broken:  # it takes them with the custom op, and only so
+                why = f"without its custom op, {broken}"
+                yield {"source": named.name, "name": f"{named.name}, {what}", "why": why}
+
+
+@dataclass(frozen=True, slots=True)
+class _Compilation:
+    """One of a model's partitions, into files whose names begin with `stem`."""
+
+    subject: PluginSubject
+    named: NamedModel
+    stem: str
+
+    def write(self, partitions: Sequence[Partition], what: str = "") -> Iterator[dict[str, object]]:
+        """Compiles and yields as `write_cases`."""
+        with self.subject.plugin() as plugin, plugin.compile(partitions) as result:
             paths = []
             for index, byte_code in enumerate(result.modules()):
-                paths.append(os.path.join(folder, f"{number}_{index}.byte_code"))
+                paths.append(f"{self.stem}_{index}.byte_code")
                 with open(paths[-1], "wb") as file:
                     file.write(byte_code)
             infos = [result.call_info(index) for index in range(len(partitions))]
-        for index, (function, module) in enumerate(infos):
-            name = model.name if len(partitions) == 1 else f"{model.name}, partition {index}"
-            (subgraph,) = extract([partitions[index]])
-            if why := _why_not(subgraph):
-                yield {"source": model.name, "why": why}
-                continue
-            path = os.path.join(folder, f"{number}_{index}.tflite")
-            write_model(model_of(subgraph), path)
-            yield {
-                "name": name,
-                "source": model.name,
-                "byte_code": paths[module],
-                "function": function.decode("utf-8", "surrogateescape"),
-                "inputs": _types(subgraph.inputs),
-                "outputs": _types(subgraph.outputs),
-                "model": path,
-                "ops": sorted({op.name for op in subgraph.ops}),
-            }
+        for index, (partition, (function, module)) in enumerate(
+            zip(partitions, infos, strict=True)
+        ):
+            part = f"partition {index}" if len(partitions) > 1 else what
+            case = self._case(f"{self.stem}_{index}", partition)
+            if "why" not in case:
+                case |= {
+                    "name": ", ".join(filter(None, (self.named.name, part))),
+                    "byte_code": paths[module],
+                    "function": function.decode("utf-8", "surrogateescape"),
+                }
+            yield case
+
+    def _case(self, stem: str, partition: Partition) -> dict[str, object]:
+        """What there is of a partition but its byte code, and its models written."""
+        (subgraph,) = extract([partition])
+        if why := _why_not(subgraph):
+            return {"source": self.named.name, "why": why}
+        write_model(model_of(subgraph), f"{stem}.tflite")
+        case: dict[str, object] = {
+            "source": self.named.name,
+            "inputs": _types(subgraph.inputs),
+            "outputs": _types(subgraph.outputs),
+            "range": self.named.range,
+            "model": f"{stem}.tflite",
+            "ops": [op.name for op in subgraph.ops],
+            "signs": remove_signs(subgraph),
+            "terms": f"{stem}.terms.tflite",
+        }
+        if case["signs"] is not None:
+            write_model(model_of(subgraph), f"{stem}.terms.tflite")
+        return case
+
+
+def _without_custom_ops(
+    model: Model, partitions: Sequence[Partition], references: Collection[str]
+) -> list[Partition]:
+    """The builtin ops in partitions of the main subgraph that have another op beside them."""
+    selected: dict[int, int] = {}
+    for index, partition in enumerate(partitions):
+        unknown = [op for op in partition.ops if op.is_custom and op.name not in references]
+        if unknown:
+            ops = zip(partition.positions, partition.ops, strict=True)
+            selected |= {position: index for position, op in ops if not op.is_custom}
+    if not selected:
+        return []
+    subgraph = model.subgraphs[0]
+    dependencies = find_dependencies(subgraph, set(subgraph.ops), ())
+    results = find_results(model, subgraph)
+    return [
+        make_partition(f"Rest_{index}", subgraph, positions, results)
+        for index, positions in enumerate(find_partitions(dependencies, selected))
+    ]
 
 
 def _why_nothing(model: Model) -> str:
     """Why nothing of a model is run; a plugin in Python is asked as a shared library, which can give no shapes."""
-    why = "the plugin takes none of its ops"
+    why = "the plugin does not take its ops"
     if all(tensor.type.layout.is_static for op in model.ops() for tensor in op.outputs):
         return why
     return f"{why} (shapes that only a run tells are not for these checks)"

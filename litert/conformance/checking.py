@@ -37,25 +37,34 @@ def check_plugin(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
 
 
 def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """As `check_plugin`, for a dispatch library; the argument has `cases` besides, as `compile_cases` has them."""
+    """As `check_plugin`, for a dispatch library; the argument has `cases` besides, what `compile_cases` yields."""
     from litert.conformance.case import read_case, read_file
     from litert.conformance.dispatch_subject import DispatchSubject
 
     named = [*argument["companions"], *argument["assets"]]  # an asset may look for its companions
     assets = {name: read_file(path) for name, path in named}
-    cases = [read_case(each, assets) for each in argument["cases"]]
+    entries = argument["cases"]
     subject = DispatchSubject(
-        lambda: _load_table(argument), cases, argument["tolerance"], argument["timeout_s"] / 2
+        lambda: _load_table(argument),
+        [read_case(each, assets) for each in entries if "model" in each],
+        {each["source"]: each["why"] for each in entries if "why" in each},
+        argument["tolerance"],
+        argument["timeout_s"] / 2,
     )
     return _check(DISPATCH_RULES, subject, argument)
 
 
 def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
-    """Compiles the models into files of `argument["folder"]`; see `write_cases`."""
+    """Compiles models into files of `argument["folder"]`; see `write_cases`."""
     from litert.conformance.case_files import write_cases
 
     try:
-        yield from write_cases(_plugin_subject(argument), argument["folder"])
+        yield from write_cases(
+            _plugin_subject(argument),
+            argument["folder"],
+            argument["first"],
+            [op for op, _ in argument["references"]],
+        )
     except BrokenRuleError as broken:
         raise LiteRtError(3, str(broken)) from broken
 

@@ -32,8 +32,9 @@ class CheckOptions:
       companions: pairs of a name, `<op>/<relative path>`, and a path.
       allow_native_assets: whether machine code in assets may run.
       vendor_options: the plugin's own, by name.
+      references: pairs of a custom op and its reference, `file.py:function`.
       rules: to look at, with what they need; none for all.
-      tolerance: of floats, as a part of the largest that LiteRT's CPU kernels give.
+      tolerance: of floats, as a part of the magnitudes that an op sums, or of the largest output.
       timeout_s: for each check.
       strict: whether recommendations are rules.
     """
@@ -44,6 +45,7 @@ class CheckOptions:
     companions: Sequence[tuple[str, str]] = ()
     allow_native_assets: bool = False
     vendor_options: Mapping[str, str] = field(default_factory=dict)
+    references: Sequence[tuple[str, str]] = ()
     rules: Sequence[str] = ()
     tolerance: float = 0.01
     timeout_s: float = 60

@@ -250,11 +250,13 @@ class DispatchSubject(VendorSubject[CheckedTable]):
 
     Attributes:
       cases: NPU calls of its own compiler; none where only the library is there.
+      left: why nothing of a model is run, by the model's name.
       tolerance: of floats, as `find_difference` has it.
       wait_s: for an event, before it counts as one that never comes.
     """
 
     cases: Sequence[Case] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
     tolerance: float = 0.01
     wait_s: float = 30
     _is_initialized: bool = False
@@ -298,11 +300,11 @@ class DispatchSubject(VendorSubject[CheckedTable]):
             call.attach_all()
             yield call
 
-    def run(self, case: Case | None = None) -> list[bytes]:
-        """The outputs of a case, which runs in a device context of its own."""
+    def run(self, case: Case | None = None, data: Sequence[bytes] = ()) -> list[bytes]:
+        """The outputs of a case, which runs in a device context of its own; data for the case's."""
         case = case or self.case
         with self.device(case) as device:
-            return device.run(case)
+            return device.run(case, data=data)
 
     def other_data(self, seed: int) -> list[bytes]:
         """Other inputs for the first case."""

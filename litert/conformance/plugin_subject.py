@@ -37,10 +37,15 @@ from litert.model.graph import Model, Subgraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedModel:
-    """A model to ask the plugin about; nobody changes it."""
+    """A model to ask the plugin about; nobody changes it.
+
+    Attributes:
+      range: of its random float inputs.
+    """
 
     name: str
     model: Model
+    range: tuple[float, float] = (-1, 1)
 
 
 def load_functions(path: str, trace: CallTrace) -> VendorFunctions:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
-import linecache
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.option import Flag
-from litert.core.status import Status
 
 from ..array_files import InputArray, array_text, plan_outputs, write_outputs
 from ..command import Command
-from ..command_line import REPORT, FlagValues, usage_error
+from ..command_line import REPORT, FlagValues
 from ..comparison import Comparison, compare
 from ..console import name_text
+from ..reference_function import load_reference
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .op_arrays import (
     INPUT_FLAG_NAMES,
@@ -34,7 +30,6 @@ from .watch import WATCH, run_watched
 if TYPE_CHECKING:
     from litert.model.graph import Op
     from vendor_reference.authoring.layer_speed import Speed
-    from vendor_reference.authoring.quantized_tensor import OpQuantization
 
 _OWN = ("output", "golden", "reference", "tolerance", "repeat", "flops")
 
@@ -111,19 +106,10 @@ def _expected(
     op: Op, inputs: Mapping[str, InputArray], request: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What outputs are to be, by name: the reference's, else golden ones."""
-    from litert.model.custom_options import find_flexbuffer_options
-    from vendor_reference.authoring.quantized_tensor import OpQuantization
-
     expected = read_golden(op, request["golden"])
     if request["reference"]:
-        function = load_reference(request["reference"])
-        data = bytes(op.custom_options or b"")
-        found = find_flexbuffer_options(data)
-        options = found if isinstance(found, Mapping) else data
-        path = request["reference"].rpartition(":")[0]
-        arguments = (all_inputs(op, inputs), options, OpQuantization.of(op))
-        arrays = call_reference(function, path, *arguments)
-        expected |= _by_name(op, arrays)
+        reference = load_reference(request["reference"])
+        expected |= _by_name(op, reference(op, all_inputs(op, inputs)))
     return expected
 
 
@@ -204,66 +190,3 @@ COMMAND = Command(
     _run,
     num_arguments=1,
 )
-
-
-def load_reference(text: str) -> Callable[..., Any]:
-    """The function of `file.py:function`."""
-    from runpy import run_path
-
-    path, _, name = text.rpartition(":")
-    if not path.endswith(".py"):
-        raise usage_error(f"--reference={text}", "Write it as file.py:function.")
-    if not os.path.isfile(path):
-        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
-    try:
-        # Without a name of its own, which may be that of a module that it imports.
-        module = run_path(os.path.abspath(path))
-    except Exception as error:
-        raise _reference_error("it cannot be imported", error, path) from error
-    function: Callable[..., Any] | None = module.get(name)
-    if not callable(function):
-        raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no function '{name}' in it", path)
-    return function
-
-
-def call_reference(
-    function: Callable[..., Any],
-    path: str,
-    inputs: Sequence[Any],
-    options: Mapping[str, Any] | bytes,
-    quantization: OpQuantization,
-) -> list[Any]:
-    """Calls the author's `function(inputs, options)`; where it has a parameter `quantization`, it gets that, too.
-
-    It must return an array for each of the op's outputs; one may come alone.
-    """
-    import numpy as np
-
-    try:
-        takes_it = "quantization" in inspect.signature(function).parameters
-    except ValueError:  # a function of NumPy's own
-        takes_it = False
-    try:
-        more = {"quantization": quantization} if takes_it else {}
-        result = function(inputs, options, **more)
-    except Exception as error:
-        raise _reference_error("the reference fails", error, path) from error
-    arrays = list(result) if isinstance(result, (list, tuple)) else [result]
-    num_outputs = len(quantization.outputs)
-    if len(arrays) != num_outputs:
-        what = f"the reference returns {len(arrays)} arrays, the op has {num_outputs} outputs"
-        raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
-    return [np.asarray(array) for array in arrays]
-
-
-def _reference_error(what: str, error: Exception, path: str) -> LiteRtError:
-    """An error of the author's Python file, with the line there that was the last to run, or is wrong."""
-    own = os.path.abspath(path)
-    last = last_line(error, own.__eq__)
-    if not last and isinstance(error, SyntaxError) and error.filename == own:
-        last = f"{own}:{error.lineno}"
-    number = last.rpartition(":")[2]
-    linecache.checkcache(own)
-    line = linecache.getline(own, int(number)).strip() if last else ""
-    shown = f"{what}: {describe(error)}" + (f"\n{number:>5} | {line}\n" if line else "")
-    return LiteRtError(Status.INVALID_ARGUMENT, shown, f"{path}:{number}" if last else path)

@@ -29,6 +29,13 @@ _FLAGS = (
         "op/relative/path,path: a file that an asset names, for a vendor in C. May be repeated.",
         is_repeated=True,
     ),
+    Flag(
+        "reference",
+        (),
+        "op,file.py:function: the function computes a custom op, for its outputs to be compared; it is as in "
+        "`litert-npu layer run`. May be repeated.",
+        is_repeated=True,
+    ),
     Flag("option", (), "name=value: an option of the vendor's. May be repeated.", is_repeated=True),
     *(o.flag for o in _DECLARED if o.field == "soc_model"),
     Flag(
@@ -40,7 +47,8 @@ _FLAGS = (
     Flag(
         "tolerance",
         0.01,
-        "How far floats may be from LiteRT's on the CPU, as a part of the largest.",
+        "How far floats may be from LiteRT's on the CPU, as a part of the magnitudes that an op sums, or of the "
+        "largest output.",
         least=0,
     ),
     Flag("timeout", 60.0, "Seconds that each check may take.", least=0.1, is_duration=True),
@@ -68,6 +76,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             companions=[_companion(text) for text in flags.companion],
             allow_native_assets=flags.allow_native_assets,
             vendor_options=_options(flags.option),
+            references=[_reference(text) for text in flags.reference],
             rules=flags.rule,
             tolerance=flags.tolerance,
             timeout_s=flags.timeout,
@@ -90,6 +99,17 @@ def _companion(text: str) -> tuple[str, str]:
             "Write it as op/relative/path,path/to/file.",
         )
     return name, path
+
+
+def _reference(text: str) -> tuple[str, str]:
+    """A custom op's name, and its reference."""
+    op, _, function = text.partition(",")
+    if not op or not function:
+        raise usage_error(
+            f"--reference={text} does not name an op and a function",
+            "Write it as op,file.py:function.",
+        )
+    return op, function
 
 
 def _options(texts: Sequence[str]) -> dict[str, str]:

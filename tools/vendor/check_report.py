@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from litert.conformance.checks import Finding, Outcome
 
 from ..console import count_text, json_text, name_text
+from .compared_values import ComparedValues, left_out, table_lines
 
 if TYPE_CHECKING:
     from litert.abi.headers import Rule
@@ -49,6 +50,7 @@ class ConformanceReport:
     vendor: str
     parts: Sequence[CheckedLibrary]
     contract: Mapping[str, Rule]
+    compared: Sequence[ComparedValues] = ()
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -90,6 +92,7 @@ class ConformanceReport:
             "gaps": self.gaps,
             "counts": {outcome.value: self._count(outcome) for outcome in Outcome},
             "parts": parts,
+            "compared": [asdict(row) for row in self.compared],
             "not_checkable": NOT_CHECKABLE,
         }
         return json_text(values)
@@ -108,6 +111,7 @@ class ConformanceReport:
             for remark in part.remarks:
                 lines += _indented(name_text(remark), 2)
             lines.append("")
+        lines += self._values()
         for rule, why in NOT_CHECKABLE.items():
             lines += _indented(f"{rule} cannot be checked, since {why}.", 0)
         counts = ", ".join(
@@ -125,6 +129,13 @@ class ConformanceReport:
         checks = count_text(len(self.findings), "check")
         return "\n".join([*lines, f"{name_text(self.vendor)} {answer}: {checks}, {counts}."])
 
+    def _values(self) -> list[str]:
+        """What was compared, and what was not, by reason."""
+        lines = list(table_lines(self.compared))
+        for why, names in left_out(self.compared).items():
+            lines += _indented(f"not compared, since {name_text(why)}: {', '.join(names)}", 2)
+        return [*lines, ""] if lines else []
+
     def _count(self, outcome: Outcome) -> int:
         return sum(finding.outcome is outcome for finding in self.findings)
 
@@ -140,11 +151,12 @@ class ConformanceReport:
                 lines += [*_indented(f"- {named}{name_text(text)}"), *_printed(of[0].printed)]
         return lines
 
-    @staticmethod
-    def _unseen(part: CheckedLibrary) -> list[str]:
-        """What was not looked at, by reason."""
+    def _unseen(self, part: CheckedLibrary) -> list[str]:
+        """What was not looked at, by reason, but for what the table of values says."""
         lines: list[str] = []
-        for reason, found in _group(part.findings, Outcome.UNSEEN, lambda f: f.text).items():
+        told = {row.check for row in self.compared}
+        findings = [finding for finding in part.findings if finding.case not in told]
+        for reason, found in _group(findings, Outcome.UNSEEN, lambda f: f.text).items():
             rules = ", ".join(dict.fromkeys(finding.rule for finding in found))
             lines += _indented(f"not looked at, since {name_text(reason)}: {rules}", 2)
         return lines

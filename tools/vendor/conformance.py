@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from litert.abi.headers import Rule
-from litert.conformance.case import add_expected
 from litert.conformance.checks import Finding, read_rules
 from litert.conformance.children import CheckOptions, check_end, run_in_children
+from litert.conformance.expected import References, add_expected
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.vendor_names import is_option_of
@@ -22,7 +21,9 @@ from litert.host.child import call_in_child
 
 from ..command_line import usage_error
 from ..console import print_text
+from ..reference_function import load_reference
 from .check_report import CheckedLibrary, ConformanceReport, with_recommendations
+from .compared_values import ComparedValues, read_compared
 from .vendor_libraries import VendorLibraries
 
 
@@ -48,6 +49,8 @@ _PLUGIN = _Side(
 _DISPATCH = _Side(
     "litert.conformance.checking:check_dispatch", "the library", "dispatch.ends", "dispatch.runs"
 )
+_MAX_FAILURES = 3  # of compilations, each of which may last as long as the user lets it
+
 END_RULES = (_PLUGIN.end_rule, _DISPATCH.end_rule)
 """Those that are looked at by how a process ends."""
 
@@ -69,6 +72,8 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     vendor = libraries.manufacturer or "The vendor"
     plugin, dispatch = (libraries.origins.get(kind) for kind in ("compiler_plugin", "dispatch"))
     parts: list[CheckedLibrary] = []
+    compared: list[ComparedValues] = []
+    references = {op: load_reference(text) for op, text in options.references}
     if plugin is None and (options.soc_model or options.vendor_options):
         raise usage_error(
             "--soc_model and --option are for a compiler plugin, and there is none",
@@ -83,13 +88,15 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
             _refuse_settings(argument, vendor, options)
             findings = _check(_PLUGIN, argument, options, contract)
             if dispatch is not None:
-                cases, remarks = _compile(argument, folder, options)
+                cases, remarks = _compile(argument, folder, options, references)
             parts.append(CheckedLibrary("compiler plugin", plugin, findings, remarks))
         if dispatch is not None:
             argument = {**asked, "origin": dispatch, "cases": cases}
             findings = _check(_DISPATCH, argument, options, contract)
             parts.append(CheckedLibrary("dispatch library", dispatch, findings))
-    return ConformanceReport(vendor, parts, contract)
+            if cases:
+                compared = read_compared(cases, findings, options.tolerance)
+    return ConformanceReport(vendor, parts, contract, compared)
 
 
 def _check_request(
@@ -160,43 +167,44 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
 
 
 def _compile(
-    argument: Mapping[str, object], folder: str, options: CheckOptions
+    argument: Mapping[str, object], folder: str, options: CheckOptions, references: References
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Byte code to run, with what has to come out; and what there is none of."""
-    cases: list[dict[str, Any]] = []
-    left: dict[str, list[str]] = {}
+    """What `write_cases` yields, with what has to come out; and remarks.
+
+    A model that ends the plugin's process, or fails, is left out; the next are compiled in another process.
+    """
+    entries: list[dict[str, Any]] = []
     remarks: list[str] = []
-    try:
-        for answer in call_in_child(
-            "litert.conformance.checking:compile_cases",
-            {**argument, "folder": folder, "trace": ""},
-            timeout_s=options.timeout_s,
-            subject="the plugin",
-            hear=lambda data: None,
-            is_for_each=True,
-        ):
-            assert isinstance(answer, dict)
-            if "why" in answer:
-                left.setdefault(answer["why"], []).append(answer["source"])
-            else:
-                add_expected(answer)
-                cases.append(answer)
-    except LiteRtError as error:
-        remarks.append(f"The plugin did not compile all models: {error}")
-    if cases:
-        remarks.append(f"Run: {_counted([case['source'] for case in cases])}.")
-    if alone := [case["source"] for case in cases if case["expected"] is None]:
-        remarks.append(f"Run, and not compared, since LiteRT has no kernel: {_counted(alone)}.")
-    remarks += [f"Not run, since {why}: {_counted(names)}." for why, names in left.items()]
-    taken = {op for case in cases for op in case["ops"]}
+    begun: list[str] = []
+    num_failures = 0
+    is_done = False
+    while not is_done:
+        try:
+            for answer in call_in_child(
+                "litert.conformance.checking:compile_cases",
+                {**argument, "folder": folder, "trace": "", "first": len(begun)},
+                timeout_s=options.timeout_s,
+                subject="the plugin",
+                hear=lambda data: None,
+                is_for_each=True,
+            ):
+                assert isinstance(answer, dict)
+                if "begin" in answer:
+                    begun.append(answer["begin"])
+                else:
+                    entries.append(answer)
+            is_done = True
+        except LiteRtError as error:
+            num_failures += 1
+            is_done = not begun or num_failures == _MAX_FAILURES
+            if begun:
+                entries.append({"source": begun[-1], "why": f"the plugin failed: {error}"})
+            if is_done:
+                remarks.append(f"The plugin did not compile all models: {error}")
+    for entry in entries:
+        if "why" not in entry:
+            add_expected(entry, references)
+    taken = {op for entry in entries for op in entry.get("ops", ())}
     if idle := [op for op, _ in options.assets if op not in taken]:
         remarks.append(f"Assets that nothing was run with: {', '.join(idle)}.")
-    return cases, remarks
-
-
-def _counted(sources: Sequence[str]) -> str:
-    """Names of models, each once, with the number of its partitions where that is not 1."""
-    counts = Counter(sources)
-    return ", ".join(
-        name if count == 1 else f"{name} ({count} partitions)" for name, count in counts.items()
-    )
+    return entries, remarks

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Size
 from litert.model.graph import Op
+from litert.model.quantized_tensor import describe_quantization
 from vendor_reference.authoring.compiled_layer import CompiledLayer, load_layer
-from vendor_reference.authoring.quantized_tensor import describe_quantization
 from vendor_reference.compiler.built_kernels import find_built, program_key
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,

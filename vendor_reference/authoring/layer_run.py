@@ -19,9 +19,9 @@ from litert.core.errors import LiteRtError
 from litert.core.output_shape import output_sizes
 from litert.core.tensor_type import RankedTensorType
 from litert.model.graph import Tensor
+from litert.model.quantized_tensor import find_quantization
 from vendor_reference.authoring.compiled_layer import CompiledLayer, LayerOptions, load_layer
 from vendor_reference.authoring.device_call import DeviceCall, load_call, quiet
-from vendor_reference.authoring.quantized_tensor import find_quantization
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.authoring.surroundings import Watched, find_faults
 from vendor_reference.compiler.shape_rules import ByKernel, find_shape_rule, shapes_misfit

@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op, Tensor
-from vendor_reference.authoring.quantized_tensor import describe_quantization
+from litert.model.quantized_tensor import describe_quantization
 from vendor_reference.authoring.subject import Subject, check_alike, describe_op
 from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.value_sources import OpValues

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from litert.conformance.case import find_difference
-from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
+from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage
 from litert.conformance.dispatch_rules.first_run import RUNS, RUNS_THE_SAME
 from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject, for_each_kind
 
@@ -22,23 +21,6 @@ def _written(subject: DispatchSubject) -> None:
             raise BrokenRuleError(
                 f"{kept} bytes of output {index}, which has {len(outputs[0])}, are as before the run"
             )
-
-
-def _values(subject: DispatchSubject) -> None:
-    compared = 0
-    for case in subject.cases:
-        if case.expected is None:
-            continue
-        compared += 1
-        found = subject.run(case)
-        for index, tensor_type in enumerate(case.outputs):
-            difference = find_difference(
-                tensor_type, case.expected[index], found[index], subject.tolerance
-            )
-            if difference:
-                raise BrokenRuleError(f"{case.name}, output {index}: {difference}")
-    if not compared:
-        raise UnseenError("LiteRT's CPU kernels do not have the ops that the vendor takes")
 
 
 def _repeatable(subject: DispatchSubject) -> None:
@@ -88,7 +70,6 @@ RULES = Rules(
     Stage.WORK,
     (
         Check("invoke.written", _written, needs=RUNS),
-        Check("invoke.values", _values, needs=(*RUNS, "invoke.written")),
         Check("invoke.repeatable", _repeatable, needs=RUNS),
         Check("invoke.missing", _missing, "nothing attached", RUNS),
         *for_each_kind("invoke.missing", _missing_again, RUNS_THE_SAME, "a detached {}"),

@@ -165,7 +165,19 @@ typedef struct LiteRtDispatchInterface {
    *
    * [invoke.written] When it returns Ok, the outputs are written.
    * [invoke.values] They are those of LiteRT's CPU kernels, as near as the NPU's arithmetic lets them: floats within a
-   * hundredth of the largest (`--tolerance`), integers of 8 and 16 bits within one step, all others the same.
+   * hundredth (`--tolerance`) of the magnitudes that an op sums, or of the largest output; integers of 8 and 16 bits
+   * within one step for each op; all others the same.
+   * [values.input_order] A call has the inputs of its subgraph, in the subgraph's order; an op has its own order.
+   * [values.padding] SAME pads as TensorFlow does: of an odd number of rows or columns, more lie behind the image than
+   * before it. The padding is the input's zero point in a convolution, and no part of what a pool looks at.
+   * [values.strides] Rows have `stride_h`, and columns have `stride_w`.
+   * [values.dilation] Rows have `dilation_h_factor`, and columns have `dilation_w_factor`.
+   * [values.bias] The bias is added. A quantized bias has the input's scale times that of its channel's weights.
+   * [values.per_channel] Weights with a scale for each output channel are taken with their channel's.
+   * [values.accumulation] Products of 8 bits are summed in 32 bits: nothing saturates before the end.
+   * [values.zero_point] Zero points of inputs are subtracted before an op, and the output's is added behind it.
+   * [values.activation] A fused activation, or one that is an op, limits the output: RELU6 to 0 and 6.
+   * [values.broadcast] An input of a smaller shape is repeated along its dimensions of size 1.
    * [invoke.repeatable] It gives the same outputs for the same inputs, also after other runs.
    * [invoke.missing] With a buffer missing, never attached or detached, it fails, and can be used again.
    * [invoke.unlocks] What it locks it unlocks before it returns, also when it fails, and has no buffer locked twice at a

@@ -1,0 +1,108 @@
+"""How far an output is from what LiteRT's CPU kernels give, in the units that arithmetic errs in.
+
+Integers of 8 and 16 bits are quantized: a kernel may round to either neighbour, as LiteRT's own do, once for
+each op. An error of a float is relative to what was accumulated: the magnitudes of a sum's terms, of which the sum
+may be a small part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from litert.core.tensor_type import RankedTensorType
+
+STEPS, RELATIVE, EXACT = "steps", "of the magnitude", ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The greatest of an output's elements.
+
+    Attributes:
+      amount, limit: what is there and what may be, in `unit`: steps of quantization, a part of the magnitude, or
+        none for what must be equal.
+      index: of the element; `found` and `expected` are its values.
+    """
+
+    amount: float
+    limit: float
+    unit: str
+    index: int = 0
+    found: float = 0
+    expected: float = 0
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether an NPU's arithmetic may do this."""
+        return self.amount <= self.limit
+
+    def __str__(self) -> str:
+        return (
+            f"element {self.index} is {self.found:g}, and {self.expected:g} on the CPU: "
+            f"{amount_text(self.amount, self.unit)} away, where {self.limit:g} may be"
+        )
+
+
+def amount_text(amount: float, unit: str) -> str:
+    """`2 steps`, `0.01 of the magnitude`."""
+    named = unit.removesuffix("s") if amount == 1 and unit == STEPS else unit
+    return f"{amount:.3g} {named}".strip()
+
+
+def find_difference(
+    tensor_type: RankedTensorType,
+    expected: bytes,
+    found: bytes,
+    *,
+    tolerance: float,
+    magnitudes: bytes | None = None,
+    num_roundings: int = 1,
+) -> Difference:
+    """Finds the element of an output that is farthest away.
+
+    Args:
+      tensor_type: of the output.
+      expected: as the CPU has it.
+      found: as the NPU has it; there may be more behind it.
+      tolerance: the limit of floats.
+      magnitudes: of what is accumulated for each element; None for the largest that is expected of the output.
+      num_roundings: the limit of integers of 8 and 16 bits.
+    """
+    import numpy as np
+
+    want, have = (_elements(tensor_type, data) for data in (expected, found))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.abs(have - want)
+        away = np.where(np.isnan(have) & np.isnan(want) | (have == want), 0, away)
+        if tensor_type.element_type.numpy_dtype.kind not in "iub":
+            scale = np.abs(want).max(initial=0)
+            if magnitudes is not None:
+                scale = np.abs(_elements(tensor_type, magnitudes))
+            away = np.where(away == 0, 0, away / scale)
+    unit, limit = _allowance(tensor_type, tolerance, num_roundings)
+    if not away.size:
+        return Difference(0, limit, unit)
+    away = np.where(np.isnan(away), np.inf, away)
+    worst = int(np.argmax(away))
+    return Difference(
+        float(away[worst]), limit, unit, worst, float(have[worst]), float(want[worst])
+    )
+
+
+def _allowance(
+    tensor_type: RankedTensorType, tolerance: float, num_roundings: int
+) -> tuple[str, float]:
+    dtype = tensor_type.element_type.numpy_dtype
+    if dtype.kind not in "iub":
+        return RELATIVE, tolerance
+    return (STEPS, num_roundings) if dtype.itemsize < 4 and dtype.kind != "b" else (EXACT, 0)
+
+
+def _elements(tensor_type: RankedTensorType, data: bytes) -> Any:
+    import numpy as np
+
+    dtype = tensor_type.element_type.numpy_dtype
+    return np.frombuffer(data[: tensor_type.size_bytes], dtype)[: tensor_type.num_elements].astype(
+        np.float64
+    )

@@ -1,0 +1,48 @@
+"""A model of one op becomes the model of what the op accumulates: the terms of its sums, without their signs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from litert.core.element_type import ElementType
+from litert.model.blob import Blob
+from litert.model.graph import Buffer, Op, Subgraph
+from litert.model.tensor_data import decode_constant
+
+_ALL: Sequence[int] = ()
+_SIGNS: Mapping[str, Sequence[int]] = {
+    "SUB": (1, -1),
+    **dict.fromkeys(
+        ("ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "DIV",
+         "FULLY_CONNECTED", "MEAN", "MUL", "SUM"),
+        _ALL,
+    ),
+}  # fmt: skip
+"""Of each op that adds or multiplies, the signs of inputs that make all terms positive; all 1 where empty."""
+
+
+def remove_signs(subgraph: Subgraph) -> Sequence[int] | None:
+    """Makes the op's constants such that all terms are positive, and takes its fused activation away.
+
+    Returns:
+      The sign that the magnitudes of each input of the subgraph are to have; None for what is not one op that sums
+      floats, where nothing is changed.
+    """
+    if len(subgraph.ops) != 1 or subgraph.ops[0].name not in _SIGNS:
+        return None
+    (op,) = subgraph.ops
+    signs = dict(zip(op.inputs, _SIGNS[op.name] or (1,) * len(op.inputs), strict=True))
+    is_float = op.outputs[0].element_type is ElementType.FLOAT32
+    if not is_float or len(signs) < len(op.inputs):  # one tensor cannot have two signs
+        return None
+    for tensor, sign in signs.items():
+        if tensor and tensor.is_constant and tensor.element_type is ElementType.FLOAT32:
+            values = sign * abs(decode_constant(tensor.element_type, tensor.shape, tensor.data))
+            tensor.buffer = Buffer(Blob(values.tobytes()))
+    _forget_activation(op)
+    return [signs[tensor] for tensor in subgraph.inputs]
+
+
+def _forget_activation(op: Op) -> None:
+    if op.options and op.options.fields().get("fused_activation_function"):
+        op.options = op.options.with_fields(fused_activation_function=None)

@@ -1,0 +1,1 @@
+"""Models that a vendor's outputs are compared on; each module has them as `PROBES`."""

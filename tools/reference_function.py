@@ -1,0 +1,80 @@
+"""A reference of a custom op: the user's function in a Python file, which computes what the op is to give."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from litert.core.errors import LiteRtError, describe, last_line
+from litert.core.status import Status
+
+from .command_line import usage_error
+
+if TYPE_CHECKING:
+    from litert.model.graph import Op
+
+
+def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
+    """What calls the function of `file.py:function`, for an op and all its inputs, constants too.
+
+    The function gets the inputs and the op's options; where it has a parameter `quantization`, it gets that, too.
+    It must return an array for each of the op's outputs; one may come alone.
+    """
+    from runpy import run_path
+
+    path, _, name = text.rpartition(":")
+    if not path.endswith(".py"):
+        raise usage_error(f"--reference={text}", "Write it as file.py:function.")
+    if not os.path.isfile(path):
+        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+    try:
+        # Without a name of its own, which may be that of a module that it imports.
+        module = run_path(os.path.abspath(path))
+    except Exception as error:
+        raise _reference_error("it cannot be imported", error, path) from error
+    function: Callable[..., Any] | None = module.get(name)
+    if not callable(function):
+        raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no function '{name}' in it", path)
+    return partial(_call, function, path)
+
+
+def _call(function: Callable[..., Any], path: str, op: Op, inputs: Sequence[Any]) -> list[Any]:
+    import numpy as np
+
+    from litert.model.custom_options import find_flexbuffer_options
+    from litert.model.quantized_tensor import OpQuantization
+
+    data = bytes(op.custom_options or b"")
+    found = find_flexbuffer_options(data)
+    options = found if isinstance(found, Mapping) else data
+    try:
+        takes_it = "quantization" in inspect.signature(function).parameters
+    except ValueError:  # a function of NumPy's own
+        takes_it = False
+    try:
+        more = {"quantization": OpQuantization.of(op)} if takes_it else {}
+        result = function(inputs, options, **more)
+    except Exception as error:
+        raise _reference_error("the reference fails", error, path) from error
+    arrays = list(result) if isinstance(result, (list, tuple)) else [result]
+    if len(arrays) != len(op.outputs):
+        what = f"the reference returns {len(arrays)} arrays, the op has {len(op.outputs)} outputs"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
+    return [np.asarray(array) for array in arrays]
+
+
+def _reference_error(what: str, error: Exception, path: str) -> LiteRtError:
+    """An error of the author's Python file, with the line there that was the last to run, or is wrong."""
+    own = os.path.abspath(path)
+    last = last_line(error, own.__eq__)
+    if not last and isinstance(error, SyntaxError) and error.filename == own:
+        last = f"{own}:{error.lineno}"
+    number = last.rpartition(":")[2]
+    linecache.checkcache(own)
+    line = linecache.getline(own, int(number)).strip() if last else ""
+    shown = f"{what}: {describe(error)}" + (f"\n{number:>5} | {line}\n" if line else "")
+    return LiteRtError(Status.INVALID_ARGUMENT, shown, f"{path}:{number}" if last else path)

@@ -1,0 +1,129 @@
+"""A vendor's outputs beside those of LiteRT's CPU kernels: how far away they are, and why others were left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..console import name_text
+
+if TYPE_CHECKING:
+    from litert.conformance.checks import Finding
+    from litert.conformance.probe import Probe
+
+NOT_ASKED = "--rule names others"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedValues:
+    """A probe, or an NPU call of another model.
+
+    Attributes:
+      op, types, variant: what it is; of another model its ops, and its name.
+      difference, limit: the greatest of its outputs and what may be; None where nothing was compared.
+      unit: of both: steps of quantization, a part of the magnitude, or "" for what must be equal.
+      check: the case of the check that compares it.
+      why: nothing was compared; "" where something was.
+    """
+
+    op: str
+    types: str
+    variant: str
+    check: str
+    difference: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    why: str = ""
+
+
+def read_compared(
+    entries: Sequence[Mapping[str, Any]], findings: Sequence[Finding], tolerance: float
+) -> list[ComparedValues]:
+    """What became of each probe and model.
+
+    Args:
+      entries: what `write_cases` yields, with what `add_expected` adds.
+      findings: of the dispatch library, whose checks have left outputs in files.
+      tolerance: of floats.
+    """
+    from litert.conformance.probe import OTHERS, find_probes
+
+    by_source: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        by_source.setdefault(entry["source"], []).append(entry)
+    probes = {probe.name: probe for probe in find_probes()}
+    texts = {finding.case: finding.text for finding in findings if finding.text}
+    asked = {finding.case for finding in findings}
+    rows = []
+    for name in dict.fromkeys([*by_source, *probes]):
+        for entry in by_source.get(name, [{"why": "the plugin did not compile it"}]):
+            probe = probes.get(name)
+            check = name if probe else OTHERS
+            reason = texts.get(check, "it was not run") if check in asked else NOT_ASKED
+            rows.append(_row(entry, probe, check, reason, tolerance))
+    return rows
+
+
+def _row(
+    entry: Mapping[str, Any], probe: Probe | None, check: str, reason: str, tolerance: float
+) -> ComparedValues:
+    from litert.conformance.case import read_case, read_file, read_types
+    from litert.conformance.expected import NO_KERNEL
+
+    if probe is not None:
+        named = (probe.op, probe.types, probe.variant, check)
+    elif "why" in entry:
+        named = ("", "", entry.get("name", entry["source"]), check)
+    else:
+        types = [str(each.element_type.name).lower() for each in read_types(entry["inputs"])]
+        named = (_joined(entry["ops"]), _joined(types), entry["name"], check)
+    if "why" in entry:
+        return ComparedValues(*named, why=entry["why"])
+    case = read_case(entry, {})
+    if case.expected is None:
+        return ComparedValues(*named, why=NO_KERNEL)
+    if not all(map(os.path.isfile, case.found)):
+        return ComparedValues(*named, why=reason)
+    found = case.differences([read_file(path) for path in case.found], tolerance)
+    worst = max(found, key=lambda difference: (not difference.is_allowed, difference.amount))
+    return ComparedValues(*named, worst.amount, worst.limit, worst.unit)
+
+
+def _joined(words: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(words))
+
+
+def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
+    """A line for each row where something was compared, for people; none where nothing was."""
+    from litert.conformance.difference import amount_text
+
+    compared = [row for row in rows if row.difference is not None]
+    if not compared:
+        return
+    cells = [("op", "types", "variant", "difference", "may be")]
+    for row in compared:
+        amounts = f"{row.difference:.2g}", amount_text(row.limit or 0, row.unit)
+        cells.append((name_text(row.op), row.types, name_text(row.variant), *amounts))
+    widths = [max(len(line[column]) for line in cells) for column in range(3)]
+    yield "Outputs beside those of LiteRT on the CPU, and the greatest difference:"
+    for op, types, variant, amount, limit in cells:
+        texts = (
+            text.ljust(width) for text, width in zip((op, types, variant), widths, strict=True)
+        )
+        yield f"  {'  '.join(texts)}  {amount:>10}  {limit}"
+
+
+def left_out(rows: Sequence[ComparedValues]) -> Mapping[str, list[str]]:
+    """What was not compared, by reason: names of models, and of ops with the number of their probes."""
+    counts: dict[str, dict[str, int]] = {}
+    for row in rows:
+        if row.why and row.why != NOT_ASKED:
+            name = f"{row.op} of {row.types}" if row.types else row.variant
+            there = counts.setdefault(row.why, {})
+            there[name] = there.get(name, 0) + 1
+    return {
+        why: [f"{name} ({number})" if number > 1 else name for name, number in there.items()]
+        for why, there in counts.items()
+    }
