@@ -23,7 +23,6 @@ from compiler_plugin.native.exported.host_context import (
     read_flags,
 )
 from compiler_plugin.native.exported.options import read_options
-from compiler_plugin.native.plugin_library import IS_OUTPUT_DYNAMIC
 from compiler_plugin.plugin import CompiledResult, CompilerPluginFactory
 from compiler_plugin.registry import RegisteredPlugin, check_factory
 from litert.abi.definitions import ffi
@@ -53,8 +52,6 @@ def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[s
     library = _Library(check_factory(factory, origin))
     functions: dict[str, Any] = {}
     for name, function_type in read_prototypes("compiler_plugin.h").items():
-        if name == IS_OUTPUT_DYNAMIC:
-            continue  # optional, and such outputs stay on the CPU: stock has no place for them
         if name == _MANUFACTURER:
             functions[name] = ffi.callback(
                 function_type, library.get_compiler_plugin_soc_manufacturer

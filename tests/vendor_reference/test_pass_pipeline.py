@@ -159,5 +159,5 @@ def test_a_dump_after_a_pass_that_there_is_not_is_refused(tmp_path: Path) -> Non
 def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LiteRtError) as error:
-        make_dump_files(DumpOptions(str(tmp_path / "file" / "folder"), "all"))
+        make_dump_files(DumpOptions(str(tmp_path / "file"), "all"))
     assert error.value.status is Status.FILE_IO
