@@ -86,10 +86,11 @@ def test_a_program_compiles_at_load_and_runs(linked_vendor: Path, model: Path) -
 
 def test_both_libraries_keep_the_contract(linked_vendor: Path) -> None:
     info = f"--npu_custom_op_info=Gain,{linked_vendor}/gain.txt"
-    rules = ["--rule=compile.ok", "--rule=dispatch.runs", "--json"]
+    rules = ["--rule=compile.ok", "--rule=dispatch.runs", "--rule=invoke.values", "--json"]
     report = json.loads(run(*CHECK, linked_vendor, info, *rules))
     assert report["conforms"] and not report["gaps"]
-    assert report["parts"][0]["remarks"][0].startswith("Run: Gain, ")
+    differences = {row["op"]: row["difference"] for row in report["compared"] if not row["why"]}
+    assert differences["MUL"] == 0 and "Gain" in [row["op"] for row in report["compared"]]
 
 
 def test_the_checks_find_what_the_host_cannot_load(tmp_path: Path) -> None:
