@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dispatch.tensor_buffer import TensorBuffer
 from litert.compiled_model import CompiledModel
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
 from litert.model.writer import to_bytes
+from litert.runtime import host_memory, planned_subgraph
 
 X, Y = np.array([[1, 2]], np.float32), np.array([[5, 7]], np.float32)
 
@@ -42,6 +45,23 @@ def test_arrays_are_given_and_come_by_name(model: CompiledModel) -> None:
 def test_arrays_of_other_shapes_resize_the_model(model: CompiledModel, rows: int) -> None:
     x = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
     np.testing.assert_array_equal(model.run({"x": x, "y": x / 2})["difference"], x / 2)
+
+
+def test_a_new_shape_takes_new_memory_only_if_it_is_larger(
+    model: CompiledModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def count(tensor_type: RankedTensorType, size: int) -> TensorBuffer:
+        made.append(size)
+        return host_memory.allocate(tensor_type, size)
+
+    monkeypatch.setattr(planned_subgraph, "allocate", count)
+    for rows, times in ((20, 3), (4, 0), (20, 0), (1, 0), (21, 3)):
+        made.clear()
+        x = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+        np.testing.assert_array_equal(model.run({"x": x, "y": x / 2})["difference"], x / 2)
+        assert made == [rows * 8] * times
 
 
 def test_what_becomes_an_array_is_one(model: CompiledModel) -> None:

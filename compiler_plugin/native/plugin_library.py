@@ -115,6 +115,7 @@ def open_plugin(path: str) -> Any:
       LiteRtError: as `open_library` does.
     """
     flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_NODELETE
-    has_sanitizer = hasattr(ctypes.CDLL(None), "__asan_init")
+    if not hasattr(ctypes.CDLL(None), "__asan_init"):
+        flags |= os.RTLD_DEEPBIND
     with native_call("dlopen"):
-        return open_library(path, flags if has_sanitizer else flags | os.RTLD_DEEPBIND)
+        return open_library(path, flags, is_plugin=True)

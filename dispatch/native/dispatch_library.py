@@ -104,7 +104,8 @@ class DispatchLibrary:
 def open_dispatch(path: str) -> Any:
     """Loads a dispatch library; raises as `open_library` does."""
     # The file itself: what lies beside it is found from there.
-    return open_library(os.path.realpath(path), os.RTLD_NOW | os.RTLD_LOCAL)
+    flags = os.RTLD_NOW | os.RTLD_LOCAL
+    return open_library(os.path.realpath(path), flags, is_plugin=False)
 
 
 def _find(library: Any, symbol: str) -> Any:

@@ -47,7 +47,7 @@ def load_library(image: bytes, name: str, flags: int) -> Any:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"code for native vendors cannot be loaded: {error}",
-            tempfile.gettempdir(),
+            os.environ.get("TMPDIR", "/tmp"),  # `gettempdir` raises where there is none
             "Point TMPDIR to a folder whose files may be executed.",
         ) from error
 

@@ -7,26 +7,35 @@ import os
 from typing import Any
 
 from litert.abi.definitions import ffi
-from litert.abi.symbol_library import load_symbols
+from litert.abi.symbol_library import SYMBOLS, load_symbols
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 
-def open_library(path: str, flags: int) -> Any:
+def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
     """A library, for cffi, with flags of `dlopen`; it stays loaded, since its threads outlive what they are for.
 
     It may be linked with the functions of `compiler_options.h`, in either of the two libraries: many vendors make
-    both of the same objects.
+    both of the same objects. A plugin may look them up as well, and so must find them; a dispatch library that is
+    not linked with them loads also where no temporary file can be executed.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, with the loader's reason.
     """
-    load_symbols()
+    why_no_symbols = None
+    try:
+        load_symbols()
+    except LiteRtError as error:
+        if is_plugin:
+            raise
+        why_no_symbols = error
     absolute = os.path.abspath(path)
     try:
         _run_constructors(absolute, flags)
         return ffi.dlopen(absolute, flags)
     except OSError as error:
+        if why_no_symbols and any(name in str(error) for name in SYMBOLS):
+            raise why_no_symbols from error
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"it does not load: {_without_path(str(error), path)}",

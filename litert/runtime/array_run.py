@@ -85,15 +85,20 @@ class ArrayRunner:
         signature = self._signature
         self._shapes = []
         signature.fit_shapes(shapes)
-        self._inputs = [self._allocate(argument) for argument in signature.inputs]
-        self._outputs = []
-        if not signature.subgraph.has_dynamic_tensors:
-            self._outputs = [self._allocate(argument) for argument in signature.outputs]
+        self._inputs = self._allocate(signature.inputs, self._inputs)
+        has_unknown = signature.subgraph.has_dynamic_tensors
+        self._outputs = self._allocate(() if has_unknown else signature.outputs, self._outputs)
         self._shapes, self._generation = shapes, signature.subgraph.generation
 
-    def _allocate(self, argument: SignatureTensor) -> tuple[TensorBuffer, Array]:
-        buffer = self._signature.allocate(argument)
-        return buffer, buffer.array()
+    def _allocate(
+        self, arguments: Sequence[SignatureTensor], former: Sequence[tuple[TensorBuffer, Array]]
+    ) -> list[tuple[TensorBuffer, Array]]:
+        """Buffers for shapes as they are now: those of former shapes, where these are large enough."""
+        buffers = [
+            self._signature.allocate(argument, former[index][0] if former else None)
+            for index, argument in enumerate(arguments)
+        ]
+        return [(buffer, buffer.array()) for buffer in buffers]
 
     def _as_array(self, index: int, value: Any) -> Array:
         dtype = self._types[index]

@@ -104,6 +104,8 @@ class Binding:
         if is_shared or self._subgraph.has_dynamic_tensors or not self._is_in_arena(tensor):
             self._copies_out.append((tensor, buffer))
         elif self._can_lie_in(tensor, buffer) and not any(o and overlap(buffer, o) for o in others):
+            if -1 in self._tensors.shape_signature(tensor):
+                self._fit_shape(tensor, buffer)
             self._tensors.set_memory(tensor, buffer)
             if not self._subgraph.is_all_npu:
                 self._in_place.append((tensor, buffer))
@@ -135,6 +137,12 @@ class Binding:
             if is_on_cpu:
                 self._shared.append(tensor)
         return not is_on_cpu or is_fit_for_cpu(buffer, self._tensors.tensor(tensor).bytes)
+
+    def _fit_shape(self, tensor: int, buffer: TensorBuffer) -> None:
+        """Gives a buffer that was made for another shape that of its tensor; a flat one may stay so."""
+        now = self._tensors.tensor_type(tensor)
+        if buffer.tensor_type.shape not in (now.shape, (now.num_elements,)):
+            buffer.tensor_type = now
 
     def _use_own_memory(self, tensor: int) -> TensorBuffer:
         size = self._tensors.tensor(tensor).bytes

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.requirements import is_of_pattern
 from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer, TensorBufferRequirements
@@ -101,10 +102,11 @@ class PlannedSubgraph:
             alignment=max([ALIGNMENT, *(r.alignment for r in wanted)]),
         )
 
-    def allocate(self, tensor: int, where: str) -> TensorBuffer:
+    def allocate(self, tensor: int, where: str, former: TensorBuffer | None = None) -> TensorBuffer:
         """Memory for a tensor in which all that read or write it can work, as far as there is such.
 
-        Where only a run tells its shape, the buffer is of the largest; else as `requirements`.
+        Where only a run tells its shape, the buffer is of the largest; else as `requirements`. A `former` one of
+        the host's memory that is large enough is given the new shape: the pages of a new one cost more than a run.
         """
         wanted = self._wanted(tensor)
         self._check_is_bounded(tensor, wanted, where)
@@ -113,6 +115,9 @@ class PlannedSubgraph:
         if tensor in self._untold and wanted:
             shape = largest_shape(self._pattern(tensor), size, tensor_type.element_type)
             tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
+        if former is not None and former.size >= size and not isinstance(former, DeviceBuffer):
+            former.tensor_type = tensor_type
+            return former
         for kernel in self.kernels:
             made = kernel.allocate(tensor, tensor_type, size)
             if made is not None:

@@ -121,8 +121,10 @@ class SignatureRunner:
         self.subgraph.plan()
         return self.subgraph.requirements(argument.tensor, self.where(argument))
 
-    def allocate(self, argument: SignatureTensor) -> TensorBuffer:
-        """A buffer that can be bound as it is."""
+    def allocate(
+        self, argument: SignatureTensor, former: TensorBuffer | None = None
+    ) -> TensorBuffer:
+        """A buffer that can be bound as it is; `former`, which nobody uses any more, if it will do."""
         self.subgraph.plan()
         tensor_type = self._tensors.tensor_type(argument.tensor)
         if tensor_type.element_type.bits == 0:
@@ -132,7 +134,7 @@ class SignatureRunner:
                 self.where(argument),
                 "Run the model with ai_edge_litert.interpreter.",
             )
-        return self.subgraph.allocate(argument.tensor, self.where(argument))
+        return self.subgraph.allocate(argument.tensor, self.where(argument), former)
 
     def find(self, kind: Kind, name: str) -> SignatureTensor:
         """An input or output by its name."""

@@ -32,6 +32,19 @@ with CompiledModel.from_file(model, None, environment, options) as compiled:
     print(compiled.run({"x": np.full((1, 4), 4, np.float32)})["y"].tolist())
 """
 
+_WITHOUT_FILES = """
+import resource, sys
+from pathlib import Path
+from dispatch.native.dispatch_library import DispatchLibrary
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+(path,) = Path(sys.argv[1]).glob("libLiteRtDispatch*.so")
+try:
+    print(DispatchLibrary(str(path)).name)
+except RuntimeError as error:
+    print(error)
+"""
+
 
 @pytest.fixture(scope="module", params=["lazy", "now"])
 def linked_vendor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -91,6 +104,15 @@ def test_both_libraries_keep_the_contract(linked_vendor: Path) -> None:
     assert report["conforms"] and not report["gaps"]
     differences = {row["op"]: row["difference"] for row in report["compared"] if not row["why"]}
     assert differences["MUL"] == 0 and "Gain" in [row["op"] for row in report["compared"]]
+
+
+def test_only_a_dispatch_library_that_is_linked_with_names_needs_a_temporary_file(
+    linked_vendor: Path, tmp_path: Path
+) -> None:
+    assert run("-c", _WITHOUT_FILES, build_c_vendor(tmp_path, "")) == "Cobalt\n"
+    said = run("-c", _WITHOUT_FILES, linked_vendor)
+    assert said.startswith("DYNAMIC_LOADING: code for native vendors cannot be loaded")
+    assert "Point TMPDIR to a folder whose files may be executed." in said
 
 
 def test_the_checks_find_what_the_host_cannot_load(tmp_path: Path) -> None:

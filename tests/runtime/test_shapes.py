@@ -130,6 +130,18 @@ def test_a_shape_that_the_vendor_tells_is_there_after_a_resize(
             assert call.outputs[0].address == outputs[0].array().ctypes.data
 
 
+@pytest.mark.parametrize("memory", ["the model's", "the caller's"])
+def test_a_buffer_that_was_made_before_gets_the_shape_of_each_run(load: Load, memory: str) -> None:
+    model = load(doubled(adds=False))
+    outputs = model.create_output_buffers(0)
+    if memory == "the caller's":
+        outputs = [TensorBuffer.create_from_host_memory(np.zeros((8, 4), np.float32))]
+    for rows in (2, 8, 5):
+        x = np.random.default_rng(rows).random((rows, 4), np.float32)
+        model.run_by_index(0, [TensorBuffer.create_from_host_memory(x)], outputs)
+        np.testing.assert_array_equal(outputs[0].array(), 2 * x)
+
+
 def test_an_output_says_that_only_a_run_tells_its_shape(load: Load) -> None:
     model = load(positives(adds=False))
 
