@@ -109,22 +109,25 @@ def compile_partitions(
         plan.partitions.sort(key=lambda partition: partition.positions[0])
     kept = [partition for plan in plans for partition in plan.partitions]
     if is_apart and set(kept) != first and _shared_bytes(kept) >= _WORTH_SHARING:
-        return _compile_together(plugin, kept, prepare) or compilation
+        return _compile_together(plugin, kept, prepare, compilation)
     return compilation
 
 
 def _compile_together(
-    plugin: VendorPlugin, partitions: Sequence[Partition], prepare: Prepare
-) -> Compilation | None:
-    """Compiles partitions that the vendor takes one by one; None where it refuses them together."""
-    compilation = Compilation()
+    plugin: VendorPlugin, partitions: Sequence[Partition], prepare: Prepare, apart: Compilation
+) -> Compilation:
+    """Compiles partitions together that the vendor takes one by one; `apart`, what came of that, where it fails."""
+    together = Compilation()
     try:
-        _keep(compilation, compile_copies(plugin, _copy(partitions), prepare), partitions)
+        _keep(together, compile_copies(plugin, _copy(partitions), prepare), partitions)
     except LiteRtError as error:
         if error.status is not Status.UNSUPPORTED:
-            raise
-        return None
-    return compilation
+            apart.warnings.append(
+                "weights that partitions share are stored for each of them, since the plugin failed to compile these "
+                f"together: {error}"
+            )
+        return apart
+    return together
 
 
 def _shared_bytes(partitions: Sequence[Partition]) -> int:

@@ -167,6 +167,18 @@ def test_partitions_that_are_taken_one_by_one_are_compiled_together(
     assert compiled(tmp_path / "out.tflite") == (ALL, WEIGHTS.tobytes() + 2 * BIAS.tobytes())
 
 
+def test_partitions_that_cannot_be_compiled_together_stay_as_they_are(
+    model: Path, once: Options, tmp_path: Path
+) -> None:
+    options = once(once_refuse="CONCATENATION", once_most="1")
+    report = apply_plugin(model, tmp_path / "out.tflite", options)
+    assert [op.name for op in report.cpu_ops] == ["CONCATENATION"]
+    (warning,) = report.warnings
+    assert "weights that partitions share" in warning and "no memory for so many" in warning
+    with read_model(tmp_path / "out.tflite") as out:
+        assert len(out.byte_code) == 3
+
+
 def test_partitions_that_share_little_are_compiled_once(once: Options, tmp_path: Path) -> None:
     builder = ModelBuilder()
     x = builder.input("x", "float32", (4,))

@@ -5,6 +5,7 @@ the data of these, one behind the other.
 
 once_layout=NCHW   what it asks for
 once_refuse=A      refuses partitions with such an op
+once_most=N        fails with more partitions, if it does not refuse one
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class OncePlugin(CompilerPlugin):
     def __init__(self, options: dict[str, Any]) -> None:
         self.data_layout = options.get("once_layout", "NHWC")
         self._refused = options.get("once_refuse")
+        self._most = int(options.get("once_most", 9))
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         for index, op in enumerate(subgraph.ops):
@@ -51,6 +53,8 @@ class OncePlugin(CompilerPlugin):
                 for tensor in read
                 if tensor.is_constant and tensor.element_type is ElementType.FLOAT32
             ]
+        if len(partitions) > self._most:
+            raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, "no memory for so many")
         data = [bytes(buffer.blob) for buffer in numbers if buffer.blob is not None]
         module = json.dumps(constants).encode() + b"\n" + b"".join(data)
         return CompiledResult([Blob(module)], [CallInfo(name) for name in constants])
