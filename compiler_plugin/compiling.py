@@ -116,15 +116,15 @@ def compile_partitions(
 def _compile_together(
     plugin: VendorPlugin, partitions: Sequence[Partition], prepare: Prepare, apart: Compilation
 ) -> Compilation:
-    """Compiles partitions together that the vendor takes one by one; `apart`, what came of that, where it fails."""
+    """Compiles partitions together that were compiled one by one; where that fails, `apart` is what there is."""
     together = Compilation()
     try:
         _keep(together, compile_copies(plugin, _copy(partitions), prepare), partitions)
     except LiteRtError as error:
         if error.status is not Status.UNSUPPORTED:
             apart.warnings.append(
-                "weights that partitions share are stored for each of them, since the plugin failed to compile these "
-                f"together: {error}"
+                "weights that partitions share are stored for each of them, since the plugin failed to compile "
+                f"these together: {error}"
             )
         return apart
     return together
