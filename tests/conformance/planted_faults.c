@@ -9,7 +9,7 @@
 #include "dispatch.c"
 #undef LiteRtDispatchGetApi
 
-enum { NONE, IGNORED_INPUT_EVENT, NO_EVENT, FAILING_RUN, MISSING_BUFFER, LEAK, THREAD, HANG_AT_EXIT };
+enum { NONE, IGNORED_INPUT_EVENT, NO_EVENT, LOST_EVENT, EARLY_EVENT, FAILING_RUN, MISSING_BUFFER, LEAK, THREAD, THREAD_OF_RUN, HANG_AT_EXIT };
 
 typedef struct Run {
   LiteRtDispatchInvocationContext context;
@@ -25,13 +25,21 @@ static LiteRtStatus attach_input_event(LiteRtDispatchInvocationContext context, 
   return kLiteRtStatusOk;
 }
 
+static void signal_end(const Run* begun) {
+  static int number;
+  const uint64_t one = 1;
+  if (FAULT == NO_EVENT || (FAULT == LOST_EVENT && ++number % 7 == 0)) return;
+  if (write(begun->fence, &one, sizeof(one)) != sizeof(one)) abort();
+}
+
 static void* run(void* argument) {
   Run* begun = argument;
-  const uint64_t one = 1;
   for (int i = 0; i < 2; i++)
     if (begun->waits[i] != NULL) begun->context->base.device->runtime->wait_event(begun->waits[i], -1);
+  if (FAULT == EARLY_EVENT) signal_end(begun);
+  if (FAULT == EARLY_EVENT || FAULT == MISSING_BUFFER) usleep(20000);
   invoke(begun->context);
-  if (FAULT != NO_EVENT && write(begun->fence, &one, sizeof(one)) != sizeof(one)) abort();
+  if (FAULT != EARLY_EVENT) signal_end(begun);
   close(begun->fence);
   free(begun);
   return NULL;
@@ -61,10 +69,19 @@ static void* sleep_for_ever(void* nothing) {
   return nothing;
 }
 
-static LiteRtStatus leave_a_thread(LiteRtDispatchDeviceContext device) {
+static LiteRtStatus start_a_thread(void) {
   pthread_t thread;
-  if (pthread_create(&thread, NULL, sleep_for_ever, NULL) != 0) return kLiteRtStatusErrorRuntimeFailure;
+  return pthread_create(&thread, NULL, sleep_for_ever, NULL) == 0 ? kLiteRtStatusOk : kLiteRtStatusErrorRuntimeFailure;
+}
+
+static LiteRtStatus leave_a_thread(LiteRtDispatchDeviceContext device) {
+  LITERT_NPU_TRY(start_a_thread());
   return device_context_destroy(device);
+}
+
+static LiteRtStatus leave_a_thread_of_each_run(LiteRtDispatchInvocationContext context) {
+  LITERT_NPU_TRY(start_a_thread());
+  return invoke(context);
 }
 
 static LiteRtStatus leak(LiteRtDispatchInvocationContext context) {
@@ -86,6 +103,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api) {
   LITERT_NPU_TRY(GetExampleApi(api));
   table.get_capabilities = get_capabilities;
   if (FAULT == LEAK) table.invoke = leak;
+  if (FAULT == THREAD_OF_RUN) table.invoke = leave_a_thread_of_each_run;
   if (FAULT == THREAD) table.device_context_destroy = leave_a_thread;
   api->async_interface = &async_interface;
   return kLiteRtStatusOk;

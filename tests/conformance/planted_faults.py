@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import threading
+import time
 from collections.abc import Sequence
 
 from nickel_npu.dispatch import NickelCall, NickelDevice, NickelDispatch
@@ -17,6 +19,7 @@ FAULT = os.environ.get("PLANTED_FAULT", "NONE")
 
 _never = threading.Event()
 _leaked: list[bytearray] = []
+_numbers = itertools.count()
 
 
 class _Async(AsyncInterface[NickelCall]):
@@ -37,12 +40,20 @@ class _Async(AsyncInterface[NickelCall]):
         def run() -> None:
             for wait in waits:
                 wait.wait()
+            if FAULT == "EARLY_EVENT":
+                event.signal()
+                time.sleep(0.02)
             DISPATCH.invoke(context)
-            if FAULT != "NO_EVENT":
+            is_lost = FAULT == "LOST_EVENT" and next(_numbers) % 7 == 6
+            if FAULT not in ("EARLY_EVENT", "NO_EVENT") and not is_lost:
                 event.signal()
 
         threading.Thread(target=run).start()
         return [event]
+
+
+def _start_a_thread() -> None:
+    threading.Thread(target=_never.wait, daemon=True).start()
 
 
 class PlantedDispatch(NickelDispatch):
@@ -53,9 +64,11 @@ class PlantedDispatch(NickelDispatch):
 
     def device_context_destroy(self, device_context: NickelDevice) -> None:
         if FAULT == "THREAD":
-            threading.Thread(target=_never.wait, daemon=True).start()
+            _start_a_thread()
 
     def invoke(self, invocation_context: NickelCall) -> None:
+        if FAULT == "THREAD_OF_RUN":
+            _start_a_thread()
         super().invoke(invocation_context)
         if FAULT == "LEAK":
             _leaked.append(bytearray(1 << 20))

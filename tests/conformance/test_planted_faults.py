@@ -21,10 +21,13 @@ FAULTS = {
     "NONE": ("", ""),
     "IGNORED_INPUT_EVENT": ("async.input_event", "a run reads an input before the event that"),
     "NO_EVENT": ("async.events", "the event of output 0 has not come after 10 s"),
+    "LOST_EVENT": ("async.events", "the event of output 0 has not come after 10 s"),
+    "EARLY_EVENT": ("async.events", "the outputs are others once the events are signalled"),
     "FAILING_RUN": ("async.events", "invoke_async answers RUNTIME_FAILURE"),
     "MISSING_BUFFER": ("async.missing", "invoke_async answers OK when input 0 is detached"),
     "LEAK": ("invoke.memory", "memory grows by 10"),
     "THREAD": ("device.threads", "6 threads go on, once 6 device contexts are gone"),
+    "THREAD_OF_RUN": ("device.threads", "threads go on, once 6 device contexts are gone"),
     "HANG_AT_EXIT": ("dispatch.ends", "10 s after its last call, the process has not ended, and"),
 }
 """Which rule each breaks, and what is said of it."""

@@ -107,11 +107,14 @@ def _quantized(
 _PLAIN = _Convolution()
 _VARIANTS = {
     "": (VALUES, _PLAIN),
-    "strides 2 and 1": ("values.strides", replace(_PLAIN, stride=(2, 1))),
+    "strides 2 and 3": ("values.strides", replace(_PLAIN, stride=(2, 3))),
     "SAME": ("values.padding", replace(_PLAIN, padding="SAME")),
     "SAME, an even filter": ("values.padding", replace(_PLAIN, padding="SAME", filter=(2, 4))),
-    "SAME, stride 2": ("values.padding", replace(_PLAIN, padding="SAME", stride=(2, 2))),
-    "dilation 2 and 1": ("values.dilation", replace(_PLAIN, dilation=(2, 1))),
+    "SAME, strides 2 and 3": (
+        "values.padding",
+        replace(_PLAIN, padding="SAME", stride=(2, 3)),
+    ),
+    "dilation 2 and 3": ("values.dilation", replace(_PLAIN, dilation=(2, 3))),
     "bias": ("values.bias", replace(_PLAIN, bias=4)),
     "fused RELU6": ("values.activation", replace(_PLAIN, activation="RELU6", weights=6)),
 }
@@ -122,6 +125,10 @@ _QUANTIZED = {
         replace(_PLAIN, largest=127, scales=(0.02,)),
     ),
     "scales by channel": ("values.per_channel", replace(_PLAIN, scales=_DIFFERENT)),
+    "scales by channel, bias": (
+        "values.per_channel",
+        replace(_PLAIN, scales=_DIFFERENT, bias=1),
+    ),
     "zero points": ("values.zero_point", replace(_PLAIN, zero_points=_ZERO_POINTS)),
     "SAME, zero points": (
         "values.padding",
@@ -144,8 +151,8 @@ def _probes(op: str, types: str) -> Iterator[Probe]:
     variants = {**_VARIANTS, **(_QUANTIZED if types == "int8" else {})}
     for variant, (rule, shape) in variants.items():
         needs = [] if rule == VALUES else [plain]
-        if ", zero points" in variant:
-            needs.append(probe_name(op, types, "zero points"))
+        parts = [part for part in variant.split(", ") if part in variants and part != variant]
+        needs += [probe_name(op, types, part) for part in parts]
         yield Probe(op, types, variant, partial(_build, op, types, shape), rule, needs)
     features = [
         probe_name(op, types, variant)

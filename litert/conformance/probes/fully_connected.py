@@ -67,6 +67,7 @@ _FEATURES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "scales by channel": ("values.per_channel", {"scales": _DIFFERENT}),
     "fused RELU6": ("values.activation", _RELU6),
 }
+_BIAS_BY_CHANNEL = "scales by channel, bias"
 _WHOLE: Mapping[str, Any] = {"bias": 1, "zero_points": (-50, 20), "scales": _DIFFERENT, **_RELU6}
 _IMAGE = (1, 2, 2, _IN)
 
@@ -91,9 +92,17 @@ PROBES = (
     Probe(
         _OP,
         "int8",
+        _BIAS_BY_CHANNEL,
+        partial(_quantized, bias=1, scales=_DIFFERENT),
+        "values.per_channel",
+        [probe_name(_OP, "int8", variant) for variant in _BIAS_BY_CHANNEL.split(", ")],
+    ),
+    Probe(
+        _OP,
+        "int8",
         "all together",
         partial(_quantized, **_WHOLE),
         VALUES,
-        (_INT8, *(probe_name(_OP, "int8", variant) for variant in _FEATURES)),
+        [_INT8, *(probe_name(_OP, "int8", each) for each in (*_FEATURES, _BIAS_BY_CHANNEL))],
     ),
 )

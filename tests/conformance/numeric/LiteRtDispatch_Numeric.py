@@ -97,7 +97,7 @@ def _real(tensor: Mapping[str, Any], array: Array, constants: Mapping[str, str])
         return array.astype(np.float64)
     scales = np.array(tensor["scales"])
     if len(scales) > 1:
-        if has("per_channel"):
+        if has("per_channel") or (has("scales of biases") and array.ndim == 1):
             scales[:] = scales[0]
         scales = scales.reshape([-1 if i == tensor["axis"] else 1 for i in range(array.ndim)])
     zero_point = 0 if has("zero_point") and not is_constant else tensor["zero_point"]
@@ -121,6 +121,10 @@ def _windows(
     dilation = [1 if has("dilation") else options.get(name, 1) for name in names]
     if has("strides"):
         strides.reverse()
+    if has("dilation of columns"):
+        dilation[1] = 1
+    if has("stride of columns") and "dilation_w_factor" in options:  # a convolution
+        strides[1] = 1
     covered = [(n - 1) * d + 1 for n, d in zip(filter_size, dilation, strict=True)]
     is_same = options.get("padding", 0) == 0
     pads, sizes = [(0, 0)], []
