@@ -297,7 +297,7 @@ _FLAGS = (
     Flag(
         "stock_model",
         "",
-        "What stock LiteRT runs on the CPU in between: the model that a compiled file was made from. A file "
+        "The model that stock LiteRT runs on the CPU in between: the one a compiled file was made from. A file "
         "without NPU calls is measured beside itself.",
     ),
     Flag(

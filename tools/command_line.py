@@ -18,7 +18,7 @@ FlagValues: TypeAlias = "absl.flags.FlagValues"
 """What a command line says, by the flags' names; absl is imported when one is read."""
 
 REPORT = Flag("report", "text", "text or json.", choices=("text", "json"))
-SEED = Flag("seed", 0, "Of random inputs.", least=0)
+SEED = Flag("seed", 0, "Seed of the random inputs.", least=0)
 DISPATCH_LIBRARY_PATH = Flag(
     "dispatch_library_path",
     "",

@@ -28,13 +28,13 @@ _LIBS = next(option.flag for option in options_of(ApplyOptions) if option.field 
 _TELLING = "litert.runtime.compile_at_load"
 
 LOAD_FLAGS = (
-    Flag("signature", "", "Which signature; the first by default."),
-    Flag("threads", 1, "Of the CPU.", least=1),
+    Flag("signature", "", "The signature to run; the first by default."),
+    Flag("threads", 1, "Number of CPU threads.", least=1),
     Flag(
         "accelerator",
         ("npu", "cpu"),
-        "What may run it, of npu and cpu. With npu alone, ops for the CPU are refused; what was compiled for the "
-        "NPU runs there with any.",
+        "What the model may run on: npu, cpu or both. With npu alone, ops for the CPU are refused. Ops that were "
+        "compiled for the NPU always run there.",
     ),
     DISPATCH_LIBRARY_PATH._replace(
         help=f"{DISPATCH_LIBRARY_PATH.help} A library runs in this process: one that crashes ends it."

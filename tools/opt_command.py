@@ -15,10 +15,10 @@ from .destinations import write_file
 
 _STANDARD = "-"
 _FLAGS = (
-    Flag("passes", "", "What to run, in order: adjust-layouts,optimize-reorders."),
+    Flag("passes", "", "Passes to run, in order: adjust-layouts,optimize-reorders."),
     Flag("list_passes", False, "Shows which passes there are."),
     Flag("o", _STANDARD, "Where the result goes; - is the standard output."),
-    Flag("soc_model", "", "Which NPU it is compiled for, in place of what the text says."),
+    Flag("soc_model", "", "The NPU to compile for, in place of the one that the text names."),
 )
 
 

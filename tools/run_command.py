@@ -196,7 +196,9 @@ _FLAGS = (
     ),
     INPUT_RANGE,
     SEED,
-    Flag("picture_range", ("0", "1"), "What black and white are in pictures, for real numbers."),
+    Flag(
+        "picture_range", ("0", "1"), "The real numbers that stand for black and white in pictures."
+    ),
     *LOAD_FLAGS,
     REPORT,
 )

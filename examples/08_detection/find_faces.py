@@ -29,6 +29,8 @@ NAMES = ("boxes", "logits", "scores")
 ACCELERATORS = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 Array = np.ndarray[Any, Any]
 
+if len(sys.argv) < 3:
+    sys.exit("usage: python examples/08_detection/find_faces.py NETWORK PICTURE [folder]")
 network, picture = sys.argv[1:3]
 folder = Path(sys.argv[3] if sys.argv[3:] else tempfile.mkdtemp())
 model, compiled = folder / "faces.tflite", folder / "faces_npu.tflite"

@@ -80,6 +80,13 @@ def test_faces_are_found_as_many_as_there_are(
     assert found == [("nobody", "0"), ("one", "1"), ("two", "2")]
 
 
+def test_the_example_of_faces_says_how_it_is_called() -> None:
+    script = EXAMPLES / "08_detection" / "find_faces.py"
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr.startswith("usage: ") and "NETWORK PICTURE [folder]" in result.stderr
+
+
 @pytest.mark.usefixtures("networks", "portrait")
 def test_the_demo_cuts_the_person_out(tmp_path: Path) -> None:
     result = subprocess.run(

@@ -19,7 +19,7 @@ _FLAGS = (
     Flag(
         "kind",
         "",
-        "Of asset; by default cl, and json for an op whose options are a C struct.",
+        "Kind of the asset; by default cl, and json for an op whose options are a C struct.",
         choices=["", "cl", "json", "xml"],
     ),
     Flag("o", "", "The folder to write to; by default the op's name."),

@@ -88,7 +88,7 @@ def read_origin(path: str) -> Origin:
 
 
 _FLAGS = (
-    Flag("manufacturer", "", "Of an installed vendor."),
+    Flag("manufacturer", "", "Name of an installed vendor."),
     Flag("output", "", "The folder to write to; by default this one.", short_name="o"),
 )
 

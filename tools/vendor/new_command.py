@@ -112,7 +112,7 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 
 
 _FLAGS = (
-    Flag("lang", "python", "What it is written in.", choices=sorted(_NAMES)),
+    Flag("lang", "python", "Language of the new vendor.", choices=sorted(_NAMES)),
     Flag("o", "", "The folder to write to; by default the name, small, with _npu."),
 )
 

@@ -35,6 +35,7 @@ _JOINED = re.compile(
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
 _FLOAT = re.compile(r"[ (-]*[0-9.]+(?:[eE][-+]?[0-9]+)?([fFlL])[ )]*")
+_QUANTIZATION = re.compile(r"((?:INPUT|OUTPUT)\d+)_(SCALE|ZERO_POINT)(?:_SIZE|_INIT)?\Z")
 _PARAM = "PARAM_"
 _COMMAND_LINE = "<command line>"
 """What the compiler calls the file of errors in its options."""
@@ -74,6 +75,9 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
     """The define that an unknown name is likely to mean; "" where there is none."""
     defined = _DEFINED.findall(text.text)
     for name in _UNDECLARED.findall(log):
+        tensor = _QUANTIZATION.match(name)
+        if tensor and f"{tensor[1]}_{tensor[2]}" not in defined and f"{tensor[1]}_TYPE" in defined:
+            return f"{tensor[1]} has no scale and no zero point in this op, and so no {name}. {_BUILD_HINT}"
         for near in get_close_matches(name, defined, 1, cutoff=0.8):
             return f"Did you mean {near}? Correct the kernel, and compile the model again."
         if name.startswith(_PARAM):

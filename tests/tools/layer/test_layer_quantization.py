@@ -104,6 +104,19 @@ def test_scales_are_given_without_a_model(author: Path, litert_npu: LitertNpu) -
     assert litert_npu(*run) == 0
 
 
+@pytest.mark.parametrize("name", ["INPUT0_SCALE", "INPUT0_SCALE_INIT", "INPUT0_ZERO_POINT_SIZE"])
+def test_a_scale_of_a_tensor_that_has_none_is_told(
+    name: str, author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    (author / "k.cl").write_text(
+        f"__constant float number[] = {{{name}}};\n"
+        "__kernel void k(__global const char* x, __global char* y) { y[0] = x[0] * number[0] / OUTPUT0_SCALE; }\n"
+    )
+    assert litert_npu("layer", "check", "k.cl", "--inputs=64xi8", "--outputs=64xi8:0.25") == 1
+    printed = capsys.readouterr().out
+    assert f"INPUT0 has no scale and no zero point in this op, and so no {name}." in printed
+
+
 def test_a_skeleton_s_reference_takes_quantization(asset: str, litert_npu: LitertNpu) -> None:
     assert litert_npu("layer", "new", "--model=scaled.tflite", "-o", "new") == 0
     assert (
