@@ -87,5 +87,6 @@ def test_a_planted_fault_is_found_by_its_rule(plant: Plant, fault: str) -> None:
     assert all(text in found for _, found in broken)
     assert not report.gaps
     missing = {f.text for f in report.findings if f.outcome is Outcome.UNSEEN if "hung" in f.text}
+    assert "needs device.threads" not in {f.rule: f.text for f in report.findings}["device.closes"]
     passed = sum(f.outcome is Outcome.PASSED for f in report.findings)
     assert not missing and passed > 160

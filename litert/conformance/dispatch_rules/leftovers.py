@@ -97,7 +97,7 @@ _WAITING, _NOT_WAITING = "runs that wait", "runs that do not wait"
 
 def _check(rule: str, run: _Run, case: str, *needs: str) -> Check[DispatchSubject]:
     """Threads that go on have memory, so that they are looked for first."""
-    before = () if rule == _THREADS_RULE else (f"{_THREADS_RULE} ({case})",)
+    before = (f"{_THREADS_RULE} ({case})",) if _RULES[rule] is _memory else ()
     return Check(rule, partial(_RULES[rule], run=run), case, (*needs, *before))
 
 
