@@ -83,6 +83,8 @@ def test_names_of_structs_are_those_that_typedef_gives() -> None:
         "typedef A* pointer;\ntypedef float number;\nstruct other { int a; };\n"
     )
     assert sorted(struct_names(text)) == ["A", "B", "C", "D"]
+    branches = "#ifdef WIDE\ntypedef struct { int a; } A;\n#else\ntypedef int A;\n#endif\n"
+    assert not struct_names(branches)
 
 
 def test_includes_are_those_outside_of_comments_and_in_quotes() -> None:

@@ -15,7 +15,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
 from litert.model.graph import Op
-from vendor_reference.authoring.compiled_layer import LayerOptions, load_layer
+from vendor_reference.authoring.compiled_layer import LayerOptions, described_names, load_layer
 from vendor_reference.authoring.subject import check_alike
 from vendor_reference.compiler.simplegpu_defines import layer_defines
 from vendor_reference.custom_layers.value_sources import OpValues
@@ -43,8 +43,11 @@ def copy_with_local_size(
     Raises:
       LiteRtError: UNSUPPORTED, if the description has no place for a local size.
     """
-    layer, asset = load_layer(options, op.name)
-    files = {file.path: file.data for file in layer.files()}
+    # Whoever reads a description reads the files of all layers in it.
+    names = [op.name, *described_names(options.path, options.compiler.asset_root)]
+    loaded = [load_layer(options, name) for name in names]
+    files = {file.path: file.data for layer, _ in loaded for file in layer.files()}
+    _, asset = loaded[0]
     path, new_text = find_description(options, [op])
     description = os.path.join(os.path.dirname(asset.path), os.path.basename(path))
     files[description] = edit_local_size(path, op.name, sizes, new_text)

@@ -309,15 +309,14 @@ def types_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[str
 
 
 def struct_names(text: str) -> Collection[str]:
-    """The names that `typedef` gives to structs and unions."""
+    """The names that `typedef` gives to structs and unions, and to nothing else in another branch of an `#if`."""
     tokens = kernel_tokens([text])
-    names = {"struct", "union"}
+    names, others = {"struct", "union"}, {"struct", "union"}
     for index, token in enumerate(tokens):
-        if token.text == "typedef":
-            words = _declaration(tokens, index + 1)
-            if "*" not in words and not names.isdisjoint(words[:-1]):
-                names.add(words[-1])
-    return names - {"struct", "union"}
+        if token.text == "typedef" and (words := _declaration(tokens, index + 1)):
+            is_struct = "*" not in words and not names.isdisjoint(words[:-1])
+            (names if is_struct else others).add(words[-1])
+    return names - others
 
 
 def _declaration(tokens: Sequence[Token], index: int) -> Sequence[str]:

@@ -89,6 +89,20 @@ def test_a_source_that_is_left_out_is_not_in_the_file(
     _result(compiled, allow_native=True)
 
 
+@pytest.mark.parametrize("arguments", [(), ("--nosource",)])
+def test_a_layer_of_several_is_built_without_the_files_of_the_others(
+    described: Path, litert_npu: LitertNpu, arguments: tuple[str, ...]
+) -> None:
+    (described / "other.cl").write_text("__kernel void other(__global const float* x) {}")
+    own = {"name": "Softsign", "sources": DESCRIPTION["sources"], "defines": DESCRIPTION["defines"]}
+    layers = [own, {"name": "Other", "sources": ["other.cl"]}]
+    (described / "two.json").write_text(json.dumps({"version": 1, "layers": layers}))
+    build = ("layer", "build", "two.json", "--op=Softsign", "--model=model.tflite", "-o", "s.bin")
+    assert litert_npu(*build, *arguments) == 0
+    (described / "other.cl").rename(described / "moved-other.cl")
+    _result(_apply(described, "s.bin"), allow_native=bool(arguments))
+
+
 def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
     described: Path, litert_npu: LitertNpu
 ) -> None:

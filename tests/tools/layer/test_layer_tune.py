@@ -70,6 +70,23 @@ def test_the_best_size_is_written_and_the_rest_of_the_text_stays(
     assert (author / "k.json").read_text() == expected
 
 
+def test_a_layer_of_several_is_tuned_beside_the_files_of_the_others(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    write(author, "")
+    (author / "other.cl").write_text((author / "k.cl").read_text())
+    layer = (
+        '<CustomLayer name="{0}" type="SimpleGPU" version="1"><Kernel entry="k"><Source filename="{0}.cl"/>'
+        '</Kernel><Buffers><Tensor arg-index="0" type="input" port-index="0"/><Tensor arg-index="1" '
+        'type="output" port-index="0"/></Buffers><WorkSizes global="B*F*Y*X"/></CustomLayer>'
+    )
+    (author / "k.xml").write_text(layer.format("k") + layer.format("other"))
+    tune_layer = ("layer", "tune", "k.xml", "--op=k", *SHAPES, "--report=json")
+    assert litert_npu(*tune_layer, "--candidates=2", "--dry_run") == 0
+    candidates = json.loads(capsys.readouterr().out)["candidates"]
+    assert len(candidates) > 1 and not any(found["problem"] for found in candidates)
+
+
 def test_a_kernel_alone_gets_a_description_that_says_the_same(
     author: Path, litert_npu: LitertNpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

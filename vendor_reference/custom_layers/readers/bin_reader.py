@@ -36,6 +36,12 @@ class PackedFiles(AssetFiles):
     def asset(self, data: memoryview) -> LayerFile:
         return self._unpack(self._layer.files[self._layer.description])
 
+    def read(self, name: str, named_in: str) -> LayerFile:
+        """The file of that name; what was not packed is another layer's, and is only named."""
+        relative = self._normalize(name, self._folder, named_in)
+        found = self._find(relative, named_in)
+        return found or LayerFile(relative, b"", True, packed_in=self._packed)
+
     def headers(self, files: Sequence[LayerFile]) -> Sequence[LayerFile]:
         if all(file.data is not None for file in self._layer.files.values()):
             return super().headers(files)
