@@ -136,6 +136,7 @@ def _limits(low: str, high: str, is_whole: bool) -> Range | None:
     """Two numbers of a type, in order; None for others."""
     try:
         limits = (int(low), int(high)) if is_whole else (float(low), float(high))
-    except ValueError:
+        is_range = limits[0] <= limits[1] and all(map(isfinite, (*limits, limits[1] - limits[0])))
+    except (ValueError, OverflowError):  # an integer has as many digits as it likes
         return None
-    return limits if limits[0] <= limits[1] and all(map(isfinite, limits)) else None
+    return limits if is_range else None

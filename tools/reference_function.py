@@ -13,6 +13,7 @@ from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.status import Status
 
 from .command_line import usage_error
+from .console import count_text
 
 if TYPE_CHECKING:
     from litert.model.graph import Op
@@ -60,9 +61,12 @@ def _call(function: Callable[..., Any], path: str, op: Op, inputs: Sequence[Any]
         result = function(inputs, options, **more)
     except Exception as error:
         raise _reference_error("the reference fails", error, path) from error
+    if result is None:
+        raise LiteRtError(Status.INVALID_ARGUMENT, "the reference returns nothing", path)
     arrays = list(result) if isinstance(result, (list, tuple)) else [result]
     if len(arrays) != len(op.outputs):
-        what = f"the reference returns {len(arrays)} arrays, the op has {len(op.outputs)} outputs"
+        returned, wanted = count_text(len(arrays), "array"), count_text(len(op.outputs), "output")
+        what = f"the reference returns {returned}, the op has {wanted}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
     return [np.asarray(array) for array in arrays]
 

@@ -51,6 +51,8 @@ WRONG = {
     "a fraction": ("ids:0:0.5", "is no range of int32"),
     "no order": ("a:0:1:0", "is no range of float32"),
     "no end": ("a:0:0:inf", "is no range of float32"),
+    "too wide": ("a:0:-1e308:1e308", "is no range of float32"),
+    "too many digits": ("ids:0:" + "9" * 400, "is no range of int32"),
     "a word": ("a:0:0:x", "is no range of float32"),
     "an input with a file": ("0:0:1", "input 'a:0' has a file already"),
 }

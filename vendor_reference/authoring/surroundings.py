@@ -48,6 +48,10 @@ __kernel void fill_memory(__global const uint* value, __global volatile uint* ar
 
 _RACE = "differs between two runs on equal inputs", "a race, or a read of what nobody wrote"
 
+_OWN_CONTENT = (
+    'the kernel reads elements that it has not written ("zero": true begins an output with zeros)'
+)
+
 
 class Watched(NamedTuple):
     """A tensor's memory, its name in messages, and whether the kernel may write it."""
@@ -164,7 +168,7 @@ def _surroundings(tensors: Sequence[Watched]) -> Iterator[_Surrounding]:
         yield _Surrounding(memory.fill_guards, _GUARDS, finding)
         if is_written:
             what = f"depends on the old content of {name}"
-            finding = what, "the kernel reads elements that it has not written"
+            finding = what, _OWN_CONTENT
             yield _Surrounding(memory.fill, _CONTENT, finding)
 
 

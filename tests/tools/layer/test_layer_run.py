@@ -32,6 +32,9 @@ def fails(inputs, options):
 
 def too_many(inputs, options):
     return inputs + inputs
+
+def nothing(inputs, options):
+    pass
 """
 RUN = ("layer", "run", "Softsign.cl", *SHAPES, OPTIONS, "--repeat=0")
 
@@ -152,7 +155,7 @@ FAULTS = {
         "y[i] = x[i] + (y[i] > 0 ? 1 : 2);",
         [
             "output 0 depends on the old content of output 0, in 8 of 8 elements, the first at [0, 0]: the kernel "
-            "reads elements that it has not written"
+            'reads elements that it has not written ("zero": true begins an output with zeros)'
         ],
     ),
     "a read past an input": (
@@ -278,7 +281,8 @@ WRONG = {
     "no file": (["--reference=no.py:f"], "NOT_FOUND: no such file (no.py)"),
     "no module": (["--reference=f"], "--reference=f. Write it as file.py:function"),
     "a reference that fails": (["--reference=ref.py:fails"], "ValueError: of a kind"),
-    "too many": (["--reference=ref.py:too_many"], "returns 2 arrays, the op has 1 outputs"),
+    "too many": (["--reference=ref.py:too_many"], "returns 2 arrays, the op has 1 output"),
+    "nothing": (["--reference=ref.py:nothing"], "INVALID_ARGUMENT: the reference returns nothing"),
     "a formula": (["--flops=2*Q"], "formula '2*Q'"),
     "golden": (["--golden=nothing.npy"], "no such file"),
 }
