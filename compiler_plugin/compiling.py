@@ -131,7 +131,7 @@ def _compile_together(
 
 
 def _shared_bytes(partitions: Sequence[Partition]) -> int:
-    """How many bytes of constants are there too often, where each partition has its own."""
+    """Bytes of constants that are stored more than once if each partition has a copy of its own."""
     owners: Counter[Buffer] = Counter()
     for partition in partitions:
         ops = partition.ops if partition.body is None else partition.body.ops

@@ -198,7 +198,7 @@ class CompiledModel:
     def get_output_buffer_requirements(
         self, output_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """As `get_input_buffer_requirements`; the largest size that the NPU names, if only a run tells the shape.
+        """As `get_input_buffer_requirements`. If only a run tells the shape, the size is that of the largest one.
 
         Raises:
           LiteRtError: UNSUPPORTED, where nothing bounds such a shape, until a run has told it; else as

@@ -28,7 +28,7 @@ weights = np.random.default_rng(0).normal(0, 0.05, (SIZE, SIZE)).astype(np.float
 
 
 def add_signature(builder: SubgraphBuilder, key: str, rows: int, data: DataLike | Buffer) -> Buffer:
-    """Adds an entry for so many rows, with new weights or another entry's; returns their buffer."""
+    """Adds a signature for inputs of `rows` rows; `data` is its weights, or the buffer that has them already."""
     x = builder.input("x", "float32", (rows, SIZE))
     w = builder.constant("w", data, "float32", (SIZE, SIZE))
     y = builder.custom("Project", [x, w], [("y", "float32", (rows, SIZE))])

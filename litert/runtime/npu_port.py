@@ -65,9 +65,8 @@ class NpuPort:
         self.staging: TensorBuffer | None = None
         self.is_dynamic = shape_output is not None
         self._kind = kind
-        self._largest: TensorBuffer | None = (
-            None  # for all shapes that the vendor tells before a run
-        )
+        # For all shapes that the vendor tells before a run.
+        self._largest: TensorBuffer | None = None
         self._subgraph = subgraph
 
     @property

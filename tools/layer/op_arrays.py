@@ -100,7 +100,7 @@ def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
 
 
 def input_specs(subject: Subject) -> list[TensorSpec]:
-    """The op's inputs that are no constants; where names are missing or not unique, `input0` and its like."""
+    """The op's inputs that are not constants, by name: `input0`, ... if names are missing or not unique."""
     return _specs(subject.inputs, "input")
 
 

@@ -1,4 +1,4 @@
-"""A vendor's outputs beside those of LiteRT's CPU kernels: how far away they are, and why others were left out."""
+"""Compares a vendor's outputs with those of LiteRT's CPU kernels, and says why some were not compared."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -26,7 +26,16 @@ from litert.core.tensor_type import RankedTensorType
 from litert.model.assets import Asset
 from litert.model.blob import Blob
 from vendor_reference.dispatch import DISPATCH
-from vendor_reference.executable.executable import Function
+from vendor_reference.executable.byte_code import write_executable
+from vendor_reference.executable.executable import (
+    Argument,
+    ArgumentKind,
+    Executable,
+    Function,
+    KernelTask,
+    Program,
+)
+from vendor_reference.soc import SOC_MODELS
 
 _TASK_METRIC = re.compile(r"task \d+, kernel '(.*)' of op '.*', mean_us")
 _WARM_UPS = 2
@@ -163,6 +172,32 @@ def load_call(
             for index, memory in enumerate(outputs):
                 call.bind_output(index, memory.buffer)
             yield DeviceCall(call, function, inputs, outputs)
+
+
+def load_kernel(
+    text: str,
+    entry: str,
+    inputs: Sequence[RankedTensorType],
+    outputs: Sequence[RankedTensorType],
+    num_items: Sequence[int],
+    group: Sequence[int] | None = None,
+) -> AbstractContextManager[DeviceCall]:
+    """Loads a kernel that no op is for; its arguments are the inputs, then the outputs.
+
+    Args:
+      text: of the program, in OpenCL C.
+      entry: the kernel's name.
+      inputs: types of the inputs.
+      outputs: types of the outputs.
+      num_items: the kernel is launched once for each of these numbers of work items, in this order.
+      group: work items in a group, for each dimension; None lets the driver choose.
+    """
+    arguments = [Argument(ArgumentKind.INPUT, index) for index in range(len(inputs))]
+    arguments += [Argument(ArgumentKind.OUTPUT, index) for index in range(len(outputs))]
+    tasks = [KernelTask(entry, 0, entry, arguments, [number], group) for number in num_items]
+    function = Function(entry, inputs, outputs, tasks)
+    executable = Executable(SOC_MODELS[0].name, [function], [Program(text, ())], [])
+    return load_call(write_executable(executable), function)
 
 
 @contextmanager

@@ -67,11 +67,12 @@ class RunningLayer:
 
     def set_inputs(self, arrays: Sequence[Array]) -> None:
         """Sets the inputs that are no constants, in the order of the subject's model, to arrays of their types."""
-        for memory, array in zip(self.call.inputs, arrays, strict=False):
+        inputs = self.call.inputs[: len(self.compiled.subject.inputs)]
+        for memory, array in zip(inputs, arrays, strict=True):
             memory.array[...] = array
 
     def run(self) -> tuple[list[Array], list[str]]:
-        """Runs the layer a few times, while memory that is not its own holds something else.
+        """Runs the layer several times, with other content in the memory around its tensors each time.
 
         Returns:
           The outputs; and what the kernel did that it must not, in sentences.

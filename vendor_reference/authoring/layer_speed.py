@@ -10,18 +10,8 @@ from litert.core.element_type import ElementType
 from litert.core.formula import Formula
 from litert.core.kernel_dims import kernel_dims
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.authoring.device_call import load_call, quiet
+from vendor_reference.authoring.device_call import load_kernel, quiet
 from vendor_reference.authoring.layer_run import RunningLayer, load_compiled
-from vendor_reference.executable.byte_code import write_executable
-from vendor_reference.executable.executable import (
-    Argument,
-    ArgumentKind,
-    Executable,
-    Function,
-    KernelTask,
-    Program,
-)
-from vendor_reference.soc import SOC_MODELS
 
 _LARGE_BYTES = 64 << 20
 """Read and written by a copy that no cache holds."""
@@ -100,7 +90,8 @@ class Speed:
 def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> Speed:
     """Measures a layer whose inputs are set, and then the device's limits; `flops` is in output 0's B, F, Y, X."""
     with quiet(), load_compiled(running.compiled) as call:
-        for memory, given in zip(call.inputs, running.call.inputs, strict=False):
+        given_inputs = running.call.inputs[: len(call.inputs)]  # constants lie behind them
+        for memory, given in zip(call.inputs, given_inputs, strict=True):
             memory.array[...] = given.array
         timing = call.measure(repeat)
         results = [call.result(index) for index in range(len(running.compiled.subject.op.outputs))]
@@ -145,11 +136,6 @@ def _measure_multiply_add() -> float:
 
 def _best_s(entry: str, text: str, items: int, floats: int, has_input: bool = False) -> float:
     tensor_type = RankedTensorType.of(ElementType.FLOAT32, (floats,))
-    output = Argument(ArgumentKind.OUTPUT, 0)
-    arguments = [Argument(ArgumentKind.INPUT, 0), output] if has_input else [output]
-    task = KernelTask("limit", 0, entry, arguments, [items])
     inputs = [tensor_type] if has_input else []
-    function = Function("limit", inputs, [tensor_type], [task])
-    executable = Executable(SOC_MODELS[0].name, [function], [Program(text, ())], [])
-    with load_call(write_executable(executable), function) as call:
+    with load_kernel(text, entry, inputs, [tensor_type], [items]) as call:
         return min(call.measure(_REPEAT).kernels[entry])

@@ -15,18 +15,8 @@ import numpy as np
 
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.authoring.device_call import DeviceCall, GuardedTensor, load_call, quiet
+from vendor_reference.authoring.device_call import DeviceCall, GuardedTensor, load_kernel, quiet
 from vendor_reference.drivers.device_choice import choose_device, is_simulator
-from vendor_reference.executable.byte_code import write_executable
-from vendor_reference.executable.executable import (
-    Argument,
-    ArgumentKind,
-    Executable,
-    Function,
-    KernelTask,
-    Program,
-)
-from vendor_reference.soc import SOC_MODELS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -180,13 +170,9 @@ def _device_memory() -> Iterator[Sequence[_Surrounding]]:
         yield []
         return
     value, arrived = (RankedTensorType.of(ElementType.UINT32, (size,)) for size in (1, 2))
-    arguments = [Argument(ArgumentKind.INPUT), Argument(ArgumentKind.OUTPUT)]
     # On all threads, and then on the one that a small kernel gets, which may be one more.
-    sizes = (device.compute_units, 1)
-    tasks = [KernelTask("fill", 0, "fill_memory", arguments, [size], [1]) for size in sizes]
-    function = Function("fill", [value], [arrived], tasks)
-    executable = Executable(SOC_MODELS[0].name, [function], [Program(_FILL_KERNEL, ())], [])
-    with load_call(write_executable(executable), function) as call:
+    launches = (device.compute_units, 1)
+    with load_kernel(_FILL_KERNEL, "fill_memory", [value], [arrived], launches, [1]) as call:
 
         def fill(byte: int) -> None:
             call.inputs[0].fill(byte)

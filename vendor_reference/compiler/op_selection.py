@@ -25,7 +25,7 @@ from vendor_reference.executable.executable import DEQUANTIZED_INTEGERS
 
 _IN_LIBRARY = "a builtin op; --reference_ops or an asset for it takes it to the NPU"
 _NOT_IN_LIBRARY = (
-    "a builtin op that the reference vendor has not; an asset for it takes it to the NPU"
+    "a builtin op that the reference vendor does not implement; an asset for it takes it to the NPU"
 )
 
 NO_LIBRARY: Mapping[str, LibraryOp] = MappingProxyType({})

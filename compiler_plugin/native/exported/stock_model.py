@@ -102,10 +102,13 @@ def _has_all_bytes(tensor: Tensor) -> bool:
 
 
 class _Reader:
-    """Reads one subgraph; each tensor and operator code becomes one object, and each buffer of a model."""
+    """Reads one subgraph: makes one object for each tensor, operator code and buffer.
+
+    Subgraphs of one model share the objects of their buffers.
+    """
 
     def __init__(self, context: HostContext, buffers: _Buffers) -> None:
-        """Takes the buffers of the model that are known already, which become more."""
+        """Reads nothing yet; `buffers` has those of the model that were read before, and gets the new ones."""
         self._context = context
         self._known: dict[Any, Tensor] = {}
         self._buffers = buffers

@@ -32,7 +32,7 @@ def permute_type(tensor: Tensor, permutation: Permutation) -> None:
 
 
 class PermutedConstants:
-    """Constants in other orders: those that share a buffer share one afterwards, too.
+    """Permutes constants. Tensors that share a buffer also share the permuted one.
 
     Subgraphs that share buffers are changed with one of these.
     """

@@ -52,7 +52,7 @@ def run_async(subject: DispatchSubject, call: CheckedCall) -> list[bytes]:
 
 
 def _broken_at_last(what: str) -> BrokenRuleError:
-    """A finding, once a run that goes on has had time to end: it would crash what comes after the check."""
+    """Makes a finding, after a pause in which an unfinished run can end: it could crash the next check."""
     time.sleep(_LATE_S)
     return BrokenRuleError(what)
 

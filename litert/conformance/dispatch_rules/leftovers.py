@@ -17,7 +17,7 @@ _ROUNDS = 6
 _SETTLED_S, _ENDED_S = 0.1, 2.0  # threads may be ending still
 _BLOCKS, _LEAST_RUNS, _MOST_RUNS, _ENOUGH_S, _SURE_S = 8, 4, 32, 1.0, 5.0
 _LEAK = 16 << 10
-"""Bytes a run: what allocators keep for themselves is less, over a block of runs."""
+"""Bytes per run that count as a leak. Allocators keep less than that, on average over a block of runs."""
 
 _Run = Callable[[DispatchSubject, CheckedCall], object]
 
