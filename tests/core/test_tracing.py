@@ -1,0 +1,57 @@
+"""Spans are recorded where somebody records, and nowhere else."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from litert.core import tracing
+from litert.core.tracing import Span, SpanKind
+
+
+def test_spans_nest_in_time_and_keep_their_details() -> None:
+    with (
+        tracing.record() as recording,
+        tracing.span(SpanKind.STEP, "outer"),
+        tracing.span(SpanKind.PASS, "inner", num_ops=3),
+    ):
+        pass
+    inner, outer = recording.spans
+    assert (inner.name, inner.kind, inner.details) == ("inner", SpanKind.PASS, {"num_ops": 3})
+    assert outer.start_ns <= inner.start_ns
+    assert inner.start_ns + inner.duration_ns <= outer.start_ns + outer.duration_ns
+    assert inner.track == outer.track == threading.current_thread().name
+
+
+def test_a_span_that_raises_is_recorded() -> None:
+    with (
+        tracing.record() as recording,
+        pytest.raises(ValueError, match="no"),
+        tracing.span(SpanKind.STEP, "bad"),
+    ):
+        raise ValueError("no")
+    assert [one.name for one in recording.spans] == ["bad"]
+
+
+def test_overlapping_recordings_have_what_happened_in_each() -> None:
+    measured = Span(SpanKind.TASK, "kernel", 1, 2, "queue")
+    with tracing.record() as first:
+        with tracing.record() as second:
+            tracing.add(measured)
+        tracing.add(measured)
+    tracing.add(measured)
+    assert (len(first.spans), len(second.spans)) == (2, 1)
+    assert not tracing.is_recording()
+
+
+def test_other_threads_have_tracks_of_their_own() -> None:
+    def work() -> None:
+        with tracing.span(SpanKind.RUN, "there"):
+            pass
+
+    with tracing.record() as recording:
+        thread = threading.Thread(target=work, name="helper")
+        thread.start()
+        thread.join()
+    assert [one.track for one in recording.spans] == ["helper"]
