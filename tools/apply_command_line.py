@@ -13,6 +13,7 @@ from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions, 
 from litert.core.option import Flag, Section, options_of, values_by_field
 
 from .command_line import (
+    COMMON,
     FlagValues,
     begin,
     describe_flags,
@@ -68,8 +69,7 @@ _BEHIND = {
 _AFTER = (
     REPORT_FORM,
     REPORT_PLACE,
-    Flag("debug", False, "Show where an error came from."),
-    Flag("help", False, "Show this.", short_name="h"),
+    *COMMON,
 )
 
 

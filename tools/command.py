@@ -15,6 +15,7 @@ from litert.core.option import Flag
 from litert.core.status import Status
 
 from .command_line import (
+    COMMON,
     FlagValues,
     begin,
     describe_flags,
@@ -24,11 +25,6 @@ from .command_line import (
 )
 from .console import count_text, drop_output, print_text, writing_to
 from .process_start import INTERRUPTED
-
-_COMMON = (
-    Flag("help", False, "Shows this.", short_name="h"),
-    Flag("debug", False, "Shows where an error arose, and logs."),
-)
 
 
 class Command(NamedTuple):
@@ -53,7 +49,7 @@ class Command(NamedTuple):
 
     def main(self, program: str, arguments: Sequence[str]) -> int:
         """Parses a command line and runs it; returns the exit status."""
-        flags = make_flags([*_COMMON, *self.flags])
+        flags = make_flags([*COMMON, *self.flags])
         hint = f"{program} --help lists the flags."
         rest = begin(flags, [program, *arguments], hint, self.takes_vendor_options)
         if flags.help:

@@ -9,6 +9,7 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
+from .console import ProgressBar, ProgressStyle
 from .destinations import STDOUT
 
 if TYPE_CHECKING:
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 
 FlagValues: TypeAlias = "absl.flags.FlagValues"
 """What a command line says, by the flags' names; absl is imported when one is read."""
+
+COMMON = (
+    Flag("help", False, "Shows this.", short_name="h"),
+    Flag("quiet", False, "Shows no progress.", short_name="q"),
+    Flag("debug", False, "Shows where an error arose, and logs."),
+)
+"""The flags that every command has, of both programs."""
 
 REPORT = Flag("report", "text", "text or json.", choices=("text", "json"))
 SEED = Flag("seed", 0, "Seed of the random inputs.", least=0)
@@ -42,7 +50,7 @@ def make_flags(flags: Iterable[Flag]) -> FlagValues:
 
 
 def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only: bool) -> list[str]:
-    """Reads a command line into flags, and begins to log where it says so.
+    """Reads a command line into flags, and does what those that all commands have ask for: to log, to be quiet.
 
     Args:
       flags: with nothing parsed yet.
@@ -59,6 +67,13 @@ def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only:
         rest: list[str] = flags(command_line, known_only=known_only)[1:]
     except (Error, ValueError) as error:  # absl's own for --noflag=value
         raise usage_error(str(error), hint) from None
+    ProgressBar.style = (
+        ProgressStyle.QUIET
+        if flags.quiet
+        else ProgressStyle.LINES  # among those of the log
+        if flags.debug
+        else ProgressStyle.AUTOMATIC
+    )
     if flags.debug:
         import logging
 
@@ -154,6 +169,8 @@ def describe_flags(flags: FlagValues) -> list[str]:
         if flag.name != name:  # its short name
             continue
         shown = f"--[no]{name}" if flag.boolean else f"--{name}"
+        if flag.short_name:
+            shown += f", -{flag.short_name}"
         text = wrap(_explanation(flag), _WIDTH - _FLAG_COLUMN)
         if len(shown) > _FLAG_COLUMN - 4:
             lines.append(f"  {shown}")

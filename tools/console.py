@@ -5,23 +5,29 @@ from __future__ import annotations
 import math
 import os
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from enum import Enum, auto
 from typing import Any, ClassVar, TextIO, TypeVar
 
 from litert.core.errors import LiteRtError, file_error
 
 _Value = TypeVar("_Value")
-_WIDTH = 30
 _PATIENCE_S = 0.5
-_INTERVAL_S = 0.1
+_LINE_INTERVAL_S = 0.1
+_LOG_INTERVAL_S = 5.0
+_TICK_S = 1.0
+_COLUMNS = 80
+_LARGE = 1_000_000  # bytes, not things: 1.07G
 
 
 def print_text(text: str, stream: TextIO) -> None:
     """Prints lines; what cannot be printed is escaped, such as control characters in the names of a model."""
+    ProgressBar.make_room()
     safe = "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
     )
@@ -53,38 +59,124 @@ def drop_output(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-class ProgressBar:
-    """A line that shows how far long work is, on a terminal only; a context manager that clears it.
+class ProgressStyle(Enum):
+    """How progress is shown."""
 
-    Work that is done at once shows nothing.
+    AUTOMATIC = auto()  # as the stream allows
+    LINES = auto()  # as in a log, on terminals too
+    QUIET = auto()  # not at all
+
+
+class ProgressBar:
+    """How far long work is: a line that changes on a terminal; elsewhere, as in logs, a line every few seconds.
+
+    A context manager, whose end clears the terminal's line. Short work shows nothing. While a step takes long,
+    a thread shows that time passes.
     """
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        """Shows on a stream, by default the standard error."""
+    style: ClassVar[ProgressStyle] = ProgressStyle.AUTOMATIC
+    """That of all progress; each command line sets it."""
+
+    _shown: ClassVar[ProgressBar | None] = None
+    """The one whose line stands on the terminal."""
+
+    def __init__(self, stream: TextIO | None = None, interval_s: float | None = None) -> None:
+        """Shows on a stream, by default the standard error, at most once in so many seconds."""
         self._stream = stream or sys.stderr
-        self._is_shown = False
-        self._next_s = time.monotonic() + _PATIENCE_S
-        self._is_terminal = self._stream.isatty()
+        is_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._is_line = is_terminal and self.style is ProgressStyle.AUTOMATIC
+        self._interval_s = interval_s or (_LINE_INTERVAL_S if self._is_line else _LOG_INTERVAL_S)
+        self._lock = threading.Lock()
+        self._has_ended = threading.Event()
+        self._work = ("", 0, 0)
+        self._start_s = time.monotonic()
+        self._due_s = self._start_s + (interval_s or max(self._interval_s, _PATIENCE_S))
+        if self.style is ProgressStyle.QUIET:
+            self._due_s = math.inf
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """Shows how much of a step is done."""
+        """Shows how much of a step is done; a total of 0 is unknown."""
         now = time.monotonic()
-        if not self._is_terminal or now < self._next_s:
-            return
-        self._next_s = now + _INTERVAL_S
-        part = done / total if total else 1.0
-        bar = "#" * round(part * _WIDTH)
-        self._stream.write(f"\r{step:10} [{bar:{_WIDTH}}] {part:4.0%}")
-        self._stream.flush()
-        self._is_shown = True
+        if step != self._work[0]:
+            self._start_s = now
+        self._work = step, done, total
+        if now >= self._due_s:
+            self._show()
 
     def __enter__(self) -> ProgressBar:
+        if self._due_s < math.inf:
+            threading.Thread(target=self._tick, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+        self._has_ended.set()
+        with self._lock:
+            self._due_s = math.inf
+            self._clear()
+
+    def _tick(self) -> None:
+        """The thread's part: it shows what has not changed for a while."""
+        while not self._has_ended.wait(min(self._interval_s, _TICK_S)):
+            self._show()
+
+    def _show(self) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if now < self._due_s or not self._work[0]:
+                return
+            self._due_s = now + self._interval_s
+            try:
+                self._stream.write(self._text(now - self._start_s))
+                self._stream.flush()
+            except (OSError, ValueError):  # nobody can read it: the work goes on
+                self._due_s = math.inf
+
+    def _text(self, seconds: float) -> str:
+        from tqdm import tqdm  # here: short work must not wait for it
+
+        step, done, total = self._work
+        bar = "{percentage:3.0f}%|{bar}| " if total and self._is_line else ""
+        shown = ["{n_fmt}/{total_fmt}" if total else "{n_fmt}"] if total or done else []
+        if not (self._is_line and total and done):
+            shown.append("{elapsed} passed")
+        if total and done:
+            shown.append("{remaining} left")
+        text = tqdm.format_meter(
+            done,
+            total or math.inf,
+            seconds,
+            ncols=self._columns() if self._is_line else None,
+            prefix=name_text(step),
+            ascii=" #",
+            unit_scale=max(done, total) >= _LARGE,
+            bar_format=f"{{desc}}: {bar}{', '.join(shown)}",
+        )
+        if not self._is_line:
+            return f"{text}\n"
+        ProgressBar._shown = self
+        return f"\r{text}\x1b[K"
+
+    def _columns(self) -> int:
+        """The width of the line, which leaves room for what Ctrl-C prints."""
+        columns = 0
+        with suppress(OSError):
+            columns = os.get_terminal_size(self._stream.fileno()).columns
+        return max(1, min(columns or _COLUMNS, _COLUMNS) - len("^C") - 1)
+
+    def _clear(self) -> None:
+        if ProgressBar._shown is self:
+            ProgressBar._shown = None
+            with suppress(OSError, ValueError):
+                self._stream.write("\r\x1b[K")
+                self._stream.flush()
+
+    @classmethod
+    def make_room(cls) -> None:
+        """Clears the line of the terminal for a message; it comes back when there is more to show."""
+        shown = cls._shown
+        if shown is not None:
+            with shown._lock:
+                shown._clear()
 
 
 def size_text(size: int) -> str:
