@@ -20,8 +20,16 @@ from litert.model.positions import Edge
 
 @dataclass(frozen=True, slots=True)
 class CompositeFate:
-    """What has become of a composite: the positions of itself, or of its parts where it is taken apart."""
+    """What has become of a composite.
 
+    Attributes:
+      op: the composite.
+      name: of what it computes.
+      ops: the positions of itself, or of its parts where it is taken apart.
+      is_apart: whether it is.
+    """
+
+    op: Op
     name: str
     ops: Sequence[int]
     is_apart: bool
@@ -82,7 +90,7 @@ def ask(
     position = {op: number for number, op in enumerate(subgraph.ops)}
     fates = [
         CompositeFate(
-            composite.name, [position[leaf] for leaf in opened.leaves(op)], op in opened.parts
+            op, composite.name, [position[leaf] for leaf in opened.leaves(op)], op in opened.parts
         )
         for op, composite in composites.items()
         if op in position or op in opened.parts

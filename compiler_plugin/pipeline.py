@@ -184,7 +184,12 @@ def apply_in_memory(
 
 @contextmanager
 def start_run(
-    cmd: str, source: str | bytes, target: str, options: ApplyOptions
+    cmd: str,
+    source: str | bytes,
+    target: str,
+    options: ApplyOptions,
+    registered: RegisteredPlugin | None = None,
+    look: Callable[[Model], None] = lambda model: None,
 ) -> Iterator[CommandRun]:
     """What commands do before they ask a plugin what it takes; the block's time is the report's.
 
@@ -193,6 +198,8 @@ def start_run(
       source: path of the model, or its bytes.
       target: where the command will write to; "" for nowhere.
       options: name the plugin, and say what it is told.
+      registered: the plugin, where it is loaded already.
+      look: called with the model as it is in the file, before anything changes it.
     """
     start = time.perf_counter()
     where, files = (source, [source]) if isinstance(source, str) else ("model from a buffer", [])
@@ -200,8 +207,8 @@ def start_run(
     with ExitStack() as stack:
         # Now, while a plugin's process still starts.
         model = stack.enter_context(read_uncompiled(source))
-        manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
-        registered = load_plugin(manufacturer, options.libs, options.hosting)
+        look(model)
+        registered = registered or load_chosen_plugin(options)
         soc_model = choose_soc_model(registered, options.soc_model)
         report = _new_report(cmd, where, options, registered, soc_model)
         folder = options.libs[0] if options.libs else ""
@@ -217,6 +224,16 @@ def start_run(
         prepare = prepare_partitions(plugin.data_layout, options.transform, transformations)
         yield CommandRun(model, plugin, report, layers, prepare, transformations, by_vendor)
     report.seconds = time.perf_counter() - start
+
+
+def load_chosen_plugin(options: ApplyOptions) -> RegisteredPlugin:
+    """The plugin of the vendor that options name.
+
+    Raises:
+      LiteRtError: those of `load_plugin`.
+    """
+    manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
+    return load_plugin(manufacturer, options.libs, options.hosting)
 
 
 def no_progress(step: str, done: int, total: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -12,6 +13,7 @@ from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, make_partition
 from compiler_plugin.partition import find_partitions, find_runs, keep_largest, split
+from compiler_plugin.plugin import Grouping
 from compiler_plugin.report import CompositeReport, OpReport, Report
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
@@ -38,6 +40,8 @@ class SubgraphPlan:
       bodies: what is compiled in the place of a composite, by position, where that is its decomposition.
       composites: of the subgraph, and what became of them.
       is_decomposition: whether it is there for composites only, and no plugin was asked about it.
+      edges: its control dependencies.
+      selected: partition index by position of each op that the plugin takes; negative ones are the host's.
     """
 
     index: int
@@ -49,6 +53,8 @@ class SubgraphPlan:
     bodies: Mapping[int, Subgraph] = field(default_factory=dict)
     composites: Sequence[CompositeFate] = ()
     is_decomposition: bool = False
+    edges: Sequence[Edge] = ()
+    selected: Mapping[int, int] = field(default_factory=dict)
 
     def add(self, name: str, positions: Sequence[int]) -> Partition | None:
         """Makes a partition; None where its ops have no outputs: they then stay on the CPU."""
@@ -70,6 +76,24 @@ class SubgraphPlan:
     def calls(self) -> dict[int, str]:
         """The name of its partition, by position of the op."""
         return {p: partition.name for partition in self.partitions for p in partition.positions}
+
+    def count_calls(self, more: Collection[int], grouping: Grouping) -> int:
+        """How many calls there would be if the ops at these positions went to the NPU, too.
+
+        Args:
+          more: positions of ops that stay on the CPU.
+          grouping: of the plugin.
+
+        Raises:
+          LiteRtError: INVALID_GRAPH_INVARIANT, where the subgraph cannot be partitioned.
+        """
+        calls = self.calls()
+        selected = {p: index for p, index in self.selected.items() if p in calls}
+        indices = Counter(index for index in selected.values() if index >= 0)
+        selected |= dict.fromkeys(more, max(indices, key=indices.__getitem__, default=0))
+        ops = {self.subgraph.ops[position] for position in selected}
+        dependencies = find_dependencies(self.subgraph, ops, self.edges)
+        return len(_group(dependencies, selected, grouping))
 
     def split(self, partition: Partition) -> list[Partition]:
         """Puts halves in the place of a partition."""
@@ -152,18 +176,26 @@ def _ask(
         set_control_dependencies(model, edges)
     plan.results = find_results(model, plan.subgraph)
     plan.reasons, plan.bodies, plan.composites = answer.reasons, answer.bodies, answer.composites
+    plan.selected, plan.edges = answer.selected, edges[plan.index]
     if not answer.selected:
         return []
     selected = {plan.subgraph.ops[position] for position in answer.selected}
     try:
-        plan.dependencies = find_dependencies(plan.subgraph, selected, edges[plan.index])
+        plan.dependencies = find_dependencies(plan.subgraph, selected, plan.edges)
     except LiteRtError as error:  # such a graph means what its interpreter makes of it
         reason = f"{error.what} ({error.where})"
         plan.reasons.update(dict.fromkeys(answer.selected, reason))
         return []
-    if plugin.grouping == "consecutive":
-        return find_runs(len(plan.subgraph.ops), answer.selected)
-    return find_partitions(plan.dependencies, answer.selected)
+    return _group(plan.dependencies, answer.selected, plugin.grouping)
+
+
+def _group(
+    dependencies: Sequence[Sequence[int]], selected: Mapping[int, int], grouping: Grouping
+) -> list[list[int]]:
+    """The positions of each partition that is made of what is selected."""
+    if grouping == "consecutive":
+        return find_runs(len(dependencies), selected)
+    return find_partitions(dependencies, selected)
 
 
 def report_plans(

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.isolation.hosting import Hosting
-from compiler_plugin.transform_options import TransformOptions
-from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions, DumpOptions
-from litert.core.option import Flag, Section, options_of, values_by_field
+from litert.core.option import Flag, Section
 
+from .apply_flags import DECLARED, read_apply_options, start_hosting
 from .command_line import (
     COMMON,
     FlagValues,
     begin,
     describe_flags,
     make_flags,
-    read_vendor_options,
     split_arguments,
     usage_error,
 )
@@ -32,7 +29,6 @@ from .transform_flags import (
     dump_folder,
     list_transformations,
     print_report,
-    read_transform_options,
     same,
 )
 
@@ -50,7 +46,6 @@ The exit status is 0, or the status code of the error modulo 256.
 """
 
 
-_DECLARED = options_of(ApplyOptions, CompilerOptions, TransformOptions, DumpOptions, Hosting)
 _BEFORE = (
     Flag(
         "cmd",
@@ -77,7 +72,7 @@ def define_flags() -> FlagValues:
     """All flags, with nothing parsed yet."""
     found = list(_BEFORE)
     for section in Section:
-        found += [declared.flag for declared in _DECLARED if declared.section == section]
+        found += [declared.flag for declared in DECLARED if declared.section == section]
         if section in _BEHIND:
             found.append(_BEHIND[section])
     return make_flags([*found, *_AFTER])
@@ -94,10 +89,8 @@ def execute(argv: Sequence[str]) -> int:
     if values.help:
         print_text("\n".join([USAGE, "Flags:", *describe_flags(values)]), sys.stdout)
         return 0
-    # Processes of plugins start now, while this one still imports.
-    hosting = Hosting(**values_by_field(options_of(Hosting), values.flag_values_dict()))
-    if values.cmd != "noop" and not values.list_transformations:
-        hosting.start([folder for folder in values.libs if folder])
+    is_plugin_asked = values.cmd != "noop" and not values.list_transformations
+    hosting = start_hosting(values, is_plugin_asked)
     paths, unknown = split_arguments(rest)
     model, output = _paths(values, paths)
     options = _read_options(values, unknown, output, hosting)
@@ -134,27 +127,14 @@ def _paths(values: FlagValues, paths: Sequence[str]) -> tuple[str, str]:
 def _read_options(
     values: FlagValues, unknown: Sequence[str], output: str, hosting: Hosting
 ) -> ApplyOptions:
-    given = values.flag_values_dict()
-    given["soc_model"] = same("models", values.models, "--soc_model", values.soc_model)
     is_dump_asked = bool(values.dump_ir_after or values.dump_kernels)
     if values.dump_folder and not is_dump_asked and not values.dump_model_after:
         raise usage_error("--dump_folder, and nothing to dump", "Add --dump_ir_after=all.")
-    given["dump_folder"] = dump_folder(values.dump_folder, output) if is_dump_asked else ""
-
-    def read(kind: Any, **more: Any) -> Any:
-        return kind(**values_by_field(options_of(kind), given), **more)
-
-    manufacturer = values.soc_manufacturer or DEFAULT_MANUFACTURER
-    vendor_options = read_vendor_options(values, unknown, manufacturer)
-    options: ApplyOptions = read(
-        ApplyOptions,
-        compiler=read(CompilerOptions, vendor_options=vendor_options, dump=read(DumpOptions)),
-        transform=read_transform_options(
-            values, output, values.transformations, values.disable_nhwc_to_nchw
-        ),
-        hosting=hosting,
-    )
-    return options
+    given = {
+        "soc_model": same("models", values.models, "--soc_model", values.soc_model),
+        "dump_folder": dump_folder(values.dump_folder, output) if is_dump_asked else "",
+    }
+    return read_apply_options(values, unknown, hosting, output, given)
 
 
 def _list_plugins(options: ApplyOptions, form: str) -> str:

@@ -207,6 +207,20 @@ def counts_text(names: Iterable[str]) -> str:
     return ", ".join(f"{count} {name_text(name)}" for name, count in counts)
 
 
+def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Lines of a table whose first row is its head: columns of numbers are flush right, others left."""
+    lines = list(rows)
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    is_right = [all(text[:1] in "0123456789<>?" for text in column[1:]) for column in columns]
+    for line in lines:
+        cells = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, is_right, strict=True)
+        ]
+        yield f"  {'  '.join(cells)}".rstrip()
+
+
 def ask(question: Callable[[], _Value], problems: list[str]) -> _Value | None:
     """The answer to a question; None where that is an error, which is one more problem then."""
     try:
@@ -237,9 +251,14 @@ class PrintedReport:
         """The lines."""
         return "\n".join(self.lines())
 
+    def to_csv(self) -> str:
+        """A table of it, for reports that have one."""
+        raise NotImplementedError
+
     def show(self, form: str) -> None:
-        """Prints it as `text` or `json`."""
-        print_text(self.to_json() if form == "json" else self.to_text(), sys.stdout)
+        """Prints it as `text`, `json` or `csv`."""
+        text = {"text": self.to_text, "json": self.to_json, "csv": self.to_csv}[form]
+        print_text(text(), sys.stdout)
 
 
 def json_text(value: object) -> str:

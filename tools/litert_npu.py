@@ -14,6 +14,7 @@ from .process_start import run_process
 COMMANDS = {
     "run": "run a model on inputs from files, or on random ones",
     "benchmark": "measure a model, call by call, beside stock LiteRT on the CPU",
+    "coverage": "show which ops of models an NPU takes, and why others stay on the CPU",
     "inspect": "show what a compiled file holds; dump it, or take something out",
     "diff": "show which ops of a model came, went and changed",
     "check": "say whether a compiled file will run here, without loading a driver",

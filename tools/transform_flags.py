@@ -41,7 +41,7 @@ def read_transform_options(
       keep_layout: whether no partition changes its layout.
     """
     asked = [values.extensions, selection, values.transformations_config, values.ops_mapping]
-    declared = options_of(TransformOptions)
+    declared = [o for o in options_of(TransformOptions) if o.flag.name in values]
     if not any(asked):
         for option in declared:
             flag = values[option.flag.name]
@@ -57,7 +57,8 @@ def read_transform_options(
         "transformations": selection,
         "disable_nhwc_to_nchw": keep_layout,
     }
-    folder = dump_folder(values.dump_folder, output) if values.dump_model_after else ""
+    is_dump_asked = "dump_model_after" in values and values.dump_model_after
+    folder = dump_folder(values.dump_folder, output) if is_dump_asked else ""
     return TransformOptions(**values_by_field(declared, given), dump_folder=folder)
 
 

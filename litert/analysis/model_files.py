@@ -1,0 +1,52 @@
+"""Finds the models that a user means by files and folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+_SUFFIX = ".tflite"
+
+
+def find_models(paths: Sequence[str]) -> list[str]:
+    """The files, and all `*.tflite` in the folders and below them, which are sorted; each file once.
+
+    Raises:
+      LiteRtError: NOT_FOUND, for a path that leads nowhere, or a folder without a model.
+    """
+    found: dict[str, str] = {}  # by where it really lies
+    for path in paths:
+        if os.path.isdir(path):
+            models = sorted(_models_below(path))
+            if not models:
+                raise LiteRtError(
+                    Status.NOT_FOUND, f"no *{_SUFFIX} in this folder, nor below it", path
+                )
+        elif os.path.exists(path):
+            models = [path]
+        else:
+            raise LiteRtError(
+                Status.NOT_FOUND, "no such file or folder", path, "Name TFLite models, or folders."
+            )
+        for model in models:
+            found.setdefault(os.path.realpath(model), model)
+    return list(found.values())
+
+
+def _models_below(folder: str) -> Iterator[str]:
+    """Follows links to folders, each folder once: a link may lead to a folder above it."""
+    seen: set[str] = set()
+    for here, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(here)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders.sort()
+        for name in names:
+            path = os.path.join(here, name)
+            if name.endswith(_SUFFIX) and os.path.isfile(path):
+                yield path

@@ -1,0 +1,66 @@
+"""The declared options of `apply_plugin` as flags of commands that compile, or plan as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compiler_plugin.apply_options import ApplyOptions
+from compiler_plugin.isolation.hosting import Hosting
+from compiler_plugin.transform_options import TransformOptions
+from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions, DumpOptions
+from litert.core.option import Option, options_of, values_by_field
+
+from .command_line import FlagValues, read_vendor_options
+from .transform_flags import read_transform_options
+
+DECLARED: Sequence[Option] = options_of(
+    ApplyOptions, CompilerOptions, TransformOptions, DumpOptions, Hosting
+)
+"""All options, by section."""
+
+
+def start_hosting(values: FlagValues, is_plugin_asked: bool = True) -> Hosting:
+    """How plugins run, as flags say; their processes start now, while this one still imports."""
+    hosting = Hosting(**values_by_field(options_of(Hosting), values.flag_values_dict()))
+    if is_plugin_asked:
+        hosting.start([folder for folder in values.libs if folder])
+    return hosting
+
+
+def read_apply_options(
+    values: FlagValues,
+    unknown: Sequence[str],
+    hosting: Hosting,
+    output: str = "",
+    given: Mapping[str, Any] | None = None,
+) -> ApplyOptions:
+    """What the flags say. A command may leave some of `DECLARED` out: these options have their defaults.
+
+    Args:
+      values: of the flags.
+      unknown: other flags, which are options of the vendor.
+      hosting: how plugins run.
+      output: what the command writes.
+      given: values that are not those of the flags, by the flags' names.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a value that an option cannot have.
+    """
+    flags = {**values.flag_values_dict(), **(given or {})}
+
+    def read(kind: Any, **more: Any) -> Any:
+        declared = [option for option in options_of(kind) if option.flag.name in flags]
+        return kind(**values_by_field(declared, flags), **more)
+
+    manufacturer = values.soc_manufacturer or DEFAULT_MANUFACTURER
+    vendor_options = read_vendor_options(values, unknown, manufacturer)
+    options: ApplyOptions = read(
+        ApplyOptions,
+        compiler=read(CompilerOptions, vendor_options=vendor_options, dump=read(DumpOptions)),
+        transform=read_transform_options(
+            values, output, values.transformations, values.disable_nhwc_to_nchw
+        ),
+        hosting=hosting,
+    )
+    return options

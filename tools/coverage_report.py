@@ -1,0 +1,183 @@
+"""What `litert-npu coverage` prints."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from litert.analysis.coverage import ModelCoverage
+from litert.analysis.op_coverage import OpCoverage
+from litert.analysis.refusals import Refusal, share
+from litert.model.op_cost import KnownCost
+
+from .console import PrintedReport, count_text, name_text, size_text, table_lines
+
+_CSV_OP = [field.name for field in fields(OpCoverage)]
+_UNKNOWN = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageReport(PrintedReport):
+    """What an NPU takes of models.
+
+    Attributes:
+      soc_manufacturer, soc_model: whose NPU, and which.
+      plugin_sdk_version: of the vendor's compiler.
+      sdk_version: of this project.
+      models: in the order given.
+      refusals: of all models together, the costliest first.
+    """
+
+    soc_manufacturer: str
+    soc_model: str
+    plugin_sdk_version: str
+    sdk_version: str
+    models: Sequence[ModelCoverage]
+    refusals: Sequence[Refusal]
+
+    def lines(self) -> Iterator[str]:
+        version = f", compiler {self.plugin_sdk_version}" if self.plugin_sdk_version else ""
+        yield f"Target: {self.soc_manufacturer} {self.soc_model}{version}"
+        if len(self.models) == 1:
+            yield from _model_lines(self.models[0])
+        else:
+            yield from _models_lines(self.models)
+        if self.refusals:
+            yield "Why ops stay on the CPU, by arithmetic:"
+            for refusal in self.refusals:
+                yield from _refusal_lines(refusal, len(self.models) > 1)
+
+    def to_csv(self) -> str:
+        """A row for each op; and one for each model with a problem."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["path", "problem", *_CSV_OP])
+        for model in self.models:
+            if model.problem:
+                writer.writerow([model.path, model.problem])
+            for op in model.ops:
+                writer.writerow([model.path, "", *(getattr(op, name) for name in _CSV_OP)])
+        return text.getvalue().rstrip("\n")
+
+
+def _model_lines(model: ModelCoverage) -> Iterator[str]:
+    if model.problem:
+        yield f"{name_text(model.path)}: {model.problem}"
+        return
+    yield (
+        f"NPU: {model.num_npu_ops} of {count_text(model.num_ops, 'op')} in "
+        f"{count_text(model.num_calls, 'call')}, {percent_text(model.arithmetic_share)} of arithmetic, "
+        f"{percent_text(model.bytes_share)} of memory traffic"
+    )
+    yield (
+        f"All: {amount_text(model.macs)} multiply-accumulates, {amount_text(model.operations)} other operations, "
+        f"{size_text(model.bytes)} read and written"
+    )
+    yield (
+        f"Between CPU and NPU: {count_text(model.num_transitions, 'tensor')}, {size_text(model.transition_bytes)}"
+    )
+    if model.num_unknown:
+        yield f"Unknown arithmetic or traffic, which no share has: {count_text(model.num_unknown, 'op')}"
+    yield "Ops:"
+    yield from table_lines(_kind_rows(model))
+    yield from (f"Warning: {warning}" for warning in model.warnings)
+
+
+def _kind_rows(model: ModelCoverage) -> Iterator[Sequence[str]]:
+    """A row for each kind of op and its types, those of most arithmetic first."""
+    yield "op", "types", "NPU", "CPU", "arithmetic", "traffic"
+    kinds: dict[tuple[str, str], list[OpCoverage]] = {}
+    for op in model.ops:
+        kinds.setdefault((op.kind, op.types), []).append(op)
+    total = KnownCost.of(op.cost for op in model.ops)
+    costs = {kind: KnownCost.of(op.cost for op in ops) for kind, ops in kinds.items()}
+    for kind in sorted(kinds, key=lambda kind: (-costs[kind].arithmetic, -costs[kind].bytes)):
+        ops, cost = kinds[kind], costs[kind]
+        on_npu = sum(op.call != "" for op in ops)
+        knows_arithmetic = any(op.cost.arithmetic is not None for op in ops)
+        knows_bytes = any(op.bytes is not None for op in ops)
+        yield (
+            name_text(kind[0]),
+            kind[1],
+            str(on_npu),
+            str(len(ops) - on_npu),
+            percent_text(share(cost.arithmetic, total.arithmetic))
+            if knows_arithmetic
+            else _UNKNOWN,
+            percent_text(share(cost.bytes, total.bytes)) if knows_bytes else _UNKNOWN,
+        )
+
+
+def _models_lines(models: Sequence[ModelCoverage]) -> Iterator[str]:
+    rows: list[Sequence[str]] = [
+        ("model", "ops", "NPU", "calls", "between", "arithmetic", "traffic")
+    ]
+    folder = _common_folder(models)
+    if folder:
+        yield f"Models in {name_text(folder)}:"
+    for model in models:
+        if not model.problem:
+            rows.append((
+                name_text(os.path.relpath(model.path, folder or os.curdir)),
+                str(model.num_ops),
+                str(model.num_npu_ops),
+                str(model.num_calls),
+                str(model.num_transitions),
+                percent_text(model.arithmetic_share),
+                percent_text(model.bytes_share),
+            ))  # fmt: skip
+    if len(rows) > 1:
+        yield from table_lines(rows)
+    for model in models:
+        if model.problem:
+            yield f"  {name_text(model.path)}: {model.problem}"
+
+
+def _common_folder(models: Sequence[ModelCoverage]) -> str:
+    """The folder that all models lie in or below, as their paths have it; "" where that is none."""
+    try:
+        return os.path.commonpath([os.path.dirname(model.path) for model in models])
+    except ValueError:  # some paths are absolute
+        return ""
+
+
+def _refusal_lines(refusal: Refusal, has_models: bool) -> Iterator[str]:
+    models = f" in {count_text(refusal.num_models, 'model')}" if has_models else ""
+    yield (
+        f"  {name_text(refusal.name)} {refusal.types}: {count_text(refusal.count, 'op')}{models}, "
+        f"{percent_text(refusal.arithmetic_share)} of arithmetic, {percent_text(refusal.bytes_share)} of traffic"
+        f"{_gain_text(refusal.calls_change)}"
+    )
+    yield f"    {name_text(refusal.reason)}"
+
+
+def _gain_text(calls_change: int | None) -> str:
+    if calls_change is None:
+        return ""
+    if not calls_change:
+        return "; on the NPU: as many calls"
+    more = "more" if calls_change > 0 else "fewer"
+    number = abs(calls_change)
+    return f"; on the NPU: {number} {more} call{'' if number == 1 else 's'}"
+
+
+def percent_text(part: float | None) -> str:
+    """`3.1 %`; `?` where it is not known."""
+    if part is None:
+        return _UNKNOWN
+    if 0 < part < 0.0005:
+        return "<0.1 %"
+    return ">99.9 %" if 0.9995 <= part < 1 else f"{100 * part:.1f} %"
+
+
+def amount_text(number: int) -> str:
+    """`0`, `12.3 M`, `4.5 G`."""
+    amount = float(number)
+    for unit in ("", " k", " M", " G"):
+        if amount < 1000:
+            return f"{amount:.1f}{unit}" if unit else str(number)
+        amount /= 1000
+    return f"{amount:.1f} T"
