@@ -16,6 +16,7 @@ from ai_edge_litert import interpreter as stock
 from ai_edge_litert.interpreter import Delegate, OpResolverType, SignatureRunner, load_delegate
 
 from litert.core.errors import LiteRtError
+from litert.core.tracing import RECORDINGS, SpanKind, span
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.environment import Environment
 from litert.options import CpuOptions, Options
@@ -168,7 +169,11 @@ class _Wrapper:
         self._graph.allocate(None if subgraph_index == _MAIN else subgraph_index)
 
     def Invoke(self, subgraph_index: int = 0) -> None:  # noqa: N802
-        self._graph.invoke(subgraph_index)
+        if RECORDINGS:
+            with span(SpanKind.RUN, f"subgraph {subgraph_index}"):
+                self._graph.invoke(subgraph_index)
+        else:
+            self._graph.invoke(subgraph_index)
 
     def ResizeInputTensor(  # noqa: N802
         self, index: int, shape: np.ndarray[Any, Any], strict: bool, subgraph_index: int = 0

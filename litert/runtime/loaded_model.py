@@ -10,6 +10,7 @@ from dispatch.event import Event, wait_for_all
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import RECORDINGS, SpanKind, span
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.metrics import CallMeter, CallMetrics
 from litert.runtime.npu_kernel import NpuKernel
@@ -83,7 +84,11 @@ class LoadedModel:
             self._check_open()
             if self._events:
                 self._wait_for_run()
-            signature.run(inputs, outputs)
+            if RECORDINGS:
+                with span(SpanKind.RUN, signature.key, model=self._where):
+                    signature.run(inputs, outputs)
+            else:
+                signature.run(inputs, outputs)
 
     def start(
         self,

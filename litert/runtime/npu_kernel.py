@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import nullcontext
 from functools import partial
 
 from dispatch.call import Call
@@ -16,6 +17,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.core.tracing import RECORDINGS, SpanKind, span
 from litert.runtime.host_memory import is_fit_for_cpu
 from litert.runtime.metrics import CallMeter
 from litert.runtime.npu_port import NpuPort
@@ -111,10 +113,10 @@ class NpuKernel:
         for staging, address, size in self._copies_in:
             ctypes.memmove(staging.address, address, size)
         try:
-            if self.meter is None:
+            if self.meter is None and not RECORDINGS:
                 self.call.invoke()
             else:
-                with self.meter:
+                with self.meter or nullcontext(), span(SpanKind.CALL, self.call.function_name):
                     self.call.invoke()
         except BaseException:
             clean_up([partial(self._subgraph.hold_memory, tensor) for tensor in self._shared])

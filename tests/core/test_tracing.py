@@ -17,7 +17,7 @@ def test_spans_nest_in_time_and_keep_their_details() -> None:
         tracing.span(SpanKind.PASS, "inner", num_ops=3),
     ):
         pass
-    inner, outer = recording.spans
+    outer, inner = recording.spans
     assert (inner.name, inner.kind, inner.details) == ("inner", SpanKind.PASS, {"num_ops": 3})
     assert outer.start_ns <= inner.start_ns
     assert inner.start_ns + inner.duration_ns <= outer.start_ns + outer.duration_ns
@@ -55,3 +55,22 @@ def test_other_threads_have_tracks_of_their_own() -> None:
         thread.start()
         thread.join()
     assert [one.track for one in recording.spans] == ["helper"]
+
+
+def test_what_takes_time_to_find_out_is_found_out_once_and_when_it_is_read() -> None:
+    asked = []
+
+    def find() -> list[Span]:
+        asked.append("asked")
+        return [
+            Span(SpanKind.TASK, "late", 3, 1, "queue"),
+            Span(SpanKind.TASK, "early", 1, 1, "queue"),
+        ]
+
+    with tracing.record() as first, tracing.record() as second:
+        tracing.add(Span(SpanKind.TASK, "middle", 2, 1, "queue"))
+        tracing.add_later(find)
+    assert asked == []
+    for recording in (first, second, first):
+        assert [one.name for one in recording.spans] == ["early", "middle", "late"]
+    assert asked == ["asked"]

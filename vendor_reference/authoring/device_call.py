@@ -6,7 +6,6 @@ Each tensor's memory has a guard on either side: a kernel that reads or writes p
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from dispatch.session import Session
 from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.tensor_type import RankedTensorType
+from litert.core.tracing import SpanKind, record
 from litert.model.assets import Asset
 from litert.model.blob import Blob
 from vendor_reference.dispatch import DISPATCH
@@ -37,7 +37,6 @@ from vendor_reference.executable.executable import (
 )
 from vendor_reference.soc import SOC_MODELS
 
-_TASK_METRIC = re.compile(r"task \d+, kernel '(.*)' of op '.*', mean_us")
 _WARM_UPS = 2
 _GUARD_BYTES = 4096
 
@@ -140,12 +139,12 @@ class DeviceCall:
         return times
 
     def _measure_kernels(self) -> dict[str, float]:
-        self._call.start_metrics(detail=1)
-        self._call.invoke()
+        with record() as recording:
+            self._call.invoke()
         found: dict[str, float] = defaultdict(float)
-        for metric in self._call.stop_metrics():
-            if task := _TASK_METRIC.fullmatch(metric.name):
-                found[task[1]] += float(metric.value) / 1e6
+        for span in recording.spans:
+            if span.kind is SpanKind.TASK:
+                found[span.name] += span.duration_ns / 1e9
         return found
 
 

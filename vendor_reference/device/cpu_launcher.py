@@ -21,8 +21,8 @@ from vendor_reference.cpu_layer.choice import alike_configurations
 from vendor_reference.cpu_layer.library import ConfigurationRefusedError, CpuLayerLibrary, Kernel
 from vendor_reference.cpu_layer.marshal import TensorPlace
 from vendor_reference.device.function_memory import FunctionMemory, Slot, find_slot
+from vendor_reference.device.queue_times import HostTime
 from vendor_reference.device.recent import Recent
-from vendor_reference.device.stopwatch import HostTime
 from vendor_reference.executable.cpu_op import CpuOp, CpuOperand
 from vendor_reference.executable.executable import (
     ArgumentKind,

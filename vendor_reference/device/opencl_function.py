@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import count
 from threading import Thread
+from typing import NoReturn
 
 import pyopencl as cl
 
@@ -13,17 +16,21 @@ from dispatch.api import Metric
 from dispatch.event import Event
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import RECORDINGS, Span, SpanKind, add_later, span
 from vendor_reference.device.function_memory import Slot
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_memory import BufferMemory
-from vendor_reference.device.stopwatch import HostTime, Stopwatch
+from vendor_reference.device.queue_times import Ended, QueueTimes
+from vendor_reference.device.stopwatch import Stopwatch
 from vendor_reference.device.task_sequence import TaskSequence
 from vendor_reference.executable.executable import ArgumentKind
 
 _POLL_S = 50e-6
 _COMPLETE = 0
 """`CL_COMPLETE`; what is not done yet is greater, an error is less."""
+
+_numbers = count()
 
 
 class OpenClEvent(Event):
@@ -66,13 +73,15 @@ class OpenClFunction:
         self._context = context
         self._tasks = tasks
         self._attached: dict[Slot, BufferMemory] = {}
-        self._sent: Sequence[BufferMemory] = ()
-        self._fetched: Sequence[BufferMemory] = ()
-        self._is_ready = self._has_started = self._is_kept = False
+        self._sent: Sequence[tuple[str, BufferMemory]] = ()
+        self._fetched: Sequence[tuple[str, BufferMemory]] = ()
+        self._is_ready = self._has_started = self._is_kept = self._is_measured = False
         self._stopwatch: Stopwatch | None = None
         self._tells_shapes = bool(tasks.function.dynamic_outputs)
         self._where = f"function '{tasks.function.name}'"
         self._queue = context.create_queue()
+        self._times: QueueTimes | None = None  # where its events have them
+        self._track = f"NPU queue {next(_numbers)}, {self._where}"
 
     def attach(self, kind: ArgumentKind, index: int, memory: BufferMemory) -> None:
         """Sets what runs read or write as an input or output; it must live until another takes its place."""
@@ -93,9 +102,7 @@ class OpenClFunction:
         with suppress(cl.Error):  # of a run that nobody waited for
             self._queue.finish()
         self._let_go()
-        if self._stopwatch is not None:  # the next caller measures on its own account
-            self._stopwatch = None
-            self._renew_queue()
+        self._stopwatch = None  # the next caller measures on its own account
 
     def has_dynamic_input(self, index: int) -> bool:
         """Whether the shape of input `index` is to be set."""
@@ -126,18 +133,15 @@ class OpenClFunction:
         self._context.check_home()
         if not self._is_ready:
             self._get_ready()
-        events: list[cl.Event | HostTime] = []
-        begin = time.perf_counter()
-        try:
-            self._enqueue(events)
-            self._queue.finish()
-        except cl.Error as error:
-            raise self._failure(error, len(events)) from error
-        except LiteRtError:  # about shapes, or of a CPU layer, between two tasks
-            self._renew_queue()
-            raise
-        if self._stopwatch is not None:
-            self._stopwatch.add(time.perf_counter() - begin, self._tasks.launches, events)
+        if RECORDINGS or self._is_measured:
+            self._run_measured()
+        else:
+            events: list[Ended] = []
+            try:
+                self._enqueue(events, {})
+                self._queue.finish()
+            except (cl.Error, LiteRtError) as error:
+                self._fail(error, len(events))
         if not self._is_kept:
             self._tasks.keep_variants()
             self._is_kept = True
@@ -156,11 +160,14 @@ class OpenClFunction:
             else:
                 event.wait()  # raises its error, if it has one
         # Runs are measured one by one; some wait between tasks.
-        if self._stopwatch is not None or self._tasks.waits:
+        if self._stopwatch is not None or self._tasks.waits or RECORDINGS:
             return self._start_in_thread(after)
-        events: list[cl.Event | HostTime] = []
+        if self._is_measured:
+            self._is_measured = False
+            self._renew_queue()
+        events: list[Ended] = []
         try:
-            self._enqueue(events, on_device)
+            self._enqueue(events, {}, on_device)
             ended = cl.enqueue_marker(self._queue)
             self._queue.flush()
         except cl.Error as error:
@@ -171,7 +178,7 @@ class OpenClFunction:
     def start_measuring(self, with_tasks: bool) -> None:
         """Measures the runs from now on; each task where that is asked for, which is slower."""
         self._stopwatch = Stopwatch(self._tasks.function.tasks if with_tasks else ())
-        self._renew_queue()
+        self._is_measured = True
 
     def stop_measuring(self) -> Sequence[Metric]:
         """What was measured since the start."""
@@ -179,7 +186,6 @@ class OpenClFunction:
             raise LiteRtError(Status.RUNTIME_FAILURE, "nothing is being measured", self._where)
         metrics = self._stopwatch.metrics()
         self._stopwatch = None
-        self._renew_queue()
         return metrics
 
     def close(self) -> None:
@@ -229,25 +235,56 @@ class OpenClFunction:
             self._tasks.get_ready(self._queue)
         except cl.Error as error:
             raise self._failure(error) from error
-        memories = self._attached
-        self._sent = [memories[s] for s in inputs if memories[s].host is not None]
-        self._fetched = [memories[s] for s in outputs if memories[s].host is not None]
+        self._sent = self._copied(inputs)
+        self._fetched = self._copied(outputs)
         self._is_ready = True
 
-    def _enqueue(self, events: list[cl.Event | HostTime], after: Sequence[cl.Event] = ()) -> None:
-        """Enqueues a run behind some events; `events` gets one for each task."""
+    def _copied(self, slots: Sequence[Slot]) -> Sequence[tuple[str, BufferMemory]]:
+        """The memory of inputs or outputs that runs copy, by its name in spans."""
+        found = [(f"{kind.value} {index}", self._attached[kind, index]) for kind, index in slots]
+        return [(name, memory) for name, memory in found if memory.host is not None]
+
+    def _enqueue(
+        self, events: list[Ended], transfers: dict[str, cl.Event], after: Sequence[cl.Event] = ()
+    ) -> None:
+        """Enqueues a run behind some events; `events` gets one for each launch, `transfers` one for each copy."""
         queue = self._queue
         if self._tells_shapes and not self._tasks.is_staged:
             self._tasks.tell_shapes(queue)  # first, as it waits for the queue
         if after:
             cl.enqueue_barrier(queue, wait_for=after)
-        for memory in self._sent:
-            memory.send(queue)
+        for name, memory in self._sent:
+            transfers[name] = memory.send(queue)
         self._tasks.enqueue(queue, events)
         if self._tells_shapes and self._tasks.is_staged:
             self._tasks.tell_shapes(queue)
-        for memory in self._fetched:
-            memory.fetch(queue)
+        for name, memory in self._fetched:
+            transfers[name] = memory.fetch(queue)
+
+    def _run_measured(self) -> None:
+        """Runs the tasks, and tells who records or measures; a queue that nobody wants times of is given back."""
+        stopwatch = self._stopwatch
+        has_times = bool(RECORDINGS) or (stopwatch is not None and stopwatch.has_tasks)
+        if has_times is not (self._times is not None):
+            self._renew_queue(has_times)
+        self._is_measured = has_times or stopwatch is not None
+        events: list[Ended] = []
+        transfers: dict[str, cl.Event] = {}
+        begin_ns = time.perf_counter_ns()
+        try:
+            self._enqueue(events, transfers)
+            with span(SpanKind.WAIT, "NPU queue", call=self._tasks.function.name):
+                self._queue.finish()
+        except (cl.Error, LiteRtError) as error:
+            self._fail(error, len(events))
+        end_ns = time.perf_counter_ns()
+        spans: Callable[[], Sequence[Span]] = tuple
+        if self._times is not None:
+            launched = tuple(self._tasks.launches)
+            spans = partial(self._times.spans, launched, events, transfers, (begin_ns, end_ns))
+            add_later(spans)
+        if stopwatch is not None:
+            stopwatch.add((end_ns - begin_ns) / 1e9, spans())
 
     def _start_in_thread(self, after: Sequence[Event]) -> Event:
         ended = Event()
@@ -277,8 +314,17 @@ class OpenClFunction:
         kernels = ", ".join(f"kernel '{t.entry}' of op '{t.op_name}'" for t in failed or launched)
         return opencl_error(error, f"{self._where}, {kernels}")
 
-    def _renew_queue(self) -> None:
+    def _fail(self, error: cl.Error | LiteRtError, launched: int) -> NoReturn:
+        """Raises the error of a run that has launched so many tasks: OpenCL's, or ours between two tasks."""
+        if isinstance(error, cl.Error):
+            raise self._failure(error, launched) from error
+        self._renew_queue()
+        raise error
+
+    def _renew_queue(self, has_times: bool = False) -> None:
         with suppress(cl.Error):
             self._queue.finish()
-        has_times = self._stopwatch is not None and self._stopwatch.has_tasks
         self._queue = self._context.create_queue(has_times)
+        self._times = None
+        if has_times:
+            self._times = QueueTimes(self._queue, self._tasks.function, self._track)

@@ -35,15 +35,15 @@ class BufferMemory:
         self.size_bytes = size_bytes
         self.host = host
 
-    def send(self, queue: cl.CommandQueue) -> None:
+    def send(self, queue: cl.CommandQueue) -> cl.Event:
         """Copies what the host has written, before kernels run that are enqueued later."""
         assert self.buffer is not None
-        cl.enqueue_copy(queue, self.buffer, self.host, is_blocking=False)
+        return cl.enqueue_copy(queue, self.buffer, self.host, is_blocking=False)
 
-    def fetch(self, queue: cl.CommandQueue) -> None:
+    def fetch(self, queue: cl.CommandQueue) -> cl.Event:
         """Copies what kernels have written."""
         assert self.buffer is not None
-        cl.enqueue_copy(queue, self.host, self.buffer, is_blocking=False)
+        return cl.enqueue_copy(queue, self.host, self.buffer, is_blocking=False)
 
 
 def read_constant(constant: Constant) -> Array:

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from math import inf
 
-import pyopencl as cl
-
 from dispatch.api import Metric
+from litert.core.tracing import Span, SpanKind
 from vendor_reference.executable.executable import CpuTask, KernelTask
 
 
-@dataclass(frozen=True, slots=True)
-class HostTime:
-    """When a CPU layer ran, as OpenCL's events have it: nanoseconds."""
-
-    start: int
-    end: int
-
-    @property
-    def profile(self) -> HostTime:
-        """Its times."""
-        return self
-
-
 class Stopwatch:
-    """The times of runs since it was made; `has_tasks` says that events have times, those of a profiling queue."""
+    """The times of runs since it was made; `has_tasks` says that those of tasks are wanted, too."""
 
     def __init__(self, tasks: Sequence[KernelTask | CpuTask]) -> None:
         """Starts at nothing; `tasks` are those to measure one by one, or none."""
@@ -37,16 +22,15 @@ class Stopwatch:
         self._total_s = 0.0
         self._best_s = inf
 
-    def add(
-        self, time_s: float, launched: Collection[int], events: Sequence[cl.Event | HostTime]
-    ) -> None:
-        """Adds a run that has ended, with the tasks that had something to do, and the event of each."""
+    def add(self, time_s: float, spans: Iterable[Span]) -> None:
+        """Adds a run that has ended, with what the device did in it."""
         self._runs += 1
         self._total_s += time_s
         self._best_s = min(self._best_s, time_s)
         if self.has_tasks:
-            for index, event in zip(launched, events, strict=True):
-                self._task_ns[index] += event.profile.end - event.profile.start
+            for span in spans:
+                if span.kind is SpanKind.TASK:
+                    self._task_ns[int(span.details["task"])] += span.duration_ns
 
     def metrics(self) -> Sequence[Metric]:
         """The runs that ended well, how long they took as their caller sees it, and the tasks."""

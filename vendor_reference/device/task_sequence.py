@@ -23,8 +23,8 @@ from vendor_reference.device.module_programs import ModulePrograms
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.program_builder import DeviceProgram
+from vendor_reference.device.queue_times import Ended
 from vendor_reference.device.run_shapes import NOT_WRITTEN, RunShapes
-from vendor_reference.device.stopwatch import HostTime
 from vendor_reference.executable.executable import (
     ArgumentKind,
     CpuTask,
@@ -112,7 +112,7 @@ class TaskSequence:
                 self._settle_all()
             self._is_settled = True
 
-    def enqueue(self, queue: cl.CommandQueue, events: list[cl.Event | HostTime]) -> None:
+    def enqueue(self, queue: cl.CommandQueue, events: list[Ended]) -> None:
         """Enqueues a run; `events` gets one for each launch.
 
         Raises:
@@ -158,7 +158,7 @@ class TaskSequence:
             self.launches[index] = launch
         return launch
 
-    def _enqueue_in_stages(self, queue: cl.CommandQueue, events: list[cl.Event | HostTime]) -> None:
+    def _enqueue_in_stages(self, queue: cl.CommandQueue, events: list[Ended]) -> None:
         self.launches = {}
         if events or not self._is_settled:
             raise AssertionError("a run that was not made ready")

@@ -1,0 +1,107 @@
+"""What an OpenCL queue did in a run, by its own clock, as spans of the host's.
+
+How far the two clocks are apart is asked of the device between two looks at the host's: right to half of what lies
+between these, 0.1 to 0.5 us with Intel's driver. A driver that cannot be asked, as PoCL, tells it by the end of a
+marker, right to some 20 us. Each span has that as `accuracy_ns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import TypeAlias
+
+import pyopencl as cl
+
+from litert.core.tracing import Span, SpanKind
+from vendor_reference.executable.executable import Function
+
+_LOOKS = 5
+"""At both clocks, of which the closest counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostTime:
+    """When a CPU layer ran: nanoseconds of `perf_counter_ns`."""
+
+    start: int
+    end: int
+
+
+Ended: TypeAlias = "cl.Event | HostTime"
+"""When a task was done."""
+
+
+class QueueTimes:
+    """The times of a queue whose events have them."""
+
+    def __init__(self, queue: cl.CommandQueue, function: Function, track: str) -> None:
+        """Compares the clocks; the spans of `function` are on the track."""
+        self._function = function
+        self._track = track
+        looks = [_look(queue) for _ in range(_LOOKS)]
+        self._accuracy_ns, self._ahead_ns = min(looks)
+
+    def spans(
+        self,
+        launched: Iterable[int],
+        events: Sequence[Ended],
+        transfers: Mapping[str, cl.Event],
+        run: tuple[int, int],
+    ) -> Sequence[Span]:
+        """The tasks and transfers of a run that has ended.
+
+        Args:
+          launched: indices of the tasks that had something to do.
+          events: one for each of those.
+          transfers: by what was sent or fetched: `input 0`.
+          run: when it began and ended, by the host's clock; the spans lie within.
+        """
+        call = self._function.name
+        found: list[tuple[SpanKind, str, Ended, Mapping[str, str | int]]] = [
+            (SpanKind.TRANSFER, name, event, {}) for name, event in transfers.items()
+        ]
+        for index, event in zip(launched, events, strict=True):
+            task = self._function.tasks[index]
+            which: dict[str, str | int] = {"task": index, "kernel": task.entry, "op": task.op_name}
+            found.append((SpanKind.TASK, task.entry, event, which))
+        late_ns = self._find_misfit([event for _, _, event, _ in found], run)
+        spans = []
+        for kind, name, event, own in found:
+            start_ns, end_ns = self._host_time(event, late_ns)
+            every = {"call": call, "accuracy_ns": self._accuracy_ns, **own}
+            spans.append(Span(kind, name, start_ns, end_ns - start_ns, self._track, every))
+        return spans
+
+    def _find_misfit(self, events: Iterable[Ended], run: tuple[int, int]) -> int:
+        """By how much the queue's times are late, as the run shows; less than 0 where they are early.
+
+        Clocks drift apart: PoCL's is not corrected by the network's time.
+        """
+        times = [self._host_time(event) for event in events if not isinstance(event, HostTime)]
+        if not times:
+            return 0
+        late_ns = max(end_ns for _, end_ns in times) - run[1]
+        early_ns = run[0] - min(start_ns for start_ns, _ in times)
+        return late_ns if late_ns > 0 else -max(0, early_ns)
+
+    def _host_time(self, event: Ended, late_ns: int = 0) -> tuple[int, int]:
+        if isinstance(event, HostTime):
+            return event.start, event.end
+        times, ahead_ns = event.profile, self._ahead_ns + late_ns
+        return times.start - ahead_ns, times.end - ahead_ns
+
+
+def _look(queue: cl.CommandQueue) -> tuple[int, int]:
+    """How exact a look at the clocks is, and how far the device's is ahead of the host's, in nanoseconds."""
+    before = perf_counter_ns()
+    try:
+        device_ns, _ = queue.device.device_and_host_timer()
+    except (cl.Error, AttributeError):  # of OpenCL 2.1, and optional
+        before = perf_counter_ns()
+        marker = cl.enqueue_marker(queue)
+        marker.wait()
+        device_ns = marker.profile.end
+    after = perf_counter_ns()
+    return (after - before + 1) // 2, device_ns - (before + after) // 2
