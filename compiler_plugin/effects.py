@@ -16,7 +16,6 @@ CONTROL_FLOW = frozenset({
 """Builtin ops that run other subgraphs of the model. A composite is none: its name says what it does."""
 
 _GENERATORS = frozenset({"MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM"})
-_ALWAYS = CONTROL_FLOW | _GENERATORS
 _HANDLES = frozenset({ElementType.RESOURCE, ElementType.VARIANT})
 
 
@@ -46,7 +45,12 @@ def has_side_effects(op: Op) -> bool:
 
     Nobody knows what a custom op does.
     """
-    if op.is_custom or op.name in _ALWAYS:
+    return op.is_custom or op.name in CONTROL_FLOW or has_state(op)
+
+
+def has_state(op: Op) -> bool:
+    """Whether a builtin op's results depend on more than its inputs, or it changes more than its outputs."""
+    if op.name in _GENERATORS:
         return True
     for tensor in (*op.inputs, *op.outputs):
         if tensor is not None and (tensor.is_variable or tensor.element_type in _HANDLES):

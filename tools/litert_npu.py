@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "run a model on inputs from files, or on random ones",
     "benchmark": "measure a model, call by call, beside stock LiteRT on the CPU",
     "coverage": "show which ops of models an NPU takes, and why others stay on the CPU",
+    "compare": "say which op of a model is wrong on an NPU, beside stock LiteRT's plain kernels",
     "inspect": "show what a compiled file holds; dump it, or take something out",
     "diff": "show which ops of a model came, went and changed",
     "check": "say whether a compiled file will run here, without loading a driver",
@@ -25,7 +26,7 @@ COMMANDS = {
     "info": "list vendors, OpenCL platforms and versions on this machine",
 }
 
-ERROR_STATUS = {"diff": 2}
+ERROR_STATUS = {"compare": 2, "diff": 2}
 """Exit statuses of errors in commands whose 1 is an answer."""
 
 

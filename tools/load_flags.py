@@ -27,15 +27,15 @@ _AT_LOAD = [o for o in options_of(ApplyOptions, CompilerOptions) if Goes.LOAD in
 _LIBS = next(option.flag for option in options_of(ApplyOptions) if option.field == "libs")
 _TELLING = "litert.runtime.compile_at_load"
 
-LOAD_FLAGS = (
+_ACCELERATOR = Flag(
+    "accelerator",
+    ("npu", "cpu"),
+    "What the model may run on: npu, cpu or both. With npu alone, ops for the CPU are refused. Ops that were "
+    "compiled for the NPU always run there.",
+)
+RUN_FLAGS = (
     Flag("signature", "", "The signature to run; the first by default."),
     Flag("threads", 1, "Number of CPU threads.", least=1),
-    Flag(
-        "accelerator",
-        ("npu", "cpu"),
-        "What the model may run on: npu, cpu or both. With npu alone, ops for the CPU are refused. Ops that were "
-        "compiled for the NPU always run there.",
-    ),
     DISPATCH_LIBRARY_PATH._replace(
         help=f"{DISPATCH_LIBRARY_PATH.help} A library runs in this process: one that crashes ends it."
     ),
@@ -45,6 +45,13 @@ LOAD_FLAGS = (
         "name=value: an option for the vendor's driver. May be repeated.",
         is_repeated=True,
     ),
+)
+"""How a model runs that is loaded, and compiled, in whatever way."""
+
+LOAD_FLAGS = (
+    *RUN_FLAGS[:2],
+    _ACCELERATOR,
+    *RUN_FLAGS[2:],
     *(option.flag for option in _AT_LOAD),
     _LIBS,
     Flag(
@@ -76,16 +83,10 @@ class LoadChoice:
 
 def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
     """What a command's own flags say, and the unknown ones, which are options of vendors."""
-    dispatch_options = {}
-    for text in flags.dispatch_option:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise usage_error(f"--dispatch_option={text}", "Write it as name=value.")
-        dispatch_options[name] = value
     options = Options(
         _read_accelerators(flags.accelerator),
         CpuOptions(num_threads=flags.threads),
-        dispatch_options=dispatch_options,
+        dispatch_options=read_dispatch_options(flags.dispatch_option),
         allow_native_assets=flags.allow_native_assets,
     )
     libs = [folder for folder in flags.libs if folder]
@@ -101,6 +102,17 @@ def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
         compiler_cache_dir=flags.cache_folder,
     )
     return LoadChoice(flags.signature, options, environment)
+
+
+def read_dispatch_options(texts: Sequence[str]) -> dict[str, str]:
+    """The values of `--dispatch_option`."""
+    options = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise usage_error(f"--dispatch_option={text}", "Write it as name=value.")
+        options[name] = value
+    return options
 
 
 @contextmanager

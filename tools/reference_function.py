@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError, describe, last_line
+from litert.core.option import Flag
 from litert.core.status import Status
 
 from .command_line import usage_error
@@ -17,6 +18,32 @@ from .console import count_text
 
 if TYPE_CHECKING:
     from litert.model.graph import Op
+
+
+REFERENCE_FUNCTION = Flag(
+    "reference_function",
+    (),
+    "op,file.py:function: the function computes an op, custom or builtin, for the reference; it is as in "
+    "`litert-npu layer run`. May be repeated.",
+    is_repeated=True,
+)
+
+
+def read_op_function(text: str, flag: str) -> tuple[str, str]:
+    """An op's name and its function, of `op,file.py:function`."""
+    op, _, function = text.partition(",")
+    if not op or not function:
+        raise usage_error(
+            f"--{flag}={text} does not name an op and a function",
+            "Write it as op,file.py:function.",
+        )
+    return op, function
+
+
+def load_functions(texts: Sequence[str]) -> dict[str, Callable[[Op, Sequence[Any]], list[Any]]]:
+    """The functions of `--reference_function`, by their ops."""
+    named = [read_op_function(text, REFERENCE_FUNCTION.name) for text in texts]
+    return {op: load_reference(function) for op, function in named}
 
 
 def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from litert.conformance.difference import Difference, find_difference
+from litert.analysis.difference import Difference, find_difference
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 
@@ -49,15 +49,24 @@ class Case:
         assert self.expected is not None
         return [
             find_difference(
-                tensor_type,
-                self.expected[index],
-                found[index],
+                _elements(tensor_type, self.expected[index]),
+                _elements(tensor_type, found[index]),
                 tolerance=tolerance,
-                magnitudes=None if self.magnitudes is None else self.magnitudes[index],
+                magnitudes=None
+                if self.magnitudes is None
+                else _elements(tensor_type, self.magnitudes[index]),
                 num_roundings=self.num_ops,
             )
             for index, tensor_type in enumerate(self.outputs)
         ]
+
+
+def _elements(tensor_type: RankedTensorType, data: bytes) -> Any:
+    """An output's elements; there may be more behind them."""
+    import numpy as np
+
+    dtype = tensor_type.element_type.numpy_dtype
+    return np.frombuffer(data[: tensor_type.size_bytes], dtype)[: tensor_type.num_elements]
 
 
 def read_case(case: Mapping[str, Any], assets: Mapping[str, bytes]) -> Case:

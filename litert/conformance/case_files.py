@@ -11,8 +11,8 @@ from compiler_plugin.dependencies import find_dependencies
 from compiler_plugin.leftovers import find_results
 from compiler_plugin.outline import Partition, extract, make_partition, model_of
 from compiler_plugin.partition import find_partitions
+from litert.analysis.magnitudes import remove_signs
 from litert.conformance.checks import BrokenRuleError
-from litert.conformance.magnitudes import remove_signs
 from litert.conformance.plugin_subject import NamedModel, PluginSubject
 from litert.core.errors import LiteRtError
 from litert.model.graph import Model, Subgraph, Tensor

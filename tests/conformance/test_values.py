@@ -15,13 +15,12 @@ import pytest
 from litert_npu_tools.litert_npu import main
 
 from litert.abi.headers import INCLUDE_FOLDER
+from litert.analysis.difference import RELATIVE, STEPS
 from litert.conformance import probes
-from litert.conformance.difference import EXACT, RELATIVE, STEPS, find_difference
 from litert.conformance.expected import add_expected
 from litert.conformance.probe import OTHERS, PROBES, find_probes
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 
@@ -278,34 +277,6 @@ def test_a_model_that_ends_a_process_leaves_the_others(
     report = check(NUMERIC, "--rule=invoke.values")
     rows = {row["check"]: row for row in report["compared"]}
     assert "ended with status 3" in rows["TANH"]["why"] and not rows["SOFTMAX"]["why"]
-
-
-F32, I8 = (RankedTensorType.of(kind, (3,)) for kind in (ElementType.FLOAT32, ElementType.INT8))
-
-
-@pytest.mark.parametrize(
-    ("tensor_type", "found", "magnitudes", "amount", "unit"),
-    [
-        (F32, [1, 2, 4.1], None, 0.025, RELATIVE),  # of the largest
-        (F32, [1.1, 2, 4], [10, 10, 10], 0.01, RELATIVE),
-        (F32, [1, 2, np.nan], None, np.inf, RELATIVE),
-        (I8, [1, 0, 4], None, 2, STEPS),
-        (RankedTensorType.of(ElementType.INT32, (3,)), [1, 2, 5], None, 1, EXACT),
-        (F32, [1, 2, 4], [0, 0, 0], 0, RELATIVE),
-    ],
-)
-def test_a_difference_is_in_the_unit_that_arithmetic_errs_in(
-    tensor_type: RankedTensorType, found: Any, magnitudes: Any, amount: float, unit: str
-) -> None:
-    dtype = tensor_type.element_type.numpy_dtype
-    difference = find_difference(
-        tensor_type,
-        np.array([1, 2, 4], dtype).tobytes(),
-        np.array(found, dtype).tobytes(),
-        tolerance=0.01,
-        magnitudes=None if magnitudes is None else np.array(magnitudes, dtype).tobytes(),
-    )
-    assert difference.amount == pytest.approx(amount, rel=1e-5) and difference.unit == unit
 
 
 def test_a_float_is_as_far_away_as_its_terms_are_large(check: Check, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from litert.core.option import Flag, Section, options_of
 from ..command import Command
 from ..command_line import FlagValues, usage_error
 from ..console import print_text
+from ..reference_function import read_op_function
 
 _DECLARED = options_of(ApplyOptions, CompilerOptions)
 _FLAGS = (
@@ -76,7 +77,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             companions=[_companion(text) for text in flags.companion],
             allow_native_assets=flags.allow_native_assets,
             vendor_options=_options(flags.option),
-            references=[_reference(text) for text in flags.reference],
+            references=[read_op_function(text, "reference") for text in flags.reference],
             rules=flags.rule,
             tolerance=flags.tolerance,
             timeout_s=flags.timeout,
@@ -99,17 +100,6 @@ def _companion(text: str) -> tuple[str, str]:
             "Write it as op/relative/path,path/to/file.",
         )
     return name, path
-
-
-def _reference(text: str) -> tuple[str, str]:
-    """A custom op's name, and its reference."""
-    op, _, function = text.partition(",")
-    if not op or not function:
-        raise usage_error(
-            f"--reference={text} does not name an op and a function",
-            "Write it as op,file.py:function.",
-        )
-    return op, function
 
 
 def _options(texts: Sequence[str]) -> dict[str, str]:

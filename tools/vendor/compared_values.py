@@ -97,7 +97,7 @@ def _joined(words: Iterable[str]) -> str:
 
 def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
     """A line for each row where something was compared, for people; none where nothing was."""
-    from litert.conformance.difference import amount_text
+    from litert.analysis.difference import amount_text
 
     compared = [row for row in rows if row.difference is not None]
     if not compared:

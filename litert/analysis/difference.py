@@ -8,9 +8,12 @@ may be a small part.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from litert.core.tensor_type import RankedTensorType
+if TYPE_CHECKING:
+    import numpy as np
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
 
 STEPS, RELATIVE, EXACT = "steps", "of the magnitude", ""
 
@@ -51,36 +54,34 @@ def amount_text(amount: float, unit: str) -> str:
 
 
 def find_difference(
-    tensor_type: RankedTensorType,
-    expected: bytes,
-    found: bytes,
+    expected: Array,
+    found: Array,
     *,
     tolerance: float,
-    magnitudes: bytes | None = None,
+    magnitudes: Array | None = None,
     num_roundings: int = 1,
 ) -> Difference:
     """Finds the element of an output that is farthest away.
 
     Args:
-      tensor_type: of the output.
       expected: as the CPU has it.
-      found: as the NPU has it; there may be more behind it.
+      found: as the NPU has it: as many elements, of the same type.
       tolerance: the limit of floats.
       magnitudes: of what is accumulated for each element; None for the largest that is expected of the output.
       num_roundings: the limit of integers of 8 and 16 bits.
     """
     import numpy as np
 
-    want, have = (_elements(tensor_type, data) for data in (expected, found))
+    unit, limit = _allowance(expected.dtype, tolerance, num_roundings)
+    want, have = (array.ravel().astype(np.float64) for array in (expected, found))
     with np.errstate(invalid="ignore", divide="ignore"):
         away = np.abs(have - want)
-        away = np.where(np.isnan(have) & np.isnan(want) | (have == want), 0, away)
-        if tensor_type.element_type.numpy_dtype.kind not in "iub":
-            scale = np.abs(want).max(initial=0)
+        away = np.where(are_same(have, want), 0, away)
+        if unit == RELATIVE:
+            scale = np.abs(want[np.isfinite(want)]).max(initial=0)
             if magnitudes is not None:
-                scale = np.abs(_elements(tensor_type, magnitudes))
+                scale = np.abs(magnitudes.ravel().astype(np.float64))
             away = np.where(away == 0, 0, away / scale)
-    unit, limit = _allowance(tensor_type, tolerance, num_roundings)
     if not away.size:
         return Difference(0, limit, unit)
     away = np.where(np.isnan(away), np.inf, away)
@@ -90,19 +91,20 @@ def find_difference(
     )
 
 
-def _allowance(
-    tensor_type: RankedTensorType, tolerance: float, num_roundings: int
-) -> tuple[str, float]:
-    dtype = tensor_type.element_type.numpy_dtype
+def are_same(lhs: Array, rhs: Array) -> Array:
+    """Which real numbers are the same: equal, or both not a number, or both beyond float32.
+
+    Kernels with a fused activation, also with none, make an infinity the largest number of float32.
+    """
+    import numpy as np
+
+    most = np.finfo(np.float32).max
+    overflow = (lhs >= most) & (rhs >= most) | (lhs <= -most) & (rhs <= -most)
+    same: Array = (lhs == rhs) | (np.isnan(lhs) & np.isnan(rhs)) | overflow
+    return same
+
+
+def _allowance(dtype: np.dtype[Any], tolerance: float, num_roundings: int) -> tuple[str, float]:
     if dtype.kind not in "iub":
         return RELATIVE, tolerance
     return (STEPS, num_roundings) if dtype.itemsize < 4 and dtype.kind != "b" else (EXACT, 0)
-
-
-def _elements(tensor_type: RankedTensorType, data: bytes) -> Any:
-    import numpy as np
-
-    dtype = tensor_type.element_type.numpy_dtype
-    return np.frombuffer(data[: tensor_type.size_bytes], dtype)[: tensor_type.num_elements].astype(
-        np.float64
-    )

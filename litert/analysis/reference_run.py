@@ -1,0 +1,258 @@
+"""The reference: tensors of a model, computed from the graph's inputs or from known tensors, by stock's kernels.
+
+An op that these kernels lack is computed by the user's function, or by XNNPACK where it has the op. Where nothing
+computes an op, its results are taken from the run that is compared, so that the ops behind it still have a
+reference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from compiler_plugin.effects import has_state
+from compiler_plugin.transformations.stock_inference import run as run_alone
+from litert.analysis.source_graph import CutGraph, SourceGraph
+from litert.analysis.stock_run import Array, RefusedOpError, StockRun
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op, Tensor
+from litert.model.tensor_data import decode_constant
+
+Functions: TypeAlias = "Mapping[str, Callable[[Op, Sequence[Any]], Sequence[Any]]]"
+"""By custom op: from an op and all its inputs, constants too, to its outputs."""
+
+XNNPACK = "xnnpack"
+_numbers = count()
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceOptions:
+    """What computes a reference.
+
+    Attributes:
+      kernels: of stock LiteRT, one of `KERNELS`.
+      num_threads: of the CPU.
+      functions: of the user, for custom ops.
+    """
+
+    kernels: str = "reference"
+    num_threads: int = 1
+    functions: Functions = field(default_factory=dict)
+
+
+class ReferenceRun:
+    """Computes wanted tensors from known ones.
+
+    Attributes:
+      left_out: ops that nothing computes, by their places, with the reason.
+      by_others: ops that something else than these kernels computes, with its name.
+    """
+
+    def __init__(
+        self,
+        source: SourceGraph,
+        known: Collection[int],
+        wanted: Sequence[int],
+        options: ReferenceOptions,
+        folder: str,
+    ) -> None:
+        """Makes the models, and loads them.
+
+        Args:
+          source: the model.
+          known: places of tensors that a run will be given.
+          wanted: places of tensors that ops compute.
+          options: what computes them.
+          folder: where models are written that are gone once they are loaded.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where stock refuses the model and names no op of it.
+        """
+        self._source, self._options, self._folder = source, options, folder
+        self._known, self._wanted = frozenset(known), wanted
+        self.left_out: dict[int, str] = {}
+        self.by_others: dict[int, str] = {}
+        self._stand_ins: dict[int, _StandIn | None] = {}
+        for place, op in enumerate(source.subgraph.ops):
+            if op.name in options.functions:
+                self._replace(place, "")
+            elif has_state(op):
+                self._leave_out(place, "its result depends on more than its inputs")
+        while True:
+            try:
+                self._part = self._load()
+                break
+            except RefusedOpError as error:
+                self._replace(error.node, error.reason)
+        self._levels = self._find_levels()
+
+    def run(self, values: Mapping[int, Array], actual: Mapping[int, Array]) -> dict[int, Array]:
+        """Computes the wanted tensors.
+
+        Args:
+          values: of the graph's inputs and of known tensors, by place.
+          actual: of the run that is compared; it stands for what is left out.
+
+        Returns:
+          What could be computed, by place. Tensors are missing that `actual` would have had to stand for.
+        """
+        given = dict(values)
+        results: dict[int, Array] = {}
+        for ops in self._levels:
+            if any(place not in given for op in ops for place in self._read(op)):
+                results |= self._part.run(self._source, given)
+            for op in ops:
+                computed = self._compute(op, {**results, **given}, actual)
+                results |= computed
+                given = {**computed, **given}
+        results |= self._part.run(self._source, given)
+        return {place: results[place] for place in self._wanted if place in results}
+
+    def is_computed(self, place: int) -> bool:
+        """Whether a wanted tensor is computed, and not taken from the run that is compared."""
+        return self._source.op_places[self._source.producer(place)] not in self.left_out
+
+    def _leave_out(self, place: int, reason: str) -> None:
+        self.left_out[place] = reason
+        self._stand_ins[place] = None
+
+    def _replace(self, place: int, reason: str) -> None:
+        """Lets something else than the kernels compute an op."""
+        op = self._source.subgraph.ops[place]
+        function = self._options.functions.get(op.name)
+        if function is not None:
+            self.by_others[place] = "its reference function"
+            self._stand_ins[place] = _FunctionRun(op, function)
+            return
+        if op.is_custom and self._options.kernels != XNNPACK:
+            try:
+                self._stand_ins[place] = self._load_cut(
+                    self._read(place), self._written(place), XNNPACK
+                )
+                self.by_others[place] = "XNNPACK"
+                return
+            except LiteRtError as error:
+                reason = error.what
+        self._leave_out(place, f"stock LiteRT does not run it: {reason}")
+
+    def _load(self) -> _Part:
+        """The graph without the ops that others compute."""
+        replaced = {tensor for op in self._stand_ins for tensor in self._written(op)}
+        needed = {tensor for op in self._stand_ins for tensor in self._read(op)}
+        known = self._known | replaced | set(self._source.inputs.values())
+        wanted = [place for place in self._wanted if place not in replaced]
+        wanted += sorted(needed - known - set(wanted))
+        return self._load_cut(known, wanted, self._options.kernels)
+
+    def _load_cut(self, known: Collection[int], wanted: Sequence[int], kernels: str) -> _Part:
+        source = self._source
+        path = os.path.join(self._folder, f"reference_{next(_numbers)}.tflite")
+        graph = CutGraph(source, known, wanted, path)
+        threads, count = self._options.num_threads, len(graph.ops)
+        try:
+            run = StockRun(path, source.subgraph_index, kernels, threads, count)
+        except RefusedOpError as error:
+            raise RefusedOpError(graph.ops[error.node], error.reason, source.path) from error
+        finally:
+            os.unlink(path)
+        return _Part(graph, run, wanted)
+
+    def _find_levels(self) -> list[list[int]]:
+        """The ops that others compute, such that each reads nothing of its own level or of a later one."""
+        source = self._source
+        found: dict[int, int] = {}
+        heights: dict[Tensor, int] = {}
+        for place, op in enumerate(source.subgraph.ops):
+            read = [t for t in op.inputs if t is not None and source.places[t] not in self._known]
+            height = max((heights.get(tensor, 0) for tensor in read), default=0)
+            if place in self._stand_ins:
+                found[place] = height
+                height += 1
+            heights.update(dict.fromkeys(op.outputs, height))
+        levels: list[list[int]] = [[] for _ in range(max(found.values(), default=-1) + 1)]
+        for place, height in found.items():
+            levels[height].append(place)
+        return levels
+
+    def _read(self, op: int) -> list[int]:
+        """What an op reads that is not the same in all runs."""
+        tensors = self._source.subgraph.ops[op].inputs
+        places = [self._source.places[tensor] for tensor in tensors if tensor is not None]
+        return [place for place in places if place in self._source.varying]
+
+    def _written(self, op: int) -> list[int]:
+        return [self._source.places[tensor] for tensor in self._source.subgraph.ops[op].outputs]
+
+    def _compute(
+        self, op: int, values: Mapping[int, Array], actual: Mapping[int, Array]
+    ) -> dict[int, Array]:
+        stand_in = self._stand_ins[op]
+        if stand_in is None:
+            return {place: actual[place] for place in self._written(op) if place in actual}
+        return stand_in.run(self._source, values)
+
+
+class _StandIn(Protocol):
+    def run(self, source: SourceGraph, values: Mapping[int, Array]) -> dict[int, Array]:
+        """Results by their places, from values by theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the model in stock's interpreter."""
+
+    graph: CutGraph
+    stock: StockRun
+    wanted: Sequence[int]
+
+    def run(self, source: SourceGraph, values: Mapping[int, Array]) -> dict[int, Array]:
+        given = {
+            copy: values[place] if place in values else _stand_in_value(source.tensor(place))
+            for place, copy in self.graph.inputs.items()
+        }
+        self.stock.run(given)
+        return {place: self.stock.value(place) for place in self.wanted}
+
+
+@dataclass(frozen=True, slots=True)
+class _FunctionRun:
+    """A custom op, computed by the user's function."""
+
+    op: Op
+    function: Callable[[Op, Sequence[Any]], Sequence[Any]]
+
+    def run(self, source: SourceGraph, values: Mapping[int, Array]) -> dict[int, Array]:
+        inputs = [None if t is None else _value(source, t, values) for t in self.op.inputs]
+        results = {}
+        for tensor, array in zip(self.op.outputs, self.function(self.op, inputs), strict=True):
+            if array.shape != tensor.shape and tensor.type.layout.is_static:
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"the reference of op {self.op.name} returns shape {list(array.shape)}, the model has "
+                    f"{list(tensor.shape)}",
+                    hint="Return the outputs in the shapes that the model has.",
+                )
+            results[source.places[tensor]] = array.astype(tensor.element_type.numpy_dtype)
+        return results
+
+
+def _value(source: SourceGraph, tensor: Tensor, values: Mapping[int, Array]) -> Array:
+    """A tensor's value: as it is known, or as constants alone make it."""
+    place = source.places[tensor]
+    if place in values:
+        return values[place]
+    if tensor.producer is None:
+        return decode_constant(tensor.element_type, tensor.shape, tensor.data)
+    ops = [source.subgraph.ops[index] for index in source.region(place, ())]
+    return run_alone(ops, lambda _: None, [tensor])[0]
+
+
+def _stand_in_value(tensor: Tensor) -> Array:
+    """What an input of a graph has while nobody knows its value yet, and nothing that counts depends on it."""
+    return np.zeros(tensor.shape, tensor.element_type.numpy_dtype)

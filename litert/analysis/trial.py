@@ -1,0 +1,125 @@
+"""One way of running what is compared: which tensors of the source a run shows, and what they were."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TypeVar
+
+from litert.analysis.source_graph import SourceGraph, exposed_name, find_entry
+from litert.analysis.stock_run import Array
+from litert.compiled_model import CompiledModel
+from litert.core.environment_options import EnvironmentOptions
+from litert.environment import Environment
+from litert.model.dispatch_op import is_dispatch_op, read_dispatch_options
+from litert.model.graph import Op, Signature
+from litert.model.reader import read_model
+from litert.model.writer import write_model
+from litert.options import Options
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTensor:
+    """A tensor of the source that a compiled file shows.
+
+    Attributes:
+      place: in the source.
+      call: the NPU call that computes it; "" on the CPU.
+    """
+
+    place: int
+    call: str
+
+
+class Trial:
+    """A compiled file whose tensors are shown; a context manager.
+
+    Attributes:
+      shown: in execution order of the source.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        key: str,
+        shown: Sequence[ShownTensor],
+        options: Options,
+        environment: EnvironmentOptions,
+    ) -> None:
+        """Loads a file that `show_tensors` has written."""
+        self.shown = shown
+        self._key = key
+        self._model = CompiledModel.from_file(
+            path, environment=Environment.create(options=environment), options=options
+        )
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[int, Array]:
+        """Runs it on inputs by name; what it shows, by place in the source."""
+        outputs = self._model.run(inputs, self._key)
+        return {shown.place: outputs[exposed_name(shown.place)] for shown in self.shown}
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._model.close()
+
+
+def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownTensor]:
+    """Writes a compiled file anew, with tensors of its source as further outputs; its NPU calls stay as they are.
+
+    Tensors are those outside of calls, by their names, where no two of either file have the same.
+    """
+    with read_model(compiled) as model:
+        entry = find_entry(model, source.key, compiled)
+        subgraph = entry.subgraph
+        theirs = _by_name((source.tensor(place).name, place) for place in source.results)
+        ours = _by_name((t.name, t) for op in subgraph.ops for t in op.outputs)
+        found = {theirs[name]: tensor for name, tensor in ours.items() if name in theirs}
+        found |= {
+            source.outputs[name]: tensor
+            for name, tensor in entry.outputs
+            if source.outputs.get(name) in source.results
+        }
+        subgraph.outputs += [t for t in found.values() if t not in subgraph.outputs]
+        outputs = [(exposed_name(place), tensor) for place, tensor in found.items()]
+        rest = [t for t in subgraph.outputs if t not in found.values()]
+        outputs += [(f"output_{index}", tensor) for index, tensor in enumerate(rest)]
+        model.signatures = [Signature(source.key, subgraph, entry.inputs, outputs)]
+        write_model(model, target)
+    return find_shown(target, source)
+
+
+def find_shown(path: str, source: SourceGraph) -> list[ShownTensor]:
+    """What a compiled file shows that was exposed, before it was compiled or after."""
+    with read_model(path) as model:
+        entry = find_entry(model, source.key, path)
+        by_name = dict(entry.outputs)
+        return [
+            ShownTensor(place, _call_of(by_name[exposed_name(place)].producer))
+            for place in source.results
+            if exposed_name(place) in by_name
+        ]
+
+
+def _call_of(op: Op | None) -> str:
+    """The name of the NPU call that an op is; "" for another op."""
+    if op is None or not is_dispatch_op(op):
+        return ""
+    return read_dispatch_options(op.custom_options.view if op.custom_options else b"").name
+
+
+def _by_name(named: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
+    """Values by name, where one alone has it."""
+    pairs = list(named)
+    counts = Counter(name for name, _ in pairs)
+    return {name: value for name, value in pairs if name and counts[name] == 1}

@@ -1,0 +1,33 @@
+"""The units that differences are told in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litert.analysis.difference import EXACT, RELATIVE, STEPS, find_difference
+
+
+@pytest.mark.parametrize(
+    ("dtype", "found", "magnitudes", "amount", "unit"),
+    [
+        ("float32", [1, 2, 4.1], None, 0.025, RELATIVE),  # of the largest
+        ("float32", [1.1, 2, 4], [10, 10, 10], 0.01, RELATIVE),
+        ("float32", [1, 2, np.nan], None, np.inf, RELATIVE),
+        ("int8", [1, 0, 4], None, 2, STEPS),
+        ("int32", [1, 2, 5], None, 1, EXACT),
+        ("float32", [1, 2, 4], [0, 0, 0], 0, RELATIVE),
+    ],
+)
+def test_a_difference_is_in_the_unit_that_arithmetic_errs_in(
+    dtype: str, found: Any, magnitudes: Any, amount: float, unit: str
+) -> None:
+    difference = find_difference(
+        np.array([1, 2, 4], dtype),
+        np.array(found, dtype),
+        tolerance=0.01,
+        magnitudes=None if magnitudes is None else np.array(magnitudes, dtype),
+    )
+    assert difference.amount == pytest.approx(amount, rel=1e-5) and difference.unit == unit
