@@ -20,10 +20,10 @@ error the host releases what was made, each thing once. What a release raises is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntFlag
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from dispatch.event import Event
 from dispatch.mem_buffer import MemBuffer
@@ -46,7 +46,7 @@ from litert.core.version import DISPATCH_API_VERSION, ApiVersion
 __all__ = [
     "AsyncInterface", "BufferHandlers", "Capability", "Dispatch", "Event", "ExecutableType",
     "GraphInterface", "HostInvocationContext", "LockMode", "MemBuffer", "Metric", "NodeType",
-    "SchedulingInfo", "TensorBuffer", "TensorBufferRequirements", "is_filled", "not_filled",
+    "Receive", "SchedulingInfo", "TensorBuffer", "TensorBufferRequirements", "is_filled", "not_filled",
 ]  # fmt: skip
 
 DeviceContext = TypeVar("DeviceContext")
@@ -68,6 +68,11 @@ class Metric:
 
     name: str
     value: bool | int | float | str
+
+
+Receive: TypeAlias = Callable[[str, RankedTensorType, memoryview], None]
+"""Takes a tensor inside an NPU call: its name in the model; its type, whose shape is the model's, and whose
+element type may be another float where the NPU computes in it; its bytes in row order, valid during the call."""
 
 
 class Dispatch(Generic[DeviceContext, InvocationContext]):
@@ -247,6 +252,18 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
           LiteRtError: RUNTIME_FAILURE; the context can be used again.
         """
         raise not_filled(self, "invoke")
+
+    def invoke_tapped(self, invocation_context: InvocationContext, receive: Receive) -> None:
+        """Runs as `invoke`, and shows tensors between the ops inside the function. Optional.
+
+        A debugger compares them with a CPU's. Byte code that was compiled with `CompilerOptions.taps` has their
+        names. A vendor shows each tensor once in a run, when its op has written it and before another tensor takes
+        its memory, and leaves out those that its compiler has fused away. What `receive` raises ends the run.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where the vendor has no taps; as `invoke`.
+        """
+        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no taps")
 
     def start_metrics_collection(
         self, invocation_context: InvocationContext, detail_level: int

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dispatch.api import ExecutableType, Metric
+from dispatch.api import ExecutableType, Metric, Receive
 from dispatch.device import OpenDevice, Port
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
@@ -142,6 +142,40 @@ class Call:
             except Exception:
                 with VendorCall(self._vendor.dispatch.vendor_id, "invoke" + self._of_this):
                     raise
+
+    def invoke_tapped(self, receive: Receive) -> None:
+        """Runs as `invoke`, and hands tensors inside the call to `receive`, each name once.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, if the vendor has no taps; RUNTIME_FAILURE, for a tensor that cannot be; else
+            as `invoke`.
+        """
+        seen: set[str] = set()
+
+        def take(name: str, tensor_type: RankedTensorType, data: memoryview) -> None:
+            if (
+                name in seen
+                or not tensor_type.layout.is_static
+                or data.nbytes != tensor_type.size_bytes
+            ):
+                raise self._vendor.nonsense(
+                    f"invoke_tapped{self._of_this}",
+                    f"it showed '{name}' of {tensor_type} in {data.nbytes} bytes"
+                    + (", again" if name in seen else ""),
+                    "Show each tensor once, with its shape and all of its bytes.",
+                )
+            seen.add(name)
+            receive(name, tensor_type, data)
+
+        with self._lock:
+            self._get_ready()
+            self._wait_for_buffers()
+            self._settings.give()
+            self._give_buffers()
+            try:
+                self._call("invoke_tapped", take)
+            finally:
+                self._take_buffers_back()
 
     def invoke_async(self) -> Sequence[Event]:
         """Starts a run, and does not wait for it.

@@ -17,6 +17,7 @@ from dispatch.api import (
     ExecutableType,
     MemBuffer,
     Metric,
+    Receive,
     TensorBuffer,
     TensorBufferRequirements,
 )
@@ -226,6 +227,9 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
 
     def invoke(self, invocation_context: InvocationContext) -> None:
         invocation_context.loaded.run()
+
+    def invoke_tapped(self, invocation_context: InvocationContext, receive: Receive) -> None:
+        invocation_context.loaded.run_tapped(receive)
 
     def start_metrics_collection(
         self, invocation_context: InvocationContext, detail_level: int

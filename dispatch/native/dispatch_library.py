@@ -44,7 +44,8 @@ class DispatchLibrary:
       path: of its file.
       name: in the file's name, `Acme` in `libLiteRtDispatch_Acme.so`; else the file's name.
       api: what it has filled, as cffi's `LiteRtDispatchApi*`.
-      register_asset: `LiteRtDispatchRegisterAsset`, or None.
+      register_asset, invoke_tapped: `LiteRtDispatchRegisterAsset`, `LiteRtDispatchInvokeTapped`; None where it has
+        none.
       has_metrics: whether all functions for metrics are there.
     """
 
@@ -70,6 +71,7 @@ class DispatchLibrary:
         if missing := _find_missing(interface, _NEEDED):
             raise self._broken(f"its table has no {', '.join(missing)}")
         self.register_asset = _find(library, "LiteRtDispatchRegisterAsset")
+        self.invoke_tapped = _find(library, "LiteRtDispatchInvokeTapped")
         if missing := _find_missing(interface, _WANTED):
             _LOG.warning("%s has no %s: what is made stays", path, ", ".join(missing))
         missing = _find_missing(interface, _METRICS)

@@ -24,6 +24,9 @@ _GET_API = ffi.typeof("LiteRtStatus(*)(LiteRtDispatchApi*)")
 _REGISTER_ASSET = ffi.typeof(
     "LiteRtStatus(*)(LiteRtDispatchDeviceContext, const char*, const LiteRtMemBuffer*)"
 )
+_INVOKE_TAPPED = ffi.typeof(
+    "LiteRtStatus(*)(LiteRtDispatchInvocationContext, LiteRtDispatchReceiveTensor, void*)"
+)
 
 _OPTIONAL = {
     "set_scheduling_info": ("invocation_context_set_scheduling_info",),
@@ -43,6 +46,7 @@ class ExportedTable:
       api: a filled `LiteRtDispatchApi*`.
       get_api: `LiteRtDispatchGetApi`.
       register_asset: `LiteRtDispatchRegisterAsset`.
+      invoke_tapped: `LiteRtDispatchInvokeTapped`; None where the vendor has no taps.
     """
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
@@ -75,6 +79,11 @@ class ExportedTable:
         self.register_asset = self._export(
             "LiteRtDispatchRegisterAsset", _REGISTER_ASSET, functions.register_asset
         )
+        self.invoke_tapped: Any = None
+        if is_filled(dispatch, "invoke_tapped"):
+            self.invoke_tapped = self._export(
+                "LiteRtDispatchInvokeTapped", _INVOKE_TAPPED, functions.invoke_tapped
+            )
 
     def _get_api(self, api: Any) -> None:
         need(api)[0] = self.api[0]
@@ -107,7 +116,10 @@ _exported: dict[int, ExportedTable] = {}
 def export_library(dispatch: Dispatch[Any, Any]) -> Mapping[str, Any]:
     """The functions that a dispatch library exports, by their symbols; they live as long as the process."""
     table = _exported[id(dispatch)] = export_table(dispatch)
-    return {
+    exported = {
         "LiteRtDispatchGetApi": table.get_api,
         "LiteRtDispatchRegisterAsset": table.register_asset,
     }
+    if table.invoke_tapped is not None:
+        exported["LiteRtDispatchInvokeTapped"] = table.invoke_tapped
+    return exported

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from dispatch.api import (
     Capability,
@@ -14,6 +15,7 @@ from dispatch.api import (
     ExecutableType,
     MemBuffer,
     Metric,
+    Receive,
     SchedulingInfo,
     TensorBuffer,
     TensorBufferRequirements,
@@ -29,7 +31,7 @@ from dispatch.native.library_parts import (
 from dispatch.native.runtime_context import RuntimeContext
 from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
-from litert.abi.tensor_types import to_c
+from litert.abi.tensor_types import from_c, to_c
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
@@ -98,6 +100,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
                 self._set_scheduling_info,
             ),
             ("set_options", functions.invocation_context_set_options, self._set_options),
+            ("invoke_tapped", library.invoke_tapped, self._invoke_tapped),
             ("start_metrics_collection", library.has_metrics, self._start_metrics),
             ("stop_metrics_collection", library.has_metrics, self._stop_metrics),
         ):
@@ -306,6 +309,26 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         if call.run_options:
             self._options.drop_options(call.run_options)
             call.run_options = 0
+
+    def _invoke_tapped(self, invocation_context: NativeCall, receive: Receive) -> None:
+        raised: list[BaseException] = []
+
+        def take(_: Any, name: Any, tensor_type: Any, data: Any, size_bytes: int) -> int:
+            try:
+                if raised:  # it was told to end
+                    return int(Status.RUNTIME_FAILURE)
+                view = memoryview(ffi.buffer(data, size_bytes) if size_bytes else b"")
+                receive(decode(name, "a tensor's name"), from_c(tensor_type), view)
+            except BaseException as error:  # nothing may pass the border
+                raised.append(error)
+                return int(Status.RUNTIME_FAILURE)
+            return 0
+
+        callback = ffi.callback("LiteRtDispatchReceiveTensor", take)
+        status = self._library.invoke_tapped(invocation_context.handle, callback, ffi.NULL)
+        if raised:
+            raise raised[0]
+        check_answer(status)
 
     def _start_metrics(self, invocation_context: NativeCall, detail_level: int) -> None:
         start = self._functions.start_metrics_collection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ class Case:
       num_ops: that it was compiled from.
       found: where its outputs are written to, to be reported.
       assets: by name, companions first.
+      tensors: of the partition that has a name of its own, by name.
+      tapped: byte code that keeps these names, and the function in it; None where it was not asked for.
     """
 
     name: str
@@ -39,6 +41,8 @@ class Case:
     num_ops: int
     found: Sequence[str]
     assets: Mapping[str, bytes]
+    tensors: Mapping[str, RankedTensorType]
+    tapped: tuple[bytes, str] | None
 
     def types(self, kind: str) -> Sequence[RankedTensorType]:
         """Those of its `input`s or `output`s."""
@@ -84,10 +88,12 @@ def read_case(case: Mapping[str, Any], assets: Mapping[str, bytes]) -> Case:
         len(case["ops"]),
         [f"{case['model']}.found_{index}" for index in range(len(case["outputs"]))],
         assets,
+        dict(zip(case["tensors"], read_types(case["tensors"].values()), strict=True)),
+        (read_file(case["tapped"][0]), case["tapped"][1]) if "tapped" in case else None,
     )
 
 
-def read_types(types: Sequence[tuple[int, Sequence[int]]]) -> list[RankedTensorType]:
+def read_types(types: Collection[tuple[int, Sequence[int]]]) -> list[RankedTensorType]:
     """Types of inputs or outputs, each of which a case has as an element type and a shape."""
     return [RankedTensorType.of(ElementType(kind), tuple(shape)) for kind, shape in types]
 

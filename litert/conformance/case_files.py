@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -65,25 +67,39 @@ class _Compilation:
 
     def write(self, partitions: Sequence[Partition], what: str = "") -> Iterator[dict[str, object]]:
         """Compiles and yields as `write_cases`."""
-        with self.subject.plugin() as plugin, plugin.compile(partitions) as result:
-            paths = []
-            for index, byte_code in enumerate(result.modules()):
-                paths.append(f"{self.stem}_{index}.byte_code")
-                with open(paths[-1], "wb") as file:
-                    file.write(byte_code)
-            infos = [result.call_info(index) for index in range(len(partitions))]
-        for index, (partition, (function, module)) in enumerate(
-            zip(partitions, infos, strict=True)
+        compiled = self._compile(self.subject, partitions, self.stem)
+        tapped: Sequence[tuple[str, str]] = ()
+        if any(len(partition.ops) > 1 for partition in partitions):
+            with suppress(BrokenRuleError):  # it answers so where taps are looked at, too
+                tapped = self._compile(self.subject.with_taps(), partitions, f"{self.stem}_tapped")
+        for index, (partition, (path, function)) in enumerate(
+            zip(partitions, compiled, strict=True)
         ):
             part = f"partition {index}" if len(partitions) > 1 else what
             case = self._case(f"{self.stem}_{index}", partition)
             if "why" not in case:
                 case |= {
                     "name": ", ".join(filter(None, (self.named.name, part))),
-                    "byte_code": paths[module],
-                    "function": function.decode("utf-8", "surrogateescape"),
+                    "byte_code": path,
+                    "function": function,
                 }
+                if tapped:
+                    case["tapped"] = tapped[index]
             yield case
+
+    @staticmethod
+    def _compile(
+        subject: PluginSubject, partitions: Sequence[Partition], stem: str
+    ) -> list[tuple[str, str]]:
+        """The file of byte code and the function of each partition."""
+        with subject.plugin() as plugin, plugin.compile(partitions) as result:
+            paths = []
+            for index, byte_code in enumerate(result.modules()):
+                paths.append(f"{stem}_{index}.byte_code")
+                with open(paths[-1], "wb") as file:
+                    file.write(byte_code)
+            infos = [result.call_info(index) for index in range(len(partitions))]
+        return [(paths[module], name.decode("utf-8", "surrogateescape")) for name, module in infos]
 
     def _case(self, stem: str, partition: Partition) -> dict[str, object]:
         """What there is of a partition but its byte code, and its models written."""
@@ -91,10 +107,13 @@ class _Compilation:
         if why := _why_not(subgraph):
             return {"source": self.named.name, "why": why}
         write_model(model_of(subgraph), f"{stem}.tflite")
+        names = Counter(tensor.name for tensor in subgraph.tensors)
+        named = [tensor for tensor in subgraph.tensors if names[tensor.name] == 1]
         case: dict[str, object] = {
             "source": self.named.name,
             "inputs": _types(subgraph.inputs),
             "outputs": _types(subgraph.outputs),
+            "tensors": {t.name: type_ for t, type_ in zip(named, _types(named), strict=True)},
             "range": self.named.range,
             "model": f"{stem}.tflite",
             "ops": [op.name for op in subgraph.ops],

@@ -19,6 +19,7 @@ from litert.conformance.vendor_calls import (
 )
 
 GET_API, REGISTER_ASSET = "LiteRtDispatchGetApi", "LiteRtDispatchRegisterAsset"
+INVOKE_TAPPED = "LiteRtDispatchInvokeTapped"
 _ASSET_FUNCTION = (
     "LiteRtStatus(*)(LiteRtDispatchDeviceContext, const char*, const LiteRtMemBuffer*)"
 )
@@ -35,7 +36,7 @@ OPTIONAL_SLOTS = {
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CheckedTable(VendorFunctions):
-    """A vendor's table: its functions, and the two that a library exports, of which assets' may be missing.
+    """A vendor's table: its functions, and those that a library exports, of which only the first must be there.
 
     Attributes:
       api: a `LiteRtDispatchApi*`, filled.
@@ -51,7 +52,9 @@ class CheckedTable(VendorFunctions):
 def load_table(path: str, trace: CallTrace) -> CheckedTable:
     """Loads a dispatch library as the host does, and has it fill its table."""
     library = trace.call("dlopen", open_dispatch, path)
-    exported = {name: find_symbol(library, name) for name in (GET_API, REGISTER_ASSET)}
+    exported = {
+        name: find_symbol(library, name) for name in (GET_API, REGISTER_ASSET, INVOKE_TAPPED)
+    }
     if exported[GET_API] is None:
         raise BrokenRuleError(f"it does not export {GET_API}")
     api = new_api()
@@ -66,6 +69,7 @@ def make_table(vendor: Dispatch[Any, Any], trace: CallTrace) -> CheckedTable:
         **_slots(made.api),
         GET_API: ffi.cast("LiteRtStatus(*)(LiteRtDispatchApi*)", made.get_api),
         REGISTER_ASSET: ffi.cast(_ASSET_FUNCTION, made.register_asset),
+        INVOKE_TAPPED: made.invoke_tapped,
     }
     table = CheckedTable(functions=functions, trace=trace, kept=made, api=made.api)
     table.error.listen()

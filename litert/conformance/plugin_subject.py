@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compiler_plugin.dependencies import find_dependencies
@@ -93,6 +93,13 @@ class PluginSubject(VendorSubject[VendorFunctions]):
             yield Plugin(self, made[0])
         finally:
             self.vendor.call_plain("LiteRtDestroyCompilerPlugin", made[0])
+
+    def with_taps(self) -> PluginSubject:
+        """The same plugin, asked to keep tensors' names in the byte code."""
+        options = replace(self.host.compiler_options, taps=True)
+        return replace(
+            self, host=PluginHost(self.host.manufacturer, options), load=lambda: self.vendor
+        )
 
     def partitions(self, model: NamedModel) -> list[Partition]:
         """What becomes NPU calls of a model's main subgraph; asked once."""

@@ -128,6 +128,8 @@ class CompilerOptions:
         no bound is derived.
       dump: what of the compilation is written for people to read.
       partition_strategy: one of `PARTITION_STRATEGIES`.
+      taps: whether the byte code is to name tensors inside calls, for `invoke_tapped` of the dispatch table. Byte
+        code may be larger and slower for it; its results must be the same.
     """
 
     custom_op_infos: Sequence[CustomOpInfo] = option(
@@ -208,6 +210,16 @@ class CompilerOptions:
         ),
         Section.PARTITIONS,
         Goes.MANIFEST,
+    )
+
+    taps: bool = option(
+        Flag(
+            "taps",
+            False,
+            "Ask the vendor to keep tensors' names in the byte code: a debugger can then look inside NPU calls.",
+        ),
+        Section.DUMPS,
+        _TO_PLUGIN | Goes.MANIFEST,
     )
 
     def __post_init__(self) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from typing import TypeAlias
 
 from dispatch.event import Event, wait_for_all
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, SpanKind, span
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.metrics import CallMeter, CallMetrics
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.signature import SignatureRunner
 from litert.runtime.subgraph import InterpreterSubgraph
+
+ReceiveFromCall: TypeAlias = Callable[[str, str, RankedTensorType, memoryview], None]
 
 
 class LoadedModel:
@@ -126,6 +131,21 @@ class LoadedModel:
             for kernel in self._kernels:
                 kernel.meter = None
             return [meter.stop() for meter in meters]
+
+    @contextmanager
+    def tapped(self, receive: ReceiveFromCall) -> Iterator[None]:
+        """Has runs show the tensors inside NPU calls; `receive` gets the call's name in front of each.
+
+        Runs raise UNSUPPORTED where the vendor has no taps.
+        """
+        with self.hold():
+            for kernel in self._kernels:
+                kernel.tap = partial(receive, kernel.call.function_name)
+        try:
+            yield
+        finally:
+            for kernel in self._kernels:
+                kernel.tap = None
 
     def close(self) -> None:
         """Waits for a run under way, and releases all; what goes wrong in that is logged."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import nullcontext
 from functools import partial
 
+from dispatch.api import Receive
 from dispatch.call import Call
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
@@ -34,6 +35,7 @@ class NpuKernel:
 
     Attributes:
       meter: measures runs; None where nobody asked.
+      tap: takes the tensors inside the call at each run, where the vendor shows them; None for plain runs.
       pending: takes the events of a run that need not be waited for; None for runs that wait.
       cpu_tensors: those that the CPU reads or writes; None where any may be.
     """
@@ -58,6 +60,7 @@ class NpuKernel:
           open_call: opens the call.
         """
         self.meter: CallMeter | None = None
+        self.tap: Receive | None = None
         self.pending: list[Event] | None = None
         self.cpu_tensors: Set[int] | None = None
         self._where = f"NPU call '{name}'"
@@ -113,7 +116,9 @@ class NpuKernel:
         for staging, address, size in self._copies_in:
             ctypes.memmove(staging.address, address, size)
         try:
-            if self.meter is None and not RECORDINGS:
+            if self.tap is not None:
+                self.call.invoke_tapped(self.tap)
+            elif self.meter is None and not RECORDINGS:
                 self.call.invoke()
             else:
                 with self.meter or nullcontext(), span(SpanKind.CALL, self.call.function_name):

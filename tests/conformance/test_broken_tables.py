@@ -33,6 +33,7 @@ FOUND_BY = {
     "invocation.aligned": "invocation.byte_code",
     "invocation.offset": "invocation.byte_code",
     "invoke.detached": "invoke.missing",
+    "taps.model": "taps.types",
     "register_asset.early": "register_asset.many",
     "register_asset.first": "register_asset.again",
 }

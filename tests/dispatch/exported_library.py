@@ -18,7 +18,7 @@ class ExportedLibrary(DispatchLibrary):
         self.path = self.name = name
         self._kept = table
         self.api = table.api
-        self.register_asset = table.register_asset
+        self.register_asset, self.invoke_tapped = table.register_asset, table.invoke_tapped
         self.has_metrics = bool(table.api.interface.start_metrics_collection)
 
 

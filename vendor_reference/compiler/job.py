@@ -23,6 +23,7 @@ class Job:
       bounds: the largest shapes of tensors of dynamic shape, by name.
       halves: what half tensors are in kernels that ask for no type.
       allow_native_assets: whether layers may be asked that are machine code.
+      taps: whether tensors between ops keep their names.
     """
 
     soc: SocModel
@@ -31,3 +32,4 @@ class Job:
     bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     halves: HalfPolicy = BY_DEVICE
     allow_native_assets: bool = False
+    taps: bool = False

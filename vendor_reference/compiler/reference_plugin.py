@@ -129,6 +129,7 @@ class ReferencePlugin(CompilerPlugin):
             {**options.shape_bounds, **self._bounds},
             HalfPolicy(half_tensors(options.vendor_options), half_ops),
             options.allow_native_assets,
+            options.taps,
         )
         return lower_partitions(job, partitions, options.dump)
 

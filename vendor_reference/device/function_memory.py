@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+import numpy as np
 import pyopencl as cl
 
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import BufferMemory
-from vendor_reference.executable.executable import ALIGNMENT, Argument, ArgumentKind, Function
+from vendor_reference.executable.executable import (
+    ALIGNMENT,
+    Argument,
+    ArgumentKind,
+    Function,
+    Tap,
+)
 
 Slot: TypeAlias = tuple[ArgumentKind, int]
 """INPUT or OUTPUT, and its index."""
@@ -57,6 +64,20 @@ class FunctionMemory:
         if argument.kind is ArgumentKind.SCALAR:
             return argument.scalar
         return self._arenas[argument.kind].place(argument.offset, argument.size_bytes)
+
+    def read(self, queue: cl.CommandQueue, tap: Tap) -> bytes:
+        """A tensor as it lies now, in row order, once what is enqueued has run."""
+        slot, dtype = find_slot(tap.argument), tap.tensor_type.element_type.numpy_dtype
+        place = self.value(tap.argument) if slot is None else self.attached[slot]
+        if not tap.tensor_type.num_elements:
+            return b""
+        assert isinstance(place, cl.Buffer)
+        memory = np.empty(place.size, np.uint8)
+        cl.enqueue_copy(queue, memory, place, is_blocking=True)
+        numbers = memory[tap.offset * dtype.itemsize :]
+        steps = [step * dtype.itemsize for step in tap.strides]
+        data: bytes = np.ndarray(tap.tensor_type.shape, dtype, numbers.data, 0, steps).tobytes()
+        return data
 
     def shape_place(self, index: int) -> cl.Buffer:
         """Where a shape's numbers lie."""

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pyopencl as cl
 
-from dispatch.api import Metric
+from dispatch.api import Metric, Receive
 from dispatch.event import Event
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -77,6 +77,7 @@ class OpenClFunction:
         self._fetched: Sequence[tuple[str, BufferMemory]] = ()
         self._is_ready = self._has_started = self._is_kept = self._is_measured = False
         self._stopwatch: Stopwatch | None = None
+        self._receive: Receive | None = None
         self._tells_shapes = bool(tasks.function.dynamic_outputs)
         self._where = f"function '{tasks.function.name}'"
         self._queue = context.create_queue()
@@ -122,6 +123,14 @@ class OpenClFunction:
         outputs = self._tasks.function.dynamic_outputs
         shape = next(output.shape for output in outputs if output.output == index)
         return self._tasks.shapes.find_ahead(shape)
+
+    def run_tapped(self, receive: Receive) -> None:
+        """Runs as `run`; `receive` gets the tensors that the function shows, each when its task has run."""
+        self._receive = receive
+        try:
+            self.run()
+        finally:
+            self._receive = None
 
     def run(self) -> None:
         """Runs the tasks; when it returns, the outputs are in host memory.
@@ -255,7 +264,8 @@ class OpenClFunction:
             cl.enqueue_barrier(queue, wait_for=after)
         for name, memory in self._sent:
             transfers[name] = memory.send(queue)
-        self._tasks.enqueue(queue, events)
+        show = None if self._receive is None else partial(self._tasks.show, queue, self._receive)
+        self._tasks.enqueue(queue, events, show)
         if self._tells_shapes and self._tasks.is_staged:
             self._tasks.tell_shapes(queue)
         for name, memory in self._fetched:

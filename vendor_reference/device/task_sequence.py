@@ -7,11 +7,12 @@ how the next tasks are launched.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import pyopencl as cl
 
+from dispatch.api import Receive
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -112,17 +113,30 @@ class TaskSequence:
                 self._settle_all()
             self._is_settled = True
 
-    def enqueue(self, queue: cl.CommandQueue, events: list[Ended]) -> None:
-        """Enqueues a run; `events` gets one for each launch.
+    def enqueue(
+        self,
+        queue: cl.CommandQueue,
+        events: list[Ended],
+        after: Callable[[int], None] | None = None,
+    ) -> None:
+        """Enqueues a run; `events` gets one for each launch, and `after` is called behind each, with its task.
 
         Raises:
           LiteRtError: RUNTIME_FAILURE, for a shape that a kernel has written and that cannot be; as `get_ready`.
         """
         if self.is_staged:
-            self._enqueue_in_stages(queue, events)
+            self._enqueue_in_stages(queue, events, after)
             return
-        for launch in self.launches.values():
+        for index, launch in self.launches.items():
             events.append(launch.run(queue))
+            if after is not None:
+                after(index)
+
+    def show(self, queue: cl.CommandQueue, receive: Receive, task: int) -> None:
+        """Waits for a task, and shows the tensors that it has written."""
+        for tap in self.function.taps:
+            if tap.task == task:
+                receive(tap.name, tap.tensor_type, memoryview(self._memory.read(queue, tap)))
 
     def tell_shapes(self, queue: cl.CommandQueue) -> None:
         """Writes the outputs' shapes where the caller reads them, once the queue is done."""
@@ -158,7 +172,12 @@ class TaskSequence:
             self.launches[index] = launch
         return launch
 
-    def _enqueue_in_stages(self, queue: cl.CommandQueue, events: list[Ended]) -> None:
+    def _enqueue_in_stages(
+        self,
+        queue: cl.CommandQueue,
+        events: list[Ended],
+        after: Callable[[int], None] | None,
+    ) -> None:
         self.launches = {}
         if events or not self._is_settled:
             raise AssertionError("a run that was not made ready")
@@ -175,6 +194,8 @@ class TaskSequence:
                 self._check_writes_nothing(index)
             if launch is not None:
                 events.append(launch.run(queue))
+                if after is not None:
+                    after(index)
         self._read_shapes(queue, len(self._launchers))
 
     def _read_shapes(self, queue: cl.CommandQueue, end: int) -> None:

@@ -75,6 +75,7 @@ from vendor_reference.executable.executable import (
     ShapeKind,
     ShapeValue,
     Source,
+    Tap,
     align,
 )
 from vendor_reference.executable.executable_checks import (
@@ -333,6 +334,16 @@ _SHAPE = record(
     check=check_shape,
 )
 
+_TAP = record(
+    Tap,
+    name=_NAME,
+    task=_COUNT,
+    argument=_ARGUMENT,
+    tensor_type=Renamed("type", TENSOR_TYPE),
+    strides=frozen_array(_INDEX),
+    offset=_INDEX,
+)
+
 _FUNCTION = record(
     Function,
     name=_NAME,
@@ -344,6 +355,7 @@ _FUNCTION = record(
     shapes=array(_SHAPE),
     dynamic_outputs=array(row(DynamicOutput, output=_COUNT, shape_output=_COUNT, shape=_COUNT)),
     needs_fp16=BOOLEAN,
+    taps=array(_TAP),
     always=lambda _: ("ddr_size", "cmx_size"),
 )
 

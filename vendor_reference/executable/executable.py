@@ -270,6 +270,27 @@ class DynamicOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class Tap:
+    """A tensor of the model that can be read when a task has run, and until a later task takes its memory.
+
+    Attributes:
+      name: the tensor's, in the model.
+      task: index of the task that writes it.
+      argument: a place in DDR or CMX, or an output.
+      tensor_type: the model's shape, and the type of what lies there.
+      strides: in elements, of each dimension.
+      offset: of the first element, in elements.
+    """
+
+    name: str
+    task: int
+    argument: Argument
+    tensor_type: RankedTensorType
+    strides: tuple[int, ...] = ()
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """One NPU call: tasks in order.
 
@@ -282,6 +303,7 @@ class Function:
       dynamic_outputs: the outputs that have one of them.
       needs_fp16: whether it is for devices with fp16 arithmetic alone. They run it in the place of the function of
         its name that is for all devices, and has the same inputs and outputs.
+      taps: tensors between tasks that can be shown, in the order of the tasks.
     """
 
     name: str
@@ -293,6 +315,7 @@ class Function:
     shapes: Sequence[ShapeValue] = ()
     dynamic_outputs: Sequence[DynamicOutput] = ()
     needs_fp16: bool = False
+    taps: Sequence[Tap] = ()
 
     @property
     def kernel_tasks(self) -> Sequence[KernelTask]:

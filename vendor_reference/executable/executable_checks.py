@@ -154,6 +154,7 @@ def check_functions(node: JsonNode, executable: Executable, hint: str) -> None:
         checks.check_shapes()
         checks.check_dynamic_outputs()
         checks.check_order()
+        checks.check_taps()
         _check_name(node.at(index), function, executable.functions[:index], hint)
 
 
@@ -260,6 +261,28 @@ class _FunctionChecks:
                 if times[needed] >= index:
                     what = f"task {index} needs shape {needed} before it is known"
                     raise self._node.error(what)
+
+    def check_taps(self) -> None:
+        """Tensors that are shown have names of their own, and lie in memory that a task writes."""
+        function, names = self._function, set[str]()
+        for index, tap in enumerate(function.taps):
+            node, argument = self._node.at("taps", index), tap.argument
+            node.at("task").integer(0, len(function.tasks) - 1)
+            if tap.name in names:
+                raise node.error(f"'{tap.name}' a second time")
+            names.add(tap.name)
+            is_output = argument.kind is ArgumentKind.OUTPUT
+            if not is_output and argument.kind not in self._arenas:
+                raise node.error(f"a tensor that is {argument.kind.value}")
+            if mistake := self._argument_mistake(argument):
+                raise node.at("argument").error(mistake)
+            size = self._sizes[argument.kind][argument.index] if is_output else argument.size_bytes
+            shape = tap.tensor_type.shape
+            node.at("strides").items(len(shape), len(shape))
+            last = sum((d - 1) * s for d, s in zip(shape, tap.strides, strict=True))
+            bytes_each = tap.tensor_type.element_type.bits // 8
+            if prod(shape) and (tap.offset + last + 1) * bytes_each > size:
+                raise node.error(f"{tap.tensor_type} ends behind its {size} bytes")
 
     def _argument_mistake(self, argument: Argument) -> str:
         kind, offset, size = argument.kind, argument.offset, argument.size_bytes

@@ -28,10 +28,12 @@ from dispatch.scheduling import SchedulingInfo
 from dispatch.vendor import Vendor, initialize_once
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
-from litert.abi.tensor_types import from_c
+from litert.abi.status_codes import check
+from litert.abi.tensor_types import from_c, new_type
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from litert.core.version import ApiVersion
 
 _BOOL, _INT, _REAL, _STRING = 1, 2, 3, 8  # LiteRtAnyType
@@ -214,6 +216,18 @@ class Functions:
         if not call.is_ready:
             call.check_ready()
         call.run()
+
+    def invoke_tapped(self, handle: int, receive: Any, user_data: Any) -> None:
+        call = self.handles.get(handle, ExportedCall)
+        need(receive)
+        call.check_ready()
+
+        def show(name: str, tensor_type: RankedTensorType, data: memoryview) -> None:
+            bytes_ = ffi.from_buffer(data)
+            status = receive(user_data, name.encode(), new_type(tensor_type), bytes_, data.nbytes)
+            check(status, "the host does not take a tensor", f"tensor '{name}'")
+
+        self.vendor.call("invoke_tapped", call.context, show, detail=_of(call))
 
     def start_metrics_collection(self, handle: int, detail_level: int) -> None:
         call = self.handles.get(handle, ExportedCall)

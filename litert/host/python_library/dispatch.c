@@ -9,8 +9,8 @@
 
 #include "start.h"
 
-enum { GET_API, REGISTER_ASSET, NUM_FUNCTIONS };
-static const char SYMBOLS[] = "LiteRtDispatchGetApi\nLiteRtDispatchRegisterAsset\n";
+enum { GET_API, REGISTER_ASSET, INVOKE_TAPPED, NUM_FUNCTIONS };
+static const char SYMBOLS[] = "LiteRtDispatchGetApi\nLiteRtDispatchRegisterAsset\nLiteRtDispatchInvokeTapped\n";
 static python_function functions[NUM_FUNCTIONS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* no thread that holds it waits for Python */
@@ -112,4 +112,12 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchRegisterAsset(
   if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading;
   return ((__typeof__(&LiteRtDispatchRegisterAsset))functions[REGISTER_ASSET])(
       device_context, asset_name, asset_buffer);
+}
+
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchInvokeTapped(
+    LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchReceiveTensor receive, void* user_data) {
+  if (is_closed) return kLiteRtStatusErrorRuntimeFailure;
+  if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading;
+  if (!functions[INVOKE_TAPPED]) return kLiteRtStatusErrorUnsupported;
+  return ((__typeof__(&LiteRtDispatchInvokeTapped))functions[INVOKE_TAPPED])(invocation_context, receive, user_data);
 }

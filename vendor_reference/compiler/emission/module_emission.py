@@ -22,8 +22,9 @@ from vendor_reference.compiler.emission.cpu_task import emit_cpu_task
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.emission.launches import Launches, join_programs
 from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
-from vendor_reference.compiler.ir.names import at_function, bodies, functions_of
+from vendor_reference.compiler.ir.names import at_function, bodies, functions_of, read_taps
 from vendor_reference.compiler.ir.types import (
+    element_strides,
     order_of,
     ranked_type,
     size_bytes_of,
@@ -57,6 +58,7 @@ from vendor_reference.executable.executable import (
     Function,
     KernelTask,
     Program,
+    Tap,
     align,
 )
 
@@ -124,6 +126,7 @@ class _FunctionEmission:
         self._launches = launches
         self._constants = constants
         self._places: dict[SSAValue, Argument] = {}
+        self._taps: list[Tap] = []
 
     def emit(self) -> Function:
         function = self._function
@@ -143,6 +146,7 @@ class _FunctionEmission:
                     continue
                 self._shapes.settle_asked(op, len(tasks))
                 self._shapes.add_written(op, len(tasks))
+                self._add_taps(op, len(tasks))
                 tasks.append(self._kernel_task(op) if cpu is None else self._cpu_task(op, cpu))
             elif isinstance(op, TaskActualShapeOfOp):
                 place = self._places[op.source]
@@ -181,11 +185,19 @@ class _FunctionEmission:
             self._shapes.values,
             dynamic_outputs,
             needs_fp16=fp16_of is not None,
+            taps=self._taps,
         )
 
     def _arena_size(self, kind: ArgumentKind) -> int:
         ends = [p.offset + p.size_bytes for p in self._places.values() if p.kind is kind]
         return align(max(ends, default=0))
+
+    def _add_taps(self, op: TaskOp, task: int) -> None:
+        for name, value in zip(read_taps(op.attributes), op.outputs, strict=False):
+            if name:
+                strides, offset = element_strides(value.type)
+                place = self._place(value)
+                self._taps.append(Tap(name, task, place, ranked_type(value.type), strides, offset))
 
     def _cpu_task(self, op: TaskOp, spec: KernelSpec) -> CpuTask:
         self.bindings.append(())

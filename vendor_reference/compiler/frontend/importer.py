@@ -31,7 +31,7 @@ from vendor_reference.compiler.frontend.layer_shapes import (
 from vendor_reference.compiler.ir.attributes import FP16_OF, set_soc
 from vendor_reference.compiler.ir.edits import call
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
-from vendor_reference.compiler.ir.names import NAME, readable_name
+from vendor_reference.compiler.ir.names import NAME, readable_name, taps_attribute
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.largest_shapes import find_bounds
@@ -113,6 +113,7 @@ class _FunctionImport:
         self._ops: list[Operation] = []
         self._blocks: dict[tuple[SSAValue, MemoryLayout], SSAValue] = {}
         self._codes: dict[str, ConstantOp] = {}
+        self._shown: set[str] = set()
 
     def make(self, name: str) -> FuncOp:
         """The function on IE."""
@@ -178,11 +179,16 @@ class _FunctionImport:
             made = self._binary_layer(op, layer, code, operands, types)
         made.attributes[NAME] = StringAttr(op.outputs[0].name)
         self._ops.append(made)
+        plain = [
+            t for t, config in zip(op.outputs, outputs, strict=True) if not find_blocks(config)
+        ]
+        self._tap(made, [tensor if tensor in plain else None for tensor in op.outputs])
         for tensor, result, config in zip(op.outputs, made.results, outputs, strict=True):
             self._values[tensor] = result
             if (layout := find_blocks(config)) is not None:
                 unpack = UnpackOp([result], [_type(tensor)], layout_attributes(layout))
                 self._ops.append(unpack)
+                self._tap(unpack, [tensor])
                 self._values[tensor] = unpack.outputs[0]
                 self._blocks[unpack.outputs[0], layout] = result
 
@@ -226,7 +232,20 @@ class _FunctionImport:
         attributes = layer_attributes(rule.attributes(op))
         layer = library_layers()[op.name](operands, [_type(result)], attributes)
         self._ops.append(layer)
+        self._tap(layer, [result])
         self._values[result] = layer.outputs[0]
+
+    def _tap(self, made: Operation, tensors: Sequence[Tensor | None]) -> None:
+        """Has an op keep the names of its outputs, where that is asked for; None for one that is not shown."""
+        if not self._job.taps:
+            return
+        names = []
+        for tensor in tensors:
+            is_shown = tensor is not None and tensor.type.layout.is_static
+            name = tensor.name if tensor is not None and is_shown else ""
+            names.append("" if name in self._shown else name)
+            self._shown.add(name)
+        made.attributes.update(taps_attribute(names))
 
     def _operands(self, tensors: Sequence[Tensor]) -> list[SSAValue]:
         """Tensors as values; a constant becomes one when it is first read."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from xdsl.dialects.builtin import BytesAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, BytesAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation
 
@@ -64,13 +64,32 @@ NAME = "name"
 
 def read_op_name(attributes: Mapping[str, Attribute]) -> str:
     """The name that an op's attributes hold; "" for none."""
-    name = attributes.get(NAME)
+    return _text(attributes.get(NAME))
+
+
+TAPS = "taps"
+"""The names of an op's outputs in the model, "" for one that is not shown; there where taps are asked for."""
+
+
+def taps_attribute(names: Sequence[str]) -> dict[str, Attribute]:
+    """`TAPS` as an op has it; nothing where no output is shown."""
+    return {TAPS: ArrayAttr([StringAttr(name) for name in names])} if any(names) else {}
+
+
+def read_taps(attributes: Mapping[str, Attribute]) -> Sequence[str]:
+    """The names that `TAPS` holds; none where there are no taps."""
+    names = attributes.get(TAPS)
+    return [_text(name) for name in names.data] if isinstance(names, ArrayAttr) else ()
+
+
+def keep_names(old: Operation, new: Operation) -> None:
+    """Calls an op and its outputs like those of the op that it takes the place of."""
+    for name in (NAME, TAPS):
+        if name in old.attributes:
+            new.attributes[name] = old.attributes[name]
+
+
+def _text(name: Attribute | None) -> str:
     if isinstance(name, BytesAttr):  # what the parser makes of a text that is not ASCII
         return name.data.decode(errors="replace")
     return name.data if isinstance(name, StringAttr) else ""
-
-
-def keep_name(old: Operation, new: Operation) -> None:
-    """Calls an op like the one that it takes the place of."""
-    if NAME in old.attributes:
-        new.attributes[NAME] = old.attributes[NAME]

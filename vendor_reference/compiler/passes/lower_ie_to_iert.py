@@ -38,7 +38,7 @@ from vendor_reference.compiler.ir.names import (
     at_function,
     bodies,
     functions_of,
-    keep_name,
+    keep_names,
 )
 from vendor_reference.compiler.ir.types import memref_of, memref_type
 from vendor_reference.compiler.layer_kernels import (
@@ -264,7 +264,7 @@ class _FunctionLowering:
         outputs = [self._allocate(value) for value in op.results]
         scratch = self._allocate_scratch(self._module.scratch[symbol])
         lowered = call(op.callee, [*inputs, *outputs, *scratch], [])
-        keep_name(op, lowered)
+        keep_names(op, lowered)
         self._ops.append(lowered)
         self._release(scratch)
 

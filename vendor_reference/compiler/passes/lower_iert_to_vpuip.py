@@ -40,7 +40,7 @@ from vendor_reference.compiler.ir.kernel_attribute import (
     read_kernel,
     read_max_num_shaves,
 )
-from vendor_reference.compiler.ir.names import SymbolNames, bodies, functions_of, keep_name
+from vendor_reference.compiler.ir.names import TAPS, SymbolNames, bodies, functions_of, keep_names
 from vendor_reference.compiler.ir.shape_attributes import OUTPUT_SHAPES, output_shapes_attribute
 from vendor_reference.compiler.layer_kernels import (
     at_layer,
@@ -221,10 +221,11 @@ class _TaskLowering:
     def _builtin_layer(self, op: BufferLayerOp) -> None:
         inputs, outputs = op.inputs.types, op.outputs.types
         is_dynamic = bool(op.input_shapes or op.output_shapes)
-        same = (type(op), inputs, outputs, DictionaryAttr(op.attributes), is_dynamic)
+        attributes = DictionaryAttr({n: a for n, a in op.attributes.items() if n != TAPS})
+        same = (type(op), inputs, outputs, attributes, is_dynamic)
         if same not in self._builtin:
             read, written = list(input_shapes_of(op)), list(output_shapes_of(op))
-            spec = layer_spec(op.layer(), inputs, outputs, same[3], is_dynamic)
+            spec = layer_spec(op.layer(), inputs, outputs, attributes, is_dynamic)
             symbol = self._names.new(op.name.removeprefix("IERT."))
             function = FuncOp.external(symbol, [*inputs, *outputs, *op.scratch.types], [])
             function.attributes.update({TASK: StringAttr("OCL"), **kernel_attributes(spec)})
@@ -260,7 +261,7 @@ class _TaskLowering:
                     attributes[name] = ArrayAttr([number(port) for port in dynamic])
             self._attributes[same] = attributes
         task = layer.task(layer.symbol, groups, attributes)
-        keep_name(op, task)
+        keep_names(op, task)
         replace_op(op, task)
 
 

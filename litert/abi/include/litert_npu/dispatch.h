@@ -1,5 +1,6 @@
 /* The table that a dispatch library fills, in a library called `libLiteRtDispatch_<vendor>.so`, which exports
- * `LiteRtDispatchGetApi`, and `LiteRtDispatchRegisterAsset` if its ops have assets.
+ * `LiteRtDispatchGetApi`, `LiteRtDispatchRegisterAsset` if its ops have assets, and `LiteRtDispatchInvokeTapped` if it shows
+ * what is inside a call.
  *
  * Order of calls: GetApi; `initialize` once in the process; `check_runtime_compatibility`; for each model
  * `device_context_create` and its assets; for each NPU call `invocation_context_create`, the requirements of all inputs
@@ -326,6 +327,28 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchRegisterAsset(
     LiteRtDispatchDeviceContext device_context, const char* asset_name,
     const LiteRtMemBuffer* asset_buffer);
+
+/* Takes a tensor inside an NPU call, from `LiteRtDispatchInvokeTapped`; all is valid during the call. The shape is the
+ * model's. The element type is what the bytes are: another float than the model's where the NPU computes in it. Bytes are
+ * in row order. Any answer but Ok is to end the run. */
+typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
+    void* user_data, const char* name, const LiteRtRankedTensorType* tensor_type, const void* data,
+    size_t size_bytes);
+
+/* Optional: runs as `invoke`, and shows tensors between the ops inside the function, so that a debugger finds the op that
+ * computes another result than a CPU. Names are those of the partition's tensors. The compiler keeps them in the byte code
+ * where the plugin's opaque options `litert_npu` have the line `taps=true`; such byte code may be larger and slower, and
+ * gives the same results. A vendor shows the tensors that it has, and leaves out those that its compiler has fused away.
+ * Unsupported is the answer of a library that has no taps after all.
+ *
+ * [taps.names] A tensor is shown once in a run, by a name that is not empty.
+ * [taps.types] The shape is known, the size is that of the type, and both are those of the model's tensor of that name;
+ * for a float, the element type may be another float.
+ * [taps.outputs] The outputs are those of `invoke`, and so are those of an `invoke` after it.
+ * [taps.receiver] A status of the receiver's other than Ok ends the run: the function answers with it, shows no more, and
+ * the context can be used again. */
+LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchInvokeTapped(
+    LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchReceiveTensor receive, void* user_data);
 
 #ifdef __cplusplus
 }
