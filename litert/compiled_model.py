@@ -26,7 +26,7 @@ from litert.hardware_accelerator import HardwareAccelerator
 from litert.options import CpuOptions, GpuOptions, Options
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.loading import load_model
-from litert.runtime.metrics import CallMetrics
+from litert.runtime.metrics import RunMetrics
 from litert.runtime.signature import SignatureRunner, SignatureTensor
 from litert.tensor_buffer import TensorBuffer, type_name
 
@@ -406,18 +406,19 @@ class CompiledModel:
         return event
 
     def start_metrics_collection(self, detail_level: int = 1) -> None:
-        """Measures each NPU call from now on.
+        """Measures runs from now on, and each NPU call in them; not those that nobody waits for.
 
         Args:
-          detail_level: for the vendor's own measurements: a higher one is finer and may be slower.
+          detail_level: a higher one is finer and may be slower, for the vendor's own measurements, too. From 2 on,
+            each op is measured; those that XNNPACK runs are one, unless `Options.enable_profiling` was set.
 
         Raises:
           LiteRtError: ALREADY_EXISTS, if it was started before; the vendor's.
         """
         self._model.start_metrics(detail_level)
 
-    def stop_metrics_collection(self) -> list[CallMetrics]:
-        """What was measured, one for each NPU call.
+    def stop_metrics_collection(self) -> RunMetrics:
+        """What was measured since the start.
 
         Raises:
           LiteRtError: NOT_FOUND, if it was not started; the vendor's.

@@ -77,6 +77,8 @@ class Options:
       shape_bounds: the largest shapes of tensors of dynamic shape, by name: of inputs, and of those for which
         no bound is derived.
       check_kernels: whether each kernel is built once when it is compiled, so that its errors show then.
+      enable_profiling: whether metrics tell apart the operators that XNNPACK runs. Each of its runs then reads the
+        clock at each operator, whether somebody collects metrics or not.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
@@ -98,6 +100,7 @@ class Options:
     asset_root: str = ""
     shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     check_kernels: bool = True
+    enable_profiling: bool = False
 
     def __post_init__(self) -> None:
         self.dispatch_options = self.dispatch_options or {}

@@ -6,7 +6,6 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
@@ -14,19 +13,15 @@ from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 
-from .array_files import InputArray, TensorSpec, complete_inputs, read_inputs
+from .array_files import TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import REPORT, SEED, FlagValues, split_arguments
 from .comparison import compare, match_outputs
 from .console import PrintedReport, ProgressBar, count_text, name_text, native_output_to_stderr
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
+from .model_runs import SignatureRuns, Timing, measure_s
 from .stock_model import StockModel
-
-if TYPE_CHECKING:
-    from litert.compiled_model import CompiledModel
-
-    from .pictures import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +42,6 @@ class BenchmarkOptions:
     runs: int = 100
     seed: int = 0
     ranges: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Seconds of single runs: how they spread."""
-
-    runs: int
-    mean_s: float
-    deviation_s: float
-    min_s: float
-    p50_s: float
-    p90_s: float
-    p99_s: float
-    max_s: float
-
-    @classmethod
-    def of(cls, times_s: Sequence[float]) -> Timing:
-        """Summarizes one run or more."""
-        import numpy as np
-
-        p50, p90, p99 = np.percentile(times_s, [50, 90, 99])
-        mean, deviation = np.mean(times_s), np.std(times_s)
-        numbers = (mean, deviation, min(times_s), p50, p90, p99, max(times_s))
-        return cls(len(times_s), *map(float, numbers))
-
-    def __str__(self) -> str:
-        numbers = (self.p50_s, self.p90_s, self.p99_s, self.min_s, self.mean_s, self.deviation_s)
-        p50, p90, p99, least, mean, deviation = (f"{number * 1e3:.3f}" for number in numbers)
-        return f"median {p50} ms, 90% {p90}, 99% {p99}, least {least}, mean {mean} +- {deviation}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +142,8 @@ def benchmark_model(
         models = filter(None, (path, options.stock_model))
         ranges = model_ranges(options.ranges, specs, given, models, signature)
         inputs = complete_inputs(given, specs, options.seed, ranges)
-        ours = _OurModel(model, signature, inputs)
-        first_s = _time(ours.run)
+        ours = SignatureRuns(model, signature, inputs)
+        first_s = measure_s(ours.run)
         stock, problem = _open_stock(path, options, signature, ours)
         difference, warnings = _compare_outputs(ours, stock) if stock else (None, ())
         times: dict[Callable[[], None], list[float]] = {ours.run: []}
@@ -186,10 +152,10 @@ def benchmark_model(
         for index in range(options.warm_up + options.runs):
             tell("measure", index, options.warm_up + options.runs)
             for run, measured in times.items():
-                seconds = _time(run)
+                seconds = measure_s(run)
                 if index >= options.warm_up:
                     measured.append(seconds)
-        calls = ours.measure_calls(max(1, options.runs // 2))
+        calls = _measure_calls(ours, max(1, options.runs // 2))
         return BenchmarkReport(
             path,
             signature,
@@ -207,50 +173,27 @@ def benchmark_model(
         )
 
 
-class _OurModel:
-    """A signature in this runtime, with inputs and outputs in its own buffers."""
-
-    def __init__(
-        self, model: CompiledModel, signature: str, inputs: Mapping[str, InputArray]
-    ) -> None:
-        self.inputs = {name: given.value for name, given in inputs.items()}
-        self._model = model
-        self._signature = signature
-        self._index = model.get_signature_index(signature)
-        for name, value in self.inputs.items():
-            model.resize_input_tensor_by_name(signature, name, value.shape, strict=False)
-        self._inputs = model.create_input_buffers(self._index)
-        self._outputs = model.create_output_buffers(self._index)
-        for value, buffer in zip(self.inputs.values(), self._inputs, strict=True):
-            buffer.write(value)
-
-    def run(self) -> None:
-        self._model.run_by_index(self._index, self._inputs, self._outputs)
-
-    def measure_calls(self, runs: int) -> list[CallTiming]:
-        self._model.start_metrics_collection()
-        try:
-            for _ in range(runs):
-                self.run()
-        finally:
-            calls = self._model.stop_metrics_collection()
-        return [
-            CallTiming(
-                call.name,
-                len(call.times_s) / runs,
-                Timing.of(call.times_s),
-                {metric.name: metric.value for metric in call.vendor},
-            )
-            for call in calls
-            if call.times_s
-        ]
-
-    def outputs(self) -> Mapping[str, Array]:
-        """Those of a run more, by name, with the shapes that it gives them."""
-        return self._model.run(self.inputs, self._signature)
+def _measure_calls(ours: SignatureRuns, runs: int) -> list[CallTiming]:
+    """Measures each NPU call in so many runs."""
+    ours.model.start_metrics_collection()
+    try:
+        for _ in range(runs):
+            ours.run()
+    finally:
+        metrics = ours.model.stop_metrics_collection()
+    return [
+        CallTiming(
+            call.name,
+            len(call.times_s) / runs,
+            Timing.of(call.times_s),
+            {metric.name: metric.value for metric in call.vendor},
+        )
+        for call in metrics.calls
+        if call.times_s
+    ]
 
 
-def _compare_outputs(ours: _OurModel, stock: StockModel) -> tuple[float, Sequence[str]]:
+def _compare_outputs(ours: SignatureRuns, stock: StockModel) -> tuple[float, Sequence[str]]:
     """Runs each once more: the greatest difference of the outputs, and what is to be said of the comparison."""
     stock.run()
     arrays, others = ours.outputs(), stock.outputs()
@@ -267,7 +210,7 @@ def _compare_outputs(ours: _OurModel, stock: StockModel) -> tuple[float, Sequenc
 
 
 def _open_stock(
-    path: str, options: BenchmarkOptions, signature: str, ours: _OurModel
+    path: str, options: BenchmarkOptions, signature: str, ours: SignatureRuns
 ) -> tuple[StockModel | None, str]:
     """Stock's model, or why there is none."""
     if not options.stock_model:
@@ -283,12 +226,6 @@ def _open_stock(
         if options.stock_model:
             raise
         return None, str(error)
-
-
-def _time(run: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
 
 
 _FLAGS = (

@@ -16,6 +16,7 @@ COMMANDS = {
     "benchmark": "measure a model, call by call, beside stock LiteRT on the CPU",
     "coverage": "show which ops of models an NPU takes, and why others stay on the CPU",
     "compare": "say which op of a model is wrong on an NPU, beside stock LiteRT's plain kernels",
+    "profile": "show where the time of a model's runs goes: NPU calls, ops of the CPU, the rest",
     "inspect": "show what a compiled file holds; dump it, or take something out",
     "diff": "show which ops of a model came, went and changed",
     "check": "say whether a compiled file will run here, without loading a driver",

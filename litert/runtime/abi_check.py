@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import cache
 from typing import Any
 
 from dispatch.tensor_buffer import TensorBuffer
@@ -12,6 +13,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.delegate import KERNEL_NAME, NpuDelegate
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
+from litert.runtime.timing_code import EventLog, OperatorEvent, Profiler
 
 TINY_MODEL = os.path.join(os.path.dirname(__file__), "abi_check.tflite")
 """`z = x + y`, where y is an NPU call's result: a file, since the builder and the writer take 10 ms to import."""
@@ -56,6 +58,46 @@ class _DoublingKernel:
         subgraph.resize(1, shape)
         _expect(subgraph.tensor_type(1).shape, shape, "ResizeTensor")
         subgraph.buffer_of(1).array()[:] = 2 * subgraph.buffer_of(0).array()
+
+
+class _StaticKernel(_DoublingKernel):
+    """Doubles the input into an output whose shape is known before the run."""
+
+    def prepare(self) -> None:
+        pass
+
+    def run(self) -> None:
+        subgraph = self._subgraph
+        subgraph.buffer_of(1).array()[:] = 2 * subgraph.buffer_of(0).array()
+
+
+def check_profiler() -> None:
+    """Has XNNPACK tell of its operator, unless that was done before in this process.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, if it does not.
+    """
+    check_abi()
+    with _lock:
+        _run_with_profiler()
+
+
+@cache
+def _run_with_profiler() -> None:
+    from ai_edge_litert.interpreter import Interpreter
+
+    profiler = Profiler()
+    delegate = NpuDelegate(_StaticKernel, profiler.address)
+    raw: Any = Interpreter(model_path=TINY_MODEL, experimental_delegates=[delegate])._interpreter
+    raw.AllocateTensors()
+    log = EventLog([])
+    profiler.write_to(log)
+    raw.Invoke(0)
+    events, _ = log.take()
+    if [event for event in events if isinstance(event, OperatorEvent)] == []:
+        raise LiteRtError(
+            Status.UNSUPPORTED, "this release of ai-edge-litert does not tell of them"
+        )
 
 
 def _run_tiny_model() -> None:

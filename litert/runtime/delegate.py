@@ -44,7 +44,9 @@ class NpuDelegate:
       subgraphs: in the order in which the interpreter showed them.
     """
 
-    def __init__(self, make_kernel: MakeKernel) -> None:
+    def __init__(self, make_kernel: MakeKernel, profiler: int = 0) -> None:
+        """Makes it; each subgraph gets the profiler, the address of an object of C++."""
+        self._profiler = profiler
         self.subgraphs: list[InterpreterSubgraph] = []
         self._make_kernel = make_kernel
         self._error: BaseException | None = None
@@ -73,6 +75,8 @@ class NpuDelegate:
     def _claim(self, context: int) -> None:
         subgraph = InterpreterSubgraph(context)
         self.subgraphs.append(subgraph)
+        if self._profiler:
+            subgraph.set_profiler(self._profiler)
         calls = [node for node in subgraph.nodes() if node.name == DISPATCH_OP]
         for node in calls:
             kernel = self._make_kernel(subgraph, node)

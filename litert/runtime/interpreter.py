@@ -11,6 +11,7 @@ from litert.cpu_kernel_mode import CpuKernelMode
 from litert.runtime.abi_check import check_abi
 from litert.runtime.delegate import MakeKernel, NpuDelegate
 from litert.runtime.subgraph import InterpreterSubgraph
+from litert.runtime.timing_code import Profiler
 
 _MOST_LETTERS = 600
 _SMALL_CONSTANT = "required_bytes <= bytes was not true"
@@ -35,6 +36,7 @@ class GraphInterpreter:
     Attributes:
       subgraphs: in the order in which the interpreter showed them.
       raw: stock's C++ interpreter.
+      profiler: as given.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class GraphInterpreter:
         *,
         custom_op_hint: str,
         stock_arguments: Mapping[str, Any],
+        profiler: Profiler | None = None,
     ) -> None:
         """Builds the graph, and gives each dispatch op to a kernel.
 
@@ -58,6 +61,7 @@ class GraphInterpreter:
           make_kernel: makes the NPU's.
           custom_op_hint: what to do about a custom op that neither NPU nor CPU has a kernel for.
           stock_arguments: further ones of stock's constructor; delegates come after ours.
+          profiler: what XNNPACK tells the times of its operators to.
 
         Raises:
           LiteRtError: what `make_kernel` raised; INVALID_FLATBUFFER, if the interpreter refuses the model;
@@ -68,7 +72,8 @@ class GraphInterpreter:
         check_abi()
         self._where = where
         self._custom_op_hint = custom_op_hint
-        self._delegate = NpuDelegate(make_kernel)
+        self.profiler = profiler
+        self._delegate = NpuDelegate(make_kernel, profiler.address if profiler else 0)
         self._old_messages = ""
         arguments: dict[str, Any] = {
             "model_path" if isinstance(source, str) else "model_content": source,

@@ -14,8 +14,9 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, SpanKind, span
+from litert.runtime.collection import Collection
 from litert.runtime.interpreter import GraphInterpreter
-from litert.runtime.metrics import CallMeter, CallMetrics
+from litert.runtime.metrics import RunMetrics
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.signature import SignatureRunner
 from litert.runtime.subgraph import InterpreterSubgraph
@@ -50,7 +51,7 @@ class LoadedModel:
         self._kernels = kernels
         self._resources = resources
         self._is_open = True
-        self._meters: Sequence[CallMeter] | None = None
+        self._collection: Collection | None = None
         self._events: Sequence[Event] = ()
 
     @property
@@ -89,9 +90,8 @@ class LoadedModel:
             self._check_open()
             if self._events:
                 self._wait_for_run()
-            if RECORDINGS:
-                with span(SpanKind.RUN, signature.key, model=self._where):
-                    signature.run(inputs, outputs)
+            if RECORDINGS or self._collection is not None:
+                self._run_measured(signature, partial(signature.run, inputs, outputs))
             else:
                 signature.run(inputs, outputs)
 
@@ -109,28 +109,26 @@ class LoadedModel:
             return self._events
 
     def start_metrics(self, detail_level: int) -> None:
-        """Measures each NPU call from now on, that of a vendor without metrics from outside alone."""
+        """Measures runs from now on: NPU calls, and ops as `Collection` has it."""
         with self.hold():
             self._wait_for_run()
-            if self._meters is not None:
+            if self._collection is not None:
                 raise LiteRtError(
                     Status.ALREADY_EXISTS, "metrics are being collected already", self._where
                 )
-            meters = [CallMeter(kernel.call, detail_level) for kernel in self._kernels]
-            for kernel, meter in zip(self._kernels, meters, strict=True):
-                kernel.meter = meter
-            self._meters = meters
+            planned = list({signature.subgraph: None for signature in self.signatures})
+            self._collection = Collection(
+                self._kernels, self.subgraphs, planned, self.interpreter.profiler, detail_level
+            )
 
-    def stop_metrics(self) -> list[CallMetrics]:
-        """What was measured since the start, one for each NPU call."""
+    def stop_metrics(self) -> RunMetrics:
+        """What was measured since the start."""
         with self.hold():
             self._wait_for_run()
-            if self._meters is None:
+            if self._collection is None:
                 raise LiteRtError(Status.NOT_FOUND, "no metrics are being collected", self._where)
-            meters, self._meters = self._meters, None
-            for kernel in self._kernels:
-                kernel.meter = None
-            return [meter.stop() for meter in meters]
+            collection, self._collection = self._collection, None
+            return collection.stop()
 
     @contextmanager
     def tapped(self, receive: ReceiveFromCall) -> Iterator[None]:
@@ -154,6 +152,18 @@ class LoadedModel:
             self._is_open = False
             self.signatures = self._kernels = ()
             self._resources.close()
+
+    def _run_measured(self, signature: SignatureRunner, run: Callable[[], None]) -> None:
+        """Runs a signature for a recording, a collection, or both."""
+
+        def recorded() -> None:
+            with span(SpanKind.RUN, signature.key, model=self._where):
+                run()
+
+        if self._collection is not None:
+            self._collection.run(recorded)
+        else:
+            recorded()
 
     def _check_open(self) -> None:
         if not self._is_open:

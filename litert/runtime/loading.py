@@ -23,12 +23,14 @@ from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY
 from litert.options import CpuOptions, Options
+from litert.runtime.abi_check import check_profiler
 from litert.runtime.entries import make_signatures, match_subgraphs
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.npu_parts import NpuParts, open_session, read_npu_parts
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
+from litert.runtime.timing_code import Profiler
 
 _LOG = logging.getLogger(__name__)
 
@@ -135,6 +137,7 @@ def load_unplanned(
             kernels.make,
             custom_op_hint=_LEFT_ON_CPU if opened.is_compiled else opened.why_on_cpu(_NOT_COMPILED),
             stock_arguments=stock_arguments or {},
+            profiler=_open_profiler() if options.enable_profiling else None,
         )
         resources.callback(interpreter.close)
         # Before that: the vendor knows memory of the interpreter's.
@@ -144,6 +147,16 @@ def load_unplanned(
         return LoadedModel(
             where, signatures, kernels.all, subgraphs, interpreter, resources.pop_all()
         )
+
+
+def _open_profiler() -> Profiler | None:
+    """What XNNPACK tells the times of its operators to; None where it cannot."""
+    try:
+        check_profiler()
+        return Profiler()
+    except LiteRtError as error:
+        _LOG.warning("XNNPACK's operators are not measured: %s", error)
+        return None
 
 
 def _compile(
@@ -248,7 +261,9 @@ class _Kernels:
         byte_code = MemBuffer.from_blob(self._parts.byte_code(options))
         open_call = partial(self._session.open_call, byte_code, options.name)
         shapes = self._parts.shape_outputs(options.name)
-        kernel = NpuKernel(options.name, subgraph, node.inputs, node.outputs, shapes, open_call)
+        kernel = NpuKernel(
+            options.name, subgraph, node.index, node.inputs, node.outputs, shapes, open_call
+        )
         self.all.append(kernel)
         self.by_context.setdefault(subgraph.context, []).append(kernel)
         return kernel

@@ -1,15 +1,20 @@
-"""What NPU calls cost, measured around them and by the vendor."""
+"""What runs of a model cost: the whole, each op, and each NPU call, measured around it and by the vendor."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 from dispatch.api import Metric
 from dispatch.call import Call
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind
+
+OP_DETAIL_LEVEL = 2
+"""From this level of detail on, each op is measured, and not the NPU calls alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,96 @@ class CallMetrics:
     name: str
     times_s: Sequence[float]
     vendor: Sequence[Metric]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How long something took in each of several runs of a model, without a list of them.
+
+    Attributes:
+      runs: of the model.
+      total_s: seconds, of all runs.
+      squares: the sum of the squares of each run's seconds.
+    """
+
+    runs: int = 0
+    total_s: float = 0.0
+    squares: float = 0.0
+
+    def __add__(self, other: Spread) -> Spread:
+        """The spread of all runs of both."""
+        return Spread(
+            self.runs + other.runs, self.total_s + other.total_s, self.squares + other.squares
+        )
+
+    @property
+    def mean_s(self) -> float:
+        """Seconds in a run of the model; 0 without runs."""
+        return self.total_s / self.runs if self.runs else 0.0
+
+    @property
+    def deviation_s(self) -> float:
+        """The standard deviation of single runs, in seconds."""
+        if not self.runs:
+            return 0.0
+        return sqrt(max(0.0, self.squares / self.runs - self.mean_s**2))
+
+
+@dataclass(frozen=True, slots=True)
+class OpPlace:
+    """An op of the model that was loaded.
+
+    Attributes:
+      subgraph, index: its place in the file.
+      name: in the schema, or that of a custom op.
+      output: its first output tensor's name.
+    """
+
+    subgraph: int
+    index: int
+    name: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpMetrics:
+    """What one op took, or several that cannot be told apart.
+
+    Attributes:
+      kind: CALL for an NPU call, CPU_OP for all others.
+      name: of an NPU call's function; else the ops' or the delegate's.
+      ops: none for a part of XNNPACK's that XNNPACK has added.
+      parent: the index of the op that it is a part of: of control flow that runs its subgraph, of a delegate's
+        part; -1 for none.
+      count: how often it ran, in all runs of the model.
+      times: in a run of the model, all its own runs together.
+      operators: XNNPACK's names for what ran.
+    """
+
+    kind: SpanKind
+    name: str
+    ops: Sequence[OpPlace]
+    parent: int
+    count: int
+    times: Spread
+    operators: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunMetrics:
+    """What runs of a model took, from the start of a collection to its end.
+
+    Attributes:
+      run_times_s: seconds of each run that somebody waited for, and that did not fail.
+      calls: one for each NPU call, in the file's order.
+      ops: at a level of detail of 2 or more, the ops that ran; each after the op that it is a part of.
+      problems: what was not measured, and why.
+    """
+
+    run_times_s: Sequence[float]
+    calls: Sequence[CallMetrics]
+    ops: Sequence[OpMetrics] = ()
+    problems: Sequence[str] = ()
 
 
 class CallMeter:

@@ -34,6 +34,7 @@ class NpuKernel:
     """Binds one call's tensors, and runs it.
 
     Attributes:
+      name, subgraph, op_index: as given.
       meter: measures runs; None where nobody asked.
       tap: takes the tensors inside the call at each run, where the vendor shows them; None for plain runs.
       pending: takes the events of a run that need not be waited for; None for runs that wait.
@@ -44,6 +45,7 @@ class NpuKernel:
         self,
         name: str,
         subgraph: InterpreterSubgraph,
+        op_index: int,
         inputs: Sequence[int],
         outputs: Sequence[int],
         shape_outputs: Mapping[int, int],
@@ -54,6 +56,7 @@ class NpuKernel:
         Args:
           name: of the function in the byte code.
           subgraph: that the call is in.
+          op_index: of the dispatch op in it.
           inputs: tensors, in the order in which the vendor has them.
           outputs: as the inputs.
           shape_outputs: for outputs of dynamic shape, the output that holds the shape, by index.
@@ -63,8 +66,10 @@ class NpuKernel:
         self.tap: Receive | None = None
         self.pending: list[Event] | None = None
         self.cpu_tensors: Set[int] | None = None
+        self.name = name
+        self.subgraph = subgraph
+        self.op_index = op_index
         self._where = f"NPU call '{name}'"
-        self._subgraph = subgraph
         self._open_call = open_call
         self._check_indices([*inputs, *outputs], len(outputs), shape_outputs)
         self._inputs = [NpuPort("input", i, subgraph, tensor) for i, tensor in enumerate(inputs)]
@@ -92,7 +97,7 @@ class NpuKernel:
             self._check_shapes(input_types)
             self._reopen(input_types)
         self._tensors_address = _NOWHERE
-        self._subgraph.forget_arena()
+        self.subgraph.forget_arena()
         for port in self._ports:
             port.prepare(self.call)
         self._dynamic = [port for port in self._outputs if port.is_dynamic]
@@ -100,10 +105,10 @@ class NpuKernel:
 
     def run(self) -> None:
         """Runs the call on the tensors; it can be run again after an error."""
-        if self._subgraph.tensors_field[0] != self._tensors_address:
+        if self.subgraph.tensors_field[0] != self._tensors_address:
             self._look_up_tensors()
         for tensor in self._foreign:
-            self._subgraph.hold_memory(tensor)
+            self.subgraph.hold_memory(tensor)
         for port in self._watched:
             if port.data[0] != port.address:
                 self._bind(port)
@@ -124,10 +129,10 @@ class NpuKernel:
                 with self.meter or nullcontext(), span(SpanKind.CALL, self.call.function_name):
                     self.call.invoke()
         except BaseException:
-            clean_up([partial(self._subgraph.hold_memory, tensor) for tensor in self._shared])
+            clean_up([partial(self.subgraph.hold_memory, tensor) for tensor in self._shared])
             raise
         for tensor in self._shared:
-            self._subgraph.hold_memory(tensor)
+            self.subgraph.hold_memory(tensor)
         for staging, address, size in self._copies_out:
             ctypes.memmove(address, staging.address, size)
         for port in self._dynamic:
@@ -150,10 +155,10 @@ class NpuKernel:
     def _look_up_tensors(self) -> None:
         """Finds the tensors' structs, whose array has moved."""
         for port in self._ports:
-            port.data = self._subgraph.data_field(port.tensor)
+            port.data = self.subgraph.data_field(port.tensor)
         for port in self._dynamic:
             self._bind(port)
-        self._tensors_address = self._subgraph.tensors_field[0]
+        self._tensors_address = self.subgraph.tensors_field[0]
 
     def _bind(self, port: NpuPort) -> None:
         port.bind(self.call)
@@ -162,7 +167,7 @@ class NpuKernel:
         self._shared = []
         self._foreign = []
         for staged in self._watched:
-            is_device_s = isinstance(self._subgraph.memory.get(staged.tensor), DeviceBuffer)
+            is_device_s = isinstance(self.subgraph.memory.get(staged.tensor), DeviceBuffer)
             if staged.staging is None:
                 is_on_cpu = self.cpu_tensors is None or staged.tensor in self.cpu_tensors
                 if is_device_s and is_on_cpu:
@@ -172,7 +177,7 @@ class NpuKernel:
                 self._foreign.append(staged.tensor)
             if not staged.data[0]:  # NULL: nobody reads that output
                 continue
-            size = self._subgraph.tensor(staged.tensor).bytes
+            size = self.subgraph.tensor(staged.tensor).bytes
             copies = self._copies_in if staged in self._inputs else self._copies_out
             copies.append((staged.staging, staged.data[0], size))
 
@@ -184,8 +189,8 @@ class NpuKernel:
         if min(shape, default=0) >= 0 and is_of_pattern(shape, port.compiled_shape):
             found = RankedTensorType.of(largest.element_type, shape)
             if found.size_bytes <= largest.size_bytes:
-                self._subgraph.resize(port.tensor, shape)
-                data = self._subgraph.tensor(port.tensor).data
+                self.subgraph.resize(port.tensor, shape)
+                data = self.subgraph.tensor(port.tensor).data
                 if data:
                     ctypes.memmove(data, port.staging.address, found.size_bytes)
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -27,6 +27,7 @@ class PlannedSubgraph:
 
     Attributes:
       run: runs the subgraph.
+      on_plan: is called after each plan; None where nobody asks.
       tensors: the subgraph as the interpreter holds it.
       kernels: the NPU calls in it.
       cpu_tensors: those that the CPU reads or writes.
@@ -45,6 +46,7 @@ class PlannedSubgraph:
         kernels: Sequence[NpuKernel],
     ) -> None:
         self.run = partial(interpreter.invoke, index)
+        self.on_plan: Callable[[], None] | None = None
         self.tensors = tensors
         self.kernels = kernels
         self.cpu_tensors: frozenset[int] = frozenset()
@@ -75,6 +77,8 @@ class PlannedSubgraph:
         self.has_run = False
         self.generation += 1
         self._is_planned = True
+        if self.on_plan is not None:
+            self.on_plan()
 
     def note_dynamic_tensors(self) -> None:
         """Notes what only a run has shown: that shapes are known after it."""

@@ -12,6 +12,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.model.graph import builtin_name
 from litert.runtime import tflite_abi as abi
 from litert.runtime.host_memory import is_fit_for_cpu
 
@@ -113,7 +114,45 @@ class InterpreterSubgraph:
         plan = ctypes.c_void_p()
         self._check(self._get_plan(self.context, ctypes.byref(plan)), "GetExecutionPlan")
         for index in abi.read_int_array(plan.value):
-            yield self._node(index)
+            yield self.node(index)
+
+    def node(self, index: int) -> NodeView:
+        """An op by its index in the subgraph, be it one that a delegate has taken."""
+        node, registration = self._structs(index)
+        name, options = "", b""
+        if registration.builtin_code in (abi.CUSTOM, abi.DELEGATE):
+            name = (registration.custom_name or b"").decode(errors="replace")
+        if registration.builtin_code == abi.CUSTOM and node.custom_initial_data_size > 0:
+            options = ctypes.string_at(node.custom_initial_data, node.custom_initial_data_size)
+        return NodeView(
+            index,
+            abi.read_int_array(node.inputs),
+            abi.read_int_array(node.outputs),
+            name,
+            options,
+            bool(node.delegate),
+        )
+
+    def registration(self, index: int) -> abi.Registration:
+        """The interpreter's own copy of a node's `TfLiteRegistration`; it may move whenever ops are prepared."""
+        return self._structs(index)[1]
+
+    def op_name(self, index: int) -> str:
+        """A node's name in the schema, or that of a custom op or a delegate's kernel."""
+        return self.node(index).name or builtin_name(self.registration(index).builtin_code)
+
+    def delegated_ops(self, index: int) -> tuple[int, ...]:
+        """The ops that a delegate's kernel has taken, in the order in which they ran; none for other nodes."""
+        node, registration = self._structs(index)
+        is_known = registration.builtin_code == abi.DELEGATE and node.delegate and node.builtin_data
+        if not is_known or registration.registration_external:
+            return ()
+        parameters = abi.DelegateParameters.from_address(node.builtin_data)
+        return abi.read_int_array(parameters.nodes_to_replace)
+
+    def set_profiler(self, address: int) -> None:
+        """Gives what runs from now on a profiler, by the address of the object."""
+        self._head.profiler = address
 
     def set_memory(self, index: int, buffer: TensorBuffer) -> None:
         """Puts a tensor into memory of ours, which the interpreter then neither allocates nor frees."""
@@ -205,7 +244,7 @@ class InterpreterSubgraph:
         )
         self._check(status, "ReplaceNodeSubsetsWithDelegateKernels")
 
-    def _node(self, index: int) -> NodeView:
+    def _structs(self, index: int) -> tuple[abi.Node, abi.Registration]:
         node_address, registration_address = ctypes.c_void_p(), ctypes.c_void_p()
         status = self._get_node(
             self.context, index, ctypes.byref(node_address), ctypes.byref(registration_address)
@@ -213,20 +252,7 @@ class InterpreterSubgraph:
         self._check(status, "GetNodeAndRegistration")
         assert node_address.value and registration_address.value
         node = abi.Node.from_address(node_address.value)
-        registration = abi.Registration.from_address(registration_address.value)
-        name, options = "", b""
-        if registration.builtin_code in (abi.CUSTOM, abi.DELEGATE):
-            name = (registration.custom_name or b"").decode(errors="replace")
-        if registration.builtin_code == abi.CUSTOM and node.custom_initial_data_size > 0:
-            options = ctypes.string_at(node.custom_initial_data, node.custom_initial_data_size)
-        return NodeView(
-            index,
-            abi.read_int_array(node.inputs),
-            abi.read_int_array(node.outputs),
-            name,
-            options,
-            bool(node.delegate),
-        )
+        return node, abi.Registration.from_address(registration_address.value)
 
     def _check(self, status: int, call: str) -> None:
         if status != abi.OK:

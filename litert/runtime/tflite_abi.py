@@ -124,6 +124,12 @@ class Delegate(Structure):
     )
 
 
+class DelegateParameters(Structure):
+    """The head of `TfLiteDelegateParams`, which a delegate's kernel has as its `builtin_data`."""
+
+    _fields_ = (("delegate", c_void_p), ("nodes_to_replace", c_void_p))
+
+
 class Context(Structure):
     """The head of `TfLiteContext`; there is more behind it."""
 
@@ -137,6 +143,11 @@ class Context(Structure):
         ("add_tensors", c_void_p),
         ("get_node_and_registration", c_void_p),
         ("replace_node_subsets_with_delegate_kernels", c_void_p),
+        ("recommended_num_threads", c_int),
+        ("get_external_context", c_void_p),
+        ("set_external_context", c_void_p),
+        ("allow_fp32_relax_to_fp16", c_bool),
+        ("profiler", c_void_p),
     )
 
 

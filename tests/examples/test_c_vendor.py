@@ -190,7 +190,7 @@ def test_our_host_compiles_and_runs_it_with_assets(
         for _ in range(4):
             np.testing.assert_allclose(three.run({"x": X, "z": Z})["y"], 3 * X * Z, rtol=1e-6)
             np.testing.assert_allclose(half.run({"x": X, "z": Z})["y"], -X * Z / 2, rtol=1e-6)
-        calls = three.stop_metrics_collection()
+        calls = three.stop_metrics_collection().calls
     assert [(metric.name, metric.value) for call in calls for metric in call.vendor] == [
         ("runs", 4),
         ("runs", 4),

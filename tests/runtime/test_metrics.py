@@ -31,7 +31,7 @@ def test_each_call_is_measured(load: Load, vendor: Any, vendor_measures: bool) -
     model.start_metrics_collection()
     for _ in range(3):
         model.run({"x": X})
-    nap, double = model.stop_metrics_collection()
+    nap, double = model.stop_metrics_collection().calls
     model.run({"x": X})
     assert (nap.name, double.name) == ("nap", "double")
     assert len(nap.times_s) == len(double.times_s) == 3
@@ -49,7 +49,7 @@ def test_a_model_without_calls_has_no_metrics(load: Load) -> None:
     builder.output(builder.op("ADD", [x, x], [("y", FLOAT, (4,))]))
     model = load(to_bytes(builder.build()))
     model.start_metrics_collection()
-    assert model.stop_metrics_collection() == []
+    assert model.stop_metrics_collection().calls == []
 
 
 def test_a_start_without_an_end_is_refused_and_so_is_an_end_without_a_start(load: Load) -> None:
@@ -74,6 +74,6 @@ def test_metrics_go_on_where_a_resize_opens_the_call_anew(load: Load) -> None:
     model.start_metrics_collection()
     model.run({"x": X[:2]})
     model.run({"x": X})
-    (call,) = model.stop_metrics_collection()
+    (call,) = model.stop_metrics_collection().calls
     assert len(call.times_s) == 2
     assert list(call.vendor) == [Metric("runs", 1), Metric("runs", 1)]

@@ -1,0 +1,137 @@
+"""Where the time of a model's runs goes, as rows: what was measured, and the rest that nobody claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from litert.core.tracing import SpanKind
+from litert.runtime.metrics import CallMetrics, OpMetrics, OpPlace, RunMetrics, Spread
+
+REST = "rest"
+"""The kind and name of rows for the time that no other row has."""
+
+_KINDS = {SpanKind.CALL: "npu_call"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """What a part of a model's runs took.
+
+    Attributes:
+      kind: npu_call, task, transfer, wait, cpu_op or rest.
+      name: of an NPU call's function; else of the ops, of the delegate that runs them, or of the vendor's part.
+      ops: of the file; several that cannot be told apart.
+      parent: the index of the row that it is a part of; -1 for the run itself.
+      mean_s: seconds in a run of the model, all its own runs together.
+      deviation_s: the standard deviation of that; None for a rest.
+      share: of the run.
+      runs_per_run: how often it ran in a run of the model.
+      details: further facts: XNNPACK's operators, the vendor's own measurements.
+    """
+
+    kind: str
+    name: str
+    ops: Sequence[OpPlace]
+    parent: int
+    mean_s: float
+    deviation_s: float | None
+    share: float
+    runs_per_run: float
+    details: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+
+
+def profile_rows(collections: Sequence[RunMetrics]) -> list[ProfileRow]:
+    """Rows of collections of one model's runs, taken together.
+
+    Returns:
+      The longest first, each followed by its parts. The rows without a parent add up to the run, and the parts of
+      a row to the row, each with a rest. Clocks differ: where parts are longer than the whole, the rest is 0.
+    """
+    times_s = [time_s for collection in collections for time_s in collection.run_times_s]
+    runs = Spread(len(times_s), sum(times_s))
+    root = _Part.of(collections, runs)
+    rows: list[ProfileRow] = []
+    root.write(-1, runs, rows)
+    return rows
+
+
+class _Part:
+    """A row to be, with its parts."""
+
+    def __init__(self) -> None:
+        self.parts: dict[object, _Part] = {}
+        self.op: OpMetrics | None = None
+        self.count = 0
+        self.times = Spread()
+        self.details: dict[str, bool | int | float | str] = {}
+
+    @classmethod
+    def of(cls, collections: Sequence[RunMetrics], runs: Spread) -> _Part:
+        """The whole run."""
+        root = cls()
+        root.times = runs
+        for collection in collections:
+            parts: list[_Part] = []
+            for op in collection.ops:
+                parent = parts[op.parent] if op.parent >= 0 else root
+                part = parent.parts.setdefault((op.name, *op.ops), cls())
+                part.add(op)
+                parts.append(part)
+            calls = [p for p in parts if p.op is not None and p.op.kind is SpanKind.CALL]
+            for part in calls:
+                part.details.update(_vendor_details(part.op, collection.calls))
+        return root
+
+    def add(self, op: OpMetrics) -> None:
+        """Adds what one collection has measured."""
+        self.op = op
+        self.count += op.count
+        self.times += op.times
+        if op.operators:
+            self.details["operators"] = ", ".join(op.operators)
+
+    def write(self, index: int, runs: Spread, rows: list[ProfileRow]) -> None:
+        """Adds the rows of its parts; `index` is its own."""
+        claimed = sum(part.times.total_s for part in self.parts.values())
+        rest_s = max(0.0, self.times.total_s - claimed) if self.parts or index < 0 else 0.0
+        parts = sorted(self.parts.values(), key=lambda part: -part.times.total_s)
+        is_rest_written = not self.parts and index >= 0
+        for part in [*parts, None]:
+            if not is_rest_written and (part is None or part.times.total_s < rest_s):
+                rows.append(_rest_row(index, rest_s, runs))
+                is_rest_written = True
+            if part is not None:
+                rows.append(part.row(index, runs))
+                part.write(len(rows) - 1, runs, rows)
+
+    def row(self, parent: int, runs: Spread) -> ProfileRow:
+        """As it is shown."""
+        assert self.op is not None
+        times = Spread(runs.runs, self.times.total_s, self.times.squares)
+        return ProfileRow(
+            _KINDS.get(self.op.kind, self.op.kind.value),
+            self.op.name,
+            self.op.ops,
+            parent,
+            times.mean_s,
+            times.deviation_s,
+            times.total_s / runs.total_s if runs.total_s else 0.0,
+            self.count / runs.runs if runs.runs else 0.0,
+            self.details,
+        )
+
+
+def _rest_row(parent: int, rest_s: float, runs: Spread) -> ProfileRow:
+    mean_s = rest_s / runs.runs if runs.runs else 0.0
+    share = rest_s / runs.total_s if runs.total_s else 0.0
+    return ProfileRow(REST, REST, (), parent, mean_s, None, share, 1)
+
+
+def _vendor_details(
+    op: OpMetrics | None, calls: Sequence[CallMetrics]
+) -> Iterator[tuple[str, bool | int | float | str]]:
+    """The vendor's own measurements of a call, of the last collection that has them."""
+    for call in calls:
+        if op is not None and call.name == op.name:
+            yield from ((metric.name, metric.value) for metric in call.vendor)

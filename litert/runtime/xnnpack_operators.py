@@ -1,0 +1,197 @@
+"""Which of XNNPACK's operators ran for which ops of a part of a model.
+
+XNNPACK tells the names and times of its operators in the order in which they run, and not what they are for. Most
+ops become one operator; a few become several; activations and paddings become a part of a neighbour, and some ops
+nothing at all. Operators are in the order of the ops, so that their kinds settle nearly all; where several ways
+fit, the ops and operators that could be exchanged are one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_ADDED = ("Convert", "Copy", "Transpose", "Constant Pad", "Slice", "Pack Lh")
+"""What XNNPACK may put before or behind any op."""
+
+_OPS: Mapping[str, Sequence[str]] = {
+    "Add": ("ADD",),
+    "Argmax Pooling": ("MaxPoolingWithArgmax2D",),
+    "Average Pooling": ("AVERAGE_POOL_2D", "MEAN"),
+    "Bankers Rounding": ("ROUND",),
+    "Batch Matrix Multiply": ("BATCH_MATMUL", "FULLY_CONNECTED"),
+    "Ceiling": ("CEIL",),
+    "Clamp": ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ADD", "SUB", "MUL", "DIV"),
+    "Concatenate": ("CONCATENATION",),
+    "Constant Pad": ("PAD", "PADV2"),
+    "Convert": ("QUANTIZE", "DEQUANTIZE", "CAST"),
+    "Convolution": ("CONV_2D", "DEPTHWISE_CONV_2D"),
+    "Copy": ("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "CONCATENATION", "SPLIT", "PACK", "BROADCAST_TO"),
+    "Cosine": ("COS",),
+    "Deconvolution": ("TRANSPOSE_CONV", "Convolution2DTransposeBias"),
+    "Depth To Space": ("DEPTH_TO_SPACE",),
+    "Divide": ("DIV",),
+    "Dynamic Fully Connected": ("FULLY_CONNECTED", "BATCH_MATMUL", "CONV_2D"),
+    "Fully Connected": ("FULLY_CONNECTED", "CONV_2D", "BATCH_MATMUL"),
+    "Global Average Pooling": ("MEAN", "AVERAGE_POOL_2D"),
+    "HardSwish": ("HARD_SWISH",),
+    "Max Pooling": ("MAX_POOL_2D",),
+    "Mean": ("MEAN",),
+    "Multiply": ("MUL",),
+    "Negate": ("NEG",),
+    "PReLU": ("PRELU",),
+    "Reciprocal Square Root": ("RSQRT",),
+    "Resize Bilinear": ("RESIZE_BILINEAR",),
+    "Sigmoid": ("LOGISTIC",),
+    "Sine": ("SIN",),
+    "Slice": ("SLICE", "STRIDED_SLICE", "SPLIT"),
+    "Softmax": ("SOFTMAX",),
+    "Space To Depth": ("SPACE_TO_DEPTH",),
+    "Square Root": ("SQRT",),
+    "Subtract": ("SUB",),
+    "Sum": ("SUM", "MEAN"),
+    "Transpose": ("TRANSPOSE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"),
+    "Unpooling": ("MaxUnpooling2D",),
+}
+"""The ops that an operator is for; names that are not here are those of their op: `Squared Difference`."""
+
+_MAY_VANISH = frozenset(
+    (
+        "CAST",
+        "DEQUANTIZE",
+        "EXPAND_DIMS",
+        "PAD",
+        "PADV2",
+        "QUANTIZE",
+        "RELU",
+        "RELU6",
+        "RELU_0_TO_1",
+        "RELU_N1_TO_1",
+        "RESHAPE",
+        "SQUEEZE",
+    )
+)
+"""Ops that become a part of a neighbour, or nothing."""
+
+_BEFORE_THEIR_READER = frozenset(("PAD", "PADV2", "DEQUANTIZE"))
+"""Of those, the ops that become a part of the op behind them."""
+
+_SEVERAL = frozenset(
+    (
+        "BATCH_MATMUL",
+        "CONCATENATION",
+        "DEPTH_TO_SPACE",
+        "FULLY_CONNECTED",
+        "GELU",
+        "MEAN",
+        "PACK",
+        "SOFTMAX",
+        "SPACE_TO_DEPTH",
+        "SPLIT",
+        "STRIDED_SLICE",
+        "SUM",
+        "TRANSPOSE_CONV",
+    )
+)
+"""Ops that may become more than one operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorGroup:
+    """Ops, and the operators that ran for them; both are ranges of places in their lists."""
+
+    ops: range
+    operators: range
+
+
+def group_operators(ops: Sequence[str], operators: Sequence[str]) -> list[OperatorGroup]:
+    """Finds what ran for what.
+
+    Args:
+      ops: names in the schema, in the order in which they run: `CONV_2D`.
+      operators: XNNPACK's names: `Convolution (NHWC, F32) IGEMM`.
+
+    Returns:
+      Groups in order, in which each op and each operator is once. One of all, where nothing fits.
+    """
+    kinds = [operator.partition(" (")[0] for operator in operators]
+    for is_strict in (True, False):
+        found = _find_takers(ops, kinds, is_strict)
+        if found:
+            return _close_gaps(ops, _join(found))
+    return [OperatorGroup(range(len(ops)), range(len(operators)))]
+
+
+def _find_takers(
+    ops: Sequence[str], kinds: Sequence[str], is_strict: bool
+) -> list[tuple[int, int]]:
+    """For each operator the first and last op that it can be for, over all ways in which all fit."""
+    reached = [{0}]  # how many operators the first ops can have taken
+    steps: list[dict[int, list[int]]] = []  # for each op, from how many to how many
+    for op in ops:
+        step = {start: _ends(op, kinds, start, is_strict) for start in reached[-1]}
+        steps.append(step)
+        reached.append({end for ends in step.values() for end in ends})
+    if len(kinds) not in reached[-1]:
+        return []
+    first = [len(ops)] * len(kinds)
+    last = [-1] * len(kinds)
+    good = {len(kinds)}
+    for place in range(len(ops) - 1, -1, -1):
+        on_the_way = set()
+        for start, ends in steps[place].items():
+            for end in good.intersection(ends):
+                on_the_way.add(start)
+                for operator in range(start, end):
+                    first[operator] = min(first[operator], place)
+                    last[operator] = max(last[operator], place)
+        good = on_the_way
+    return list(zip(first, last, strict=True))
+
+
+def _ends(op: str, kinds: Sequence[str], start: int, is_strict: bool) -> list[int]:
+    """How many operators may have been taken after an op, if it is the turn of operator `start` before it."""
+    ends = [start] if op in _MAY_VANISH or not is_strict else []
+    is_done = False
+    for end, kind in enumerate(kinds[start:], start + 1):
+        is_own = _is_for(kind, op)
+        if not is_own and kind not in _ADDED:
+            break
+        if is_own and is_done and is_strict and op not in _SEVERAL:
+            break
+        is_done |= is_own
+        if is_done:
+            ends.append(end)
+    return ends
+
+
+def _is_for(kind: str, op: str) -> bool:
+    return op in _OPS.get(kind, (kind.upper().replace(" ", "_"),))
+
+
+def _join(takers: Sequence[tuple[int, int]]) -> list[OperatorGroup]:
+    """Operators that share an op, or ops between theirs, become one group."""
+    groups: list[OperatorGroup] = []
+    for operator, (first, last) in enumerate(takers):
+        if groups and first < groups[-1].ops.stop:
+            group = groups.pop()
+            ops = range(group.ops.start, max(group.ops.stop, last + 1))
+            groups.append(OperatorGroup(ops, range(group.operators.start, operator + 1)))
+        else:
+            groups.append(OperatorGroup(range(first, last + 1), range(operator, operator + 1)))
+    return groups
+
+
+def _close_gaps(ops: Sequence[str], groups: Sequence[OperatorGroup]) -> list[OperatorGroup]:
+    """Gives ops without an operator to the group before or behind them."""
+    closed: list[OperatorGroup] = []
+    start = 0
+    for group, following in zip(groups, [*groups[1:], None], strict=True):
+        stop = len(ops)
+        if following is not None:
+            stop = group.ops.stop
+            while stop < following.ops.start and ops[stop] not in _BEFORE_THEIR_READER:
+                stop += 1
+        closed.append(OperatorGroup(range(start, stop), group.operators))
+        start = stop
+    return closed

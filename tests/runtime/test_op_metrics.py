@@ -1,0 +1,207 @@
+"""What each op of a model costs: with CPU ops around NPU calls, in control flow, and with errors in between."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litert.compiled_model import CompiledModel, CpuKernelMode, CpuOptions, HardwareAccelerator
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tracing import SpanKind, record
+from litert.options import Options
+from litert.runtime.metrics import OpMetrics, RunMetrics
+from tests.runtime.conftest import Load
+from tests.runtime.npu_models import FLOAT, NpuModelBuilder, cpu_around_npu, one_call
+from tests.runtime.test_control_flow import loop
+
+X = np.array([[1, 2, 3, 4]], np.float32)
+SHAPE = (1, 4)
+BOTH = HardwareAccelerator.CPU | HardwareAccelerator.NPU
+
+
+def options(*, profiling: bool = False, mode: CpuKernelMode | None = None) -> Options:
+    cpu = CpuOptions(kernel_mode=mode) if mode is not None else CpuOptions()
+    return Options(BOTH, cpu, enable_profiling=profiling)
+
+
+def measure(model: CompiledModel, inputs: Any, runs: int = 3, level: int = 2) -> RunMetrics:
+    model.start_metrics_collection(level)
+    for _ in range(runs):
+        model.run(inputs)
+    return model.stop_metrics_collection()
+
+
+def pointers(model: CompiledModel) -> list[int]:
+    """Which function the interpreter calls for each of its ops."""
+    subgraphs = model._model.subgraphs.values()
+    return [s.registration(node.index).invoke or 0 for s in subgraphs for node in s.nodes()]
+
+
+def leaves(metrics: RunMetrics) -> list[OpMetrics]:
+    """The rows of what the interpreter runs, without what XNNPACK runs in its part."""
+    return [op for op in metrics.ops if not op.operators]
+
+
+def places(ops: Sequence[OpMetrics]) -> Counter[tuple[int, int]]:
+    return Counter((place.subgraph, place.index) for op in ops for place in op.ops)
+
+
+@pytest.mark.parametrize("mode", [CpuKernelMode.DELEGATE, CpuKernelMode.BUILTIN])
+def test_each_op_is_in_one_row(load: Load, vendor: Any, mode: CpuKernelMode) -> None:
+    model = load(cpu_around_npu(), options(mode=mode, profiling=True))
+    metrics = measure(model, {"x": X})
+    assert places(leaves(metrics)) == {(0, 0): 1, (0, 1): 1, (0, 2): 1}
+    call = next(op for op in metrics.ops if op.kind is SpanKind.CALL)
+    assert (call.name, call.ops[0].output, call.count) == ("double", "b", 3)
+    assert {op.ops[0].name for op in metrics.ops} == {"ADD", "DISPATCH_OP"}
+    assert len(metrics.run_times_s) == 3 and not metrics.problems
+    top = sum(op.times.total_s for op in metrics.ops if op.parent < 0)
+    assert top <= sum(metrics.run_times_s)
+
+
+def test_what_control_flow_runs_is_a_part_of_it(load: Load, vendor: Any) -> None:
+    model = load(loop(adds_one=True), options(mode=CpuKernelMode.BUILTIN))
+    metrics = measure(model, {"n": np.array(5, np.int32), "x": X}, runs=2)
+    loops = [i for i, op in enumerate(metrics.ops) if op.name == "WHILE"]
+    assert len(loops) == 1 and metrics.ops[loops[0]].parent == -1
+    counts = {op.name: op.count for op in metrics.ops if op.parent == loops[0]}
+    assert counts == {"GREATER": 12, "SUB": 10, "double": 10, "ADD": 10}
+    assert set(places(metrics.ops).values()) == {1}
+    inner = sum(op.times.total_s for op in metrics.ops if op.parent == loops[0])
+    assert inner <= metrics.ops[loops[0]].times.total_s
+
+
+def test_signatures_are_measured_together(load: Load, vendor: Any) -> None:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, SHAPE)
+    builder.output(
+        builder.npu(
+            "double", [builder.op("NEG", [x], [("n", FLOAT, SHAPE)])], [("y", FLOAT, SHAPE)]
+        )
+    )
+    builder.signature("main")
+    other = builder.subgraph("other")
+    x = other.input("x", FLOAT, SHAPE)
+    other.output(other.op("ABS", [x], [("y", FLOAT, SHAPE)]))
+    other.signature("other")
+    model = load(builder.bytes(), options(profiling=True))
+    model.start_metrics_collection(2)
+    model.run({"x": X}, "main")
+    model.run({"x": X}, "other")
+    metrics = model.stop_metrics_collection()
+    assert places(leaves(metrics)) == {(0, 0): 1, (0, 1): 1, (1, 0): 1}
+
+
+def test_an_op_that_sleeps_is_the_longest(load: Load, vendor: Any) -> None:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (4,))
+    y = builder.npu("nap", [builder.op("NEG", [x], [("n", FLOAT, (4,))])], [("y", FLOAT, (4,))])
+    builder.output(builder.op("ABS", [y], [("z", FLOAT, (4,))]))
+    metrics = measure(load(builder.bytes(), options()), {"x": X[0]})
+    longest = max(metrics.ops, key=lambda op: op.times.mean_s)
+    assert longest.name == "nap" and longest.times.mean_s >= 0.001
+
+
+def test_a_failing_run_is_not_counted_and_leaves_the_model_as_it_was(
+    load: Load, vendor: Any
+) -> None:
+    model = load(cpu_around_npu(), options())
+    model.run({"x": X})
+    before = pointers(model)
+    model.start_metrics_collection(2)
+    assert pointers(model) != before
+    model.run({"x": X})
+    vendor.failing["double"] = LiteRtError(Status.RUNTIME_FAILURE, "planned")
+    with pytest.raises(LiteRtError, match="planned"):
+        model.run({"x": X})
+    model.run({"x": X})
+    metrics = model.stop_metrics_collection()
+    assert pointers(model) == before
+    assert len(metrics.run_times_s) == 2
+    assert {op.count for op in metrics.ops if op.parent < 0} == {2}
+    assert model.run({"x": X})["z"].tolist() == (6 * X).tolist()
+
+
+def test_a_collection_that_measures_no_ops_changes_no_pointer(load: Load, vendor: Any) -> None:
+    model = load(cpu_around_npu(), options())
+    before = pointers(model)
+    model.start_metrics_collection(1)
+    assert pointers(model) == before
+    assert model.stop_metrics_collection().ops == []
+
+
+def test_one_collection_follows_another(load: Load, vendor: Any) -> None:
+    model = load(cpu_around_npu(), options())
+    before = pointers(model)
+    first, second = measure(model, {"x": X}), measure(model, {"x": X}, runs=5)
+    assert pointers(model) == before
+    assert [op.count for op in first.ops if op.parent < 0] == [3, 3, 3]
+    assert [op.count for op in second.ops if op.parent < 0] == [5, 5, 5]
+
+
+def test_a_resize_while_it_measures_is_measured(load: Load, vendor: Any) -> None:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4), shape_signature=(-1, 4))
+    y = builder.op("ADD", [x, x], [("y", FLOAT, (1, 4))])
+    builder.output(builder.op("NEG", [y], [("z", FLOAT, (1, 4))]))
+    model = load(builder.bytes(), options(profiling=True))
+    before = pointers(model)
+    model.start_metrics_collection(2)
+    model.run({"x": X})
+    found = model.run({"x": np.concatenate([X, X])})
+    metrics = model.stop_metrics_collection()
+    assert found["z"].tolist() == (-2 * np.concatenate([X, X])).tolist()
+    assert pointers(model) == before
+    assert {op.count for op in metrics.ops} == {2}
+
+
+def test_a_closed_model_needs_no_stop(load: Load, vendor: Any) -> None:
+    model = load(one_call(), options(profiling=True))
+    model.start_metrics_collection(2)
+    model.run({"x": X})
+    model.close()
+
+
+def test_two_models_measure_at_once(load: Load, vendor: Any) -> None:
+    models = [load(cpu_around_npu(), options(profiling=True)) for _ in range(2)]
+    found: list[RunMetrics] = []
+    threads = [
+        threading.Thread(target=lambda m=m: found.append(measure(m, {"x": X}, runs=200)))
+        for m in models
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [{op.count for op in metrics.ops} for metrics in found] == [{200}, {200}]
+
+
+def test_without_profiling_xnnpack_s_part_is_one_row_and_said(load: Load, vendor: Any) -> None:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    y = builder.op("ADD", [x, x], [("y", FLOAT, (1, 4))])
+    builder.output(builder.op("NEG", [y], [("z", FLOAT, (1, 4))]))
+    data = builder.bytes()
+    (part,) = measure(load(data, options()), {"x": X}).ops
+    assert [place.name for place in part.ops] == ["ADD", "NEG"] and part.name.endswith(
+        "XNNPackDelegate"
+    )
+    assert "enable_profiling" in measure(load(data, options()), {"x": X}).problems[0]
+    whole, add, neg = measure(load(data, options(profiling=True)), {"x": X}).ops
+    assert (add.name, neg.name, add.parent, neg.parent) == ("ADD", "NEG", 0, 0)
+    assert whole.ops == part.ops
+
+
+def test_a_recording_has_the_cpu_s_ops(load: Load, vendor: Any) -> None:
+    model = load(cpu_around_npu(), options(profiling=True))
+    with record() as recording:
+        measure(model, {"x": X}, runs=1)
+    spans = [span for span in recording.spans if span.kind is SpanKind.CPU_OP]
+    assert len(spans) >= 2
+    assert all(span.details.get("output", "") in ("a", "z", "") for span in spans)
