@@ -9,7 +9,6 @@ from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.atomic_file import check_place
-from litert.model.blob import Progress
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.graph import Model, Tensor
 from litert.model.reader import read_model
@@ -62,12 +61,10 @@ def read_uncompiled(source: str | bytes) -> Model:
         )
 
 
-def write_output(
-    model: Model, target: str, report: Report, progress: Progress | None = None
-) -> None:
-    """Writes a model, unless the target is "", and says so in a report; `progress` is told how much is written."""
+def write_output(model: Model, target: str, report: Report) -> None:
+    """Writes a model, unless the target is "", and says so in a report."""
     if target:
-        written = write_model(model, target, progress=progress)
+        written = write_model(model, target)
         report.output_path, report.output_size = written.path, written.size
 
 

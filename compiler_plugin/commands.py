@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.checks import check_output, check_required, check_runnable, write_output
@@ -16,7 +15,7 @@ from compiler_plugin.graph_copy import CopiedData, copy_ops
 from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.leftovers import drop_subgraphs
 from compiler_plugin.outline import extract, replace_partitions
-from compiler_plugin.pipeline import Progress, start_run
+from compiler_plugin.pipeline import start_run
 from compiler_plugin.plan import plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
@@ -35,7 +34,6 @@ def partition_model(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],
     options: ApplyOptions | None = None,
-    progress: Progress | None = None,
 ) -> Report:
     """Shows what a vendor takes: dispatch ops without byte code, and the partitions as further subgraphs.
 
@@ -66,7 +64,7 @@ def partition_model(
             for partition in plan.partitions
         ]
         run.report_transformations()
-        write_output(model, target, report, progress and partial(progress, "write"))
+        write_output(model, target, report)
     return report
 
 
@@ -117,7 +115,6 @@ def compile_model(
 def copy_model(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],
-    progress: Progress | None = None,
 ) -> Report:
     """Reads a model and writes it, without a plugin (`--cmd=noop`): what is in it stays as it is.
 
@@ -130,7 +127,7 @@ def copy_model(
     report = Report("noop", source)
     with read_model(source) as model:
         report.warnings += model.warnings
-        write_output(model, target, report, progress and partial(progress, "write"))
+        write_output(model, target, report)
     report.seconds = time.perf_counter() - start
     return report
 

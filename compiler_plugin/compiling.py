@@ -15,6 +15,7 @@ from compiler_plugin.plugin import CallInfo, CompiledResult
 from compiler_plugin.report import CallReport, Report
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
+from litert.core.progress import tell
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.graph import Buffer, Subgraph
@@ -60,7 +61,6 @@ def compile_partitions(
     plugin: VendorPlugin,
     plans: Sequence[SubgraphPlan],
     max_partitions: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
     prepare: Prepare = leave_as_is,
 ) -> Compilation:
     """Compiles the partitions of plans, which lose those that are refused.
@@ -73,7 +73,6 @@ def compile_partitions(
       plugin: of the vendor; its other errors are raised.
       plans: what to compile.
       max_partitions: of all plans, also where a refused one has become several; 0 is no limit.
-      progress: told ops done and ops in all.
       prepare: called with partitions' copies before the vendor gets them; where it raises UNSUPPORTED, that is as
         though the vendor had refused.
     """
@@ -82,7 +81,7 @@ def compile_partitions(
     waiting: list[tuple[SubgraphPlan, Partition]] = []
     total, done = sum(len(partition.ops) for _, partition in batch), 0
     first, is_apart = {partition for _, partition in batch}, False
-    progress(0, total)
+    tell("compile", 0, total)
     while batch:
         partitions = [partition for _, partition in batch]
         try:
@@ -102,7 +101,7 @@ def compile_partitions(
         else:
             _keep(compilation, result, partitions)
             done += sum(len(partition.ops) for partition in partitions)
-        progress(done, total)
+        tell("compile", done, total)
         batch = [waiting.pop()] if waiting else []
     leave_smallest(plans, max_partitions)
     for plan in plans:

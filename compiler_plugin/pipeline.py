@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
@@ -52,6 +51,7 @@ from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import DEFAULT_MANUFACTURER, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.option import Goes, given_flags
+from litert.core.progress import Progress, listening
 from litert.model.assets import set_assets
 from litert.model.blob import Blob
 from litert.model.graph import Appended, Model, Op
@@ -62,9 +62,6 @@ if TYPE_CHECKING:
     from compiler_plugin.transformations.running import Transformations
 
 __all__ = ["ApplyOptions", "apply_in_memory", "apply_plugin"]
-
-Progress = Callable[[str, int, int], None]
-"""Told the step (`compile`, `write`), how much of it is done, and how much there is."""
 
 _LAYER_HINT = "It is a layer of --custom_layers."
 _logger = logging.getLogger(__name__)
@@ -108,7 +105,7 @@ def apply_plugin(
       model_path: a TFLite model that is not compiled.
       output_path: of the compiled file, another than any input; "" to write none.
       options: where they differ from the defaults.
-      progress: told how far it is.
+      progress: told how far it is; without it, who listens already is told.
 
     Returns:
       Where each op went, and all else that there is to say.
@@ -116,10 +113,13 @@ def apply_plugin(
     Raises:
       LiteRtError: with nothing written.
     """
-    tell = progress or no_progress
     target = os.fspath(output_path)
-    with apply_in_memory(os.fspath(model_path), options, tell, target) as (model, report):
-        write_output(model, target, report, partial(tell, "write"))
+    with ExitStack() as stack:
+        if progress is not None:
+            stack.enter_context(listening(progress))
+        applied = apply_in_memory(os.fspath(model_path), options, target)
+        model, report = stack.enter_context(applied)
+        write_output(model, target, report)
     _logger.info("compiled %s in %.2f s", report.model_path, report.seconds)
     return report
 
@@ -128,7 +128,6 @@ def apply_plugin(
 def apply_in_memory(
     source: str | bytes,
     options: ApplyOptions | None = None,
-    progress: Progress | None = None,
     target: str = "",
 ) -> Iterator[tuple[Model, Report]]:
     """Does all of `apply_plugin` but the writing, for a model's path or its bytes.
@@ -140,7 +139,6 @@ def apply_in_memory(
       until the end of the block.
     """
     options = options or ApplyOptions()
-    tell = progress or no_progress
     by_flag, limit = options.compiler.custom_op_infos, options.compiler.max_partitions
     with ExitStack() as stack:
         files = dict(stack.enter_context(open_assets(by_flag)))
@@ -153,9 +151,7 @@ def apply_in_memory(
         set_assets(model, assets)
         check_output(target, companion_paths(infos, assets, options.compiler.asset_root))
         plans = plan_model(model, plugin, options.subgraphs, limit)
-        compilation = compile_partitions(
-            plugin, plans, limit, partial(tell, "compile"), run.prepare
-        )
+        compilation = compile_partitions(plugin, plans, limit, run.prepare)
         plugin.close()
         run.report_transformations()
         unused = unused_decompositions(model, plans)
@@ -234,10 +230,6 @@ def load_chosen_plugin(options: ApplyOptions) -> RegisteredPlugin:
     """
     manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
     return load_plugin(manufacturer, options.libs, options.hosting)
-
-
-def no_progress(step: str, done: int, total: int) -> None:
-    """Tells nobody."""
 
 
 def _new_report(

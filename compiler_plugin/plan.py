@@ -17,6 +17,7 @@ from compiler_plugin.plugin import Grouping
 from compiler_plugin.report import CompositeReport, OpReport, Report
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
+from litert.core.progress import told
 from litert.core.status import Status
 from litert.model.graph import Model, Subgraph, Tensor
 from litert.model.positions import (
@@ -128,7 +129,7 @@ def plan_model(
     decompositions = find_decompositions(model)
     plans: list[SubgraphPlan] = []
     numbers = count()
-    for index, subgraph in enumerate(model.subgraphs):
+    for index, subgraph in enumerate(told("partition", model.subgraphs)):
         plan = SubgraphPlan(index, subgraph, is_decomposition=index in decompositions)
         plans.append(plan)
         reason = ""

@@ -20,14 +20,12 @@ from litert.model.graph import Model, Subgraph
 if TYPE_CHECKING:
     from compiler_plugin.transform_options import TransformOptions
     from compiler_plugin.transformations.running import Transformations
-    from litert.model.blob import Progress
 
 
 def transform_file(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],
     options: TransformOptions,
-    progress: Progress | None = None,
 ) -> Report:
     """Takes a model through the phases, without a vendor: what comes out is a TFLite model again.
 
@@ -35,7 +33,6 @@ def transform_file(
       model_path: a TFLite model that is not compiled.
       output_path: another file; "" to write none.
       options: which transformations run.
-      progress: told how much is written.
 
     Returns:
       What each transformation did.
@@ -52,7 +49,7 @@ def transform_file(
         before = sum(1 for _ in model.ops())
         transform_model(model, options, report)
         report.notes = [f"ops: {before:,} before, {sum(1 for _ in model.ops()):,} after"]
-        write_output(model, target, report, progress)
+        write_output(model, target, report)
     report.seconds = time.perf_counter() - start
     return report
 

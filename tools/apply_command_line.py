@@ -153,21 +153,21 @@ def _process(values: FlagValues, model: str, output: str, options: ApplyOptions)
     """Does what `--cmd` says with a model, and reports it."""
     assets = [info.asset_path for info in options.compiler.custom_op_infos]
     check_messages(values.err, [model, output, *assets])
-    with open_output(output) as path, ProgressBar() as progress:
+    with open_output(output) as path, ProgressBar():
         # Imported here, since --help must not wait for them.
         if values.cmd == "apply":
             from compiler_plugin.pipeline import apply_plugin
 
-            report = apply_plugin(model, path, options, progress)
+            report = apply_plugin(model, path, options)
         else:
             from compiler_plugin import commands
 
             if values.cmd == "partition":
-                report = commands.partition_model(model, path, options, progress)
+                report = commands.partition_model(model, path, options)
             elif values.cmd == "compile":
                 report = commands.compile_model(model, path, options)
             else:
-                report = commands.copy_model(model, path, progress)
+                report = commands.copy_model(model, path)
                 report.warnings += _idle_flags(options)
     print_report(report, values, output)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
+from litert.core.progress import tell, told
 from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
@@ -129,11 +130,10 @@ class BenchmarkReport(PrintedReport):
 def benchmark_model(
     path: str,
     options: BenchmarkOptions | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
 ) -> BenchmarkReport:
     """Measures a model; the runs of stock are between its own, so that both meet the same machine."""
     options = options or BenchmarkOptions()
-    tell = progress or (lambda step, done, total: None)
+    tell("load", 0, 0)
     start = time.perf_counter()
     with open_model(path, options.load) as (model, signature):
         load_s = time.perf_counter() - start
@@ -149,8 +149,7 @@ def benchmark_model(
         times: dict[Callable[[], None], list[float]] = {ours.run: []}
         if stock:
             times[stock.run] = []
-        for index in range(options.warm_up + options.runs):
-            tell("measure", index, options.warm_up + options.runs)
+        for index in told("measure", range(options.warm_up + options.runs)):
             for run, measured in times.items():
                 seconds = measure_s(run)
                 if index >= options.warm_up:
@@ -177,7 +176,7 @@ def _measure_calls(ours: SignatureRuns, runs: int) -> list[CallTiming]:
     """Measures each NPU call in so many runs."""
     ours.model.start_metrics_collection()
     try:
-        for _ in range(runs):
+        for _ in told("measure calls", range(runs)):
             ours.run()
     finally:
         metrics = ours.model.stop_metrics_collection()
@@ -262,8 +261,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.seed,
         flags.input_range,
     )
-    with native_output_to_stderr(flags.report == "json"), ProgressBar() as progress:
-        report = benchmark_model(path, options, progress)
+    with native_output_to_stderr(flags.report == "json"), ProgressBar():
+        report = benchmark_model(path, options)
     report.show(flags.report)
     return 0
 

@@ -104,7 +104,7 @@ def _explain(error: BaseException, program: str) -> tuple[Status, str]:
     if isinstance(error, LiteRtError):
         return error.status, str(error)
     if isinstance(error, KeyboardInterrupt):
-        status, what = Status.CANCELLED, "interrupted"
+        status, what = Status.CANCELLED, ". ".join(["interrupted", *error.args])
     elif isinstance(error, MemoryError):
         status, what = Status.MEMORY_ALLOCATION_FAILURE, "out of memory"
     elif isinstance(error, SystemExit):  # no main of ours: what a vendor's driver or a library does

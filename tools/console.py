@@ -9,12 +9,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from enum import Enum, auto
+from types import TracebackType
 from typing import Any, ClassVar, TextIO, TypeVar
 
 from litert.core.errors import LiteRtError, file_error
+from litert.core.interrupts import on_interrupt
+from litert.core.progress import listening
 
 _Value = TypeVar("_Value")
 _PATIENCE_S = 0.5
@@ -70,8 +73,8 @@ class ProgressStyle(Enum):
 class ProgressBar:
     """How far long work is: a line that changes on a terminal; elsewhere, as in logs, a line every few seconds.
 
-    A context manager, whose end clears the terminal's line. Short work shows nothing. While a step takes long,
-    a thread shows that time passes.
+    A context manager, which listens to what is told in its block, and clears the terminal's line at its end. Short
+    work shows nothing. While a step takes long, a thread shows that time passes.
     """
 
     style: ClassVar[ProgressStyle] = ProgressStyle.AUTOMATIC
@@ -86,6 +89,8 @@ class ProgressBar:
         is_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._is_line = is_terminal and self.style is ProgressStyle.AUTOMATIC
         self._interval_s = interval_s or (_LINE_INTERVAL_S if self._is_line else _LOG_INTERVAL_S)
+        self._block = ExitStack()
+        self._tick_s = interval_s or _TICK_S
         self._lock = threading.Lock()
         self._has_ended = threading.Event()
         self._work = ("", 0, 0)
@@ -104,19 +109,40 @@ class ProgressBar:
             self._show()
 
     def __enter__(self) -> ProgressBar:
+        self._block.enter_context(on_interrupt(self._position))
+        self._block.enter_context(listening(self))
         if self._due_s < math.inf:
             threading.Thread(target=self._tick, name="progress", daemon=True).start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._has_ended.set()
         with self._lock:
             self._due_s = math.inf
             self._clear()
+        self._block.__exit__(kind, error, trace)
+
+    def note(self, text: str) -> None:
+        """Prints lines about the work, unless progress is not wanted."""
+        if self.style is not ProgressStyle.QUIET:
+            print_text(text, self._stream)
+
+    def _position(self) -> str:
+        """A sentence about how far the work is."""
+        step, done, total = self._work
+        if not total:
+            return f"The work was at step '{step}'" if step else ""
+        count = f"{done / total:.0%}" if total >= _LARGE else f"{done} of {total}"
+        return f"The work was at step '{step}', {count}"
 
     def _tick(self) -> None:
         """The thread's part: it shows what has not changed for a while."""
-        while not self._has_ended.wait(min(self._interval_s, _TICK_S)):
+        while not self._has_ended.wait(self._tick_s):
             self._show()
 
     def _show(self) -> None:

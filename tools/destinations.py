@@ -6,10 +6,11 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from typing import BinaryIO
 
 from litert.core.errors import LiteRtError, file_error
+from litert.core.interrupts import on_interrupt
 from litert.core.status import Status
 
 from .console import print_text, writing_to
@@ -58,13 +59,43 @@ def print_to(place: str, text: str) -> None:
 
 
 @contextmanager
+def writes(paths: Iterable[str]) -> Iterator[None]:
+    """Has Ctrl-C in the block say which of some files, each written in one go, are there."""
+    before = {path: _state(path) for path in paths if path}
+
+    def sentence() -> str:
+        return ". ".join(
+            f"{path} {_outcome(state, _state(path))}" for path, state in before.items()
+        )
+
+    with on_interrupt(sentence):
+        yield
+
+
+def _state(path: str) -> tuple[int, ...]:
+    """What changes when a file is written; empty where there is no file."""
+    with suppress(OSError):
+        found = os.stat(path)
+        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return ()
+
+
+def _outcome(before: tuple[int, ...], now: tuple[int, ...]) -> str:
+    if before != now:
+        return "is complete"
+    return "is as it was" if now else "was not written"
+
+
+@contextmanager
 def open_output(output: str) -> Iterator[str]:
     """A path to write to; for the standard streams that of a file, which is copied there at the end.
 
     What extensions and vendors print meanwhile goes to standard error: it would be in the model otherwise.
     """
     if output not in (STDOUT, STDERR):
-        yield "" if output == NOWHERE else output
+        path = "" if output == NOWHERE else output
+        with writes([path]):
+            yield path
         return
     import shutil
     from tempfile import TemporaryDirectory

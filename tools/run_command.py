@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
+from litert.core.progress import tell
 from litert.core.status import Status
 
 from .array_files import (
@@ -23,7 +25,8 @@ from .array_files import (
 from .command import Command
 from .command_line import REPORT, SEED, FlagValues, split_arguments, usage_error
 from .comparison import Comparison, compare
-from .console import PrintedReport, name_text, native_output_to_stderr
+from .console import PrintedReport, ProgressBar, name_text, native_output_to_stderr
+from .destinations import writes
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .pictures import Array, Range
@@ -105,18 +108,21 @@ class RunReport(PrintedReport):
 def run_model(path: str, options: RunOptions | None = None) -> RunReport:
     """Runs a model once; outputs are written before they are compared."""
     options = options or RunOptions()
+    tell("load", 0, 0)
     start = time.perf_counter()
-    with open_model(path, options.load) as (model, signature):
+    with open_model(path, options.load) as (model, signature), ExitStack() as stack:
         load_s = time.perf_counter() - start
         specs = TensorSpec.all_of(model.get_input_tensor_details(signature))
         output_specs = TensorSpec.all_of(model.get_output_tensor_details(signature))
         plan = plan_outputs(options.outputs, output_specs)
+        stack.enter_context(writes(written for written, _ in plan))
         golden = _golden_outputs(options.golden, output_specs)
         inputs = _inputs(path, signature, specs, options)
+        tell("run", 0, 0)
         start = time.perf_counter()
         outputs = model.run({name: given.value for name, given in inputs.items()}, signature)
         run_s = time.perf_counter() - start
-    write_outputs(plan, outputs, options.value_range, [path, options.golden])
+        write_outputs(plan, outputs, options.value_range, [path, options.golden])
     return RunReport(
         path,
         signature,
@@ -216,7 +222,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         _range(flags.picture_range),
         flags.input_range,
     )
-    with native_output_to_stderr(flags.report == "json"):
+    with native_output_to_stderr(flags.report == "json"), ProgressBar():
         report = run_model(path, options)
     report.show(flags.report)
     return 0 if report.passed else 1

@@ -63,10 +63,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     check_messages(flags.err, [model, output])
     from compiler_plugin.transforming import transform_file
 
-    with open_output(output) as path, ProgressBar() as progress:
-        report = transform_file(
-            model, path, options, lambda done, total: progress("write", done, total)
-        )
+    with open_output(output) as path, ProgressBar():
+        report = transform_file(model, path, options)
     print_report(report, flags, output)
     return 0
 

@@ -39,6 +39,7 @@ from compiler_plugin.transformations.sub_graph_replacement import (
 from compiler_plugin.transformations.transformation import Transformation, snake_case
 from compiler_plugin.transformations.transformation_plan import plan_transformations
 from litert.core.errors import LiteRtError, describe
+from litert.core.progress import tell
 from litert.core.status import Status
 from litert.host.extensions import find_place
 from litert.model.builtin_options import BUILTIN_NUMBERS
@@ -211,6 +212,7 @@ class Transformations:
                     _settle(graph)
         self._ran[item.name] = None
         self._seconds[item.name] += time.perf_counter() - start
+        tell("transform", len(self._ran), len(self.planned))
 
     @contextmanager
     def _naming(

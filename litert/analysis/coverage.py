@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.asset_files import open_assets
 from compiler_plugin.compiling import compile_partitions
-from compiler_plugin.pipeline import Progress, load_chosen_plugin, start_run
+from compiler_plugin.pipeline import load_chosen_plugin, start_run
 from compiler_plugin.plan import SubgraphPlan, plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
 from litert.analysis.op_coverage import OpCoverage, SourcePlaces, list_ops
@@ -20,6 +20,7 @@ from litert.analysis.refusals import (
     share,
 )
 from litert.core.errors import LiteRtError
+from litert.core.progress import Progress
 from litert.model.graph import Tensor
 from litert.model.op_cost import KnownCost
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from litert.conformance.checks import Finding, Outcome, read_finding
 from litert.core.errors import LiteRtError
+from litert.core.progress import tell
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
@@ -91,12 +92,18 @@ class CheckPrints:
 
 
 def run_in_children(
-    target: str, argument: Mapping[str, object], *, timeout_s: float, subject: str
+    target: str,
+    argument: Mapping[str, object],
+    *,
+    timeout_s: float,
+    subject: str,
+    num_checks: int = 0,
 ) -> list[Finding]:
     """Runs all checks of a target, of which each has a time limit; after a few that hang, no other is run.
 
     The target is a generator function, `package.module:function`, that yields what `run_checks` does. It gets the
-    argument, with `done`, `stopped` and `trace`, as JSON has it.
+    argument, with `done`, `stopped` and `trace`, as JSON has it. Progress is told in checks, of which there are
+    `num_checks`; 0 where nobody knows.
 
     Raises:
       LiteRtError: what keeps a child from beginning at all.
@@ -115,6 +122,7 @@ def run_in_children(
             }
             try:
                 for answer in _answers(target, asked, prints, timeout_s, subject):
+                    tell(f"check {subject}", len(findings), num_checks)
                     begun = answer.get("begin", "")
                     if not begun:
                         findings.append(read_finding(answer))

@@ -1,19 +1,25 @@
 """Calls a function in a child process, where it may crash or hang without harm to this one.
 
-The function gets one JSON value and yields others; each comes over a pipe as soon as it is there. What native
-code prints in the child goes to its standard error, whose end is in the error of a child that fails.
+The function gets one JSON value and yields others; each comes over a pipe as soon as it is there. How far it is,
+which it tells as code in this process does, comes the same way. What native code prints in the child goes to its
+standard error, whose end is in the error of a child that fails.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
+from typing import IO, Any
 
 from litert.core.errors import LiteRtError
+from litert.core.progress import Progress, is_heard, listening, tell
 from litert.core.status import Status
 from litert.host.child_process import ChildProcess
 from litert.host.child_side import become_child, error_message, load_function, set_alarm
+
+_PROGRESS_INTERVAL_S = 0.1  # a message each time would cost more than many a step
 
 
 def call_in_child(
@@ -47,7 +53,7 @@ def call_in_child(
     """
     child = ChildProcess(
         "litert.host.child:serve",
-        [target, str(timeout_s), str(memory_bytes)],
+        [target, str(timeout_s), str(memory_bytes), "1" if is_heard() else ""],
         subject=subject,
         where=target,
         hear=hear,
@@ -55,7 +61,10 @@ def call_in_child(
     try:
         child.set_time_limit(timeout_s)
         for line in child.lines(json.dumps(argument).encode(), is_last=True):
-            message: dict[str, object] = json.loads(line)
+            message: dict[str, Any] = json.loads(line)
+            if "progress" in message:
+                tell(*message["progress"])
+                continue
             if "answer" not in message:
                 child.set_time_limit(end_s)
                 child.await_end()
@@ -72,20 +81,36 @@ def call_in_child(
         child.end()
 
 
-def serve(target: str, timeout: str, memory: str) -> None:
+def serve(target: str, timeout: str, memory: str, is_heard: str) -> None:
     """The child's side: reads the argument, writes a line for each answer."""
     channel = become_child(int(memory))
     timeout_s = float(timeout)
     set_alarm(timeout_s)
     argument = json.load(sys.stdin)
+    hear = _progress_sender(channel) if is_heard else None
     try:
-        for answer in load_function(target)(argument):
-            print(json.dumps({"answer": answer}), file=channel, flush=True)
-            set_alarm(timeout_s)
+        with listening(hear):
+            for answer in load_function(target)(argument):
+                print(json.dumps({"answer": answer}), file=channel, flush=True)
+                set_alarm(timeout_s)
         last: dict[str, object] = {"end": True}
     except Exception as error:
         last = error_message(error, target)
     print(json.dumps(last), file=channel, flush=True)
+
+
+def _progress_sender(channel: IO[str]) -> Progress:
+    """In the child: sends the parent what is told, as far as somebody can read it."""
+    step, due_s = "", 0.0
+
+    def send(told_step: str, done: int, total: int) -> None:
+        nonlocal step, due_s
+        now = time.monotonic()
+        if told_step != step or now >= due_s:
+            step, due_s = told_step, now + _PROGRESS_INTERVAL_S
+            print(json.dumps({"progress": [step, done, total]}), file=channel, flush=True)
+
+    return send
 
 
 def raise_error(message: dict[str, object]) -> None:

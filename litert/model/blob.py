@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import stat
-from collections.abc import Callable
 from typing import BinaryIO
 
 from litert.core.errors import LiteRtError, file_error
@@ -141,7 +140,3 @@ class Blob:
     def __repr__(self) -> str:
         where = f" at {self.offset} of {self.file.path}" if self.file else ""
         return f"Blob({self.size} bytes{where})"
-
-
-Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all."""

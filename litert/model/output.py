@@ -14,11 +14,13 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 
 from litert.core.errors import LiteRtError
+from litert.core.progress import tell
 from litert.core.status import Status
 from litert.model.atomic_file import open_atomic
-from litert.model.blob import MappedFile, Progress
+from litert.model.blob import MappedFile
 from litert.model.placement import Plan
 
+_STEP = "write"
 _PIECE = 64 << 20  # so that progress shows, and Ctrl-C is heard
 _BLOCK = 64 << 10  # a copy from here on is fastest
 _SMALL_FILE = 8 << 20  # written from memory, in one go
@@ -49,26 +51,26 @@ def plan_bytes(plan: Plan) -> bytes:
     return bytes(out)
 
 
-def write_plan(plan: Plan, path: str, progress: Progress | None = None) -> None:
+def write_plan(plan: Plan, path: str) -> None:
     """Writes a file, which appears when it is complete; what was there stays until then.
 
     Raises:
       LiteRtError: FILE_IO, or INVALID_ARGUMENT for a path that is no place for a file.
     """
     with open_atomic(path) as fd:
+        tell(_STEP, 0, plan.size)
         if plan.size <= _SMALL_FILE:
             write_at(fd, plan_bytes(plan), 0)
         else:
             with closing(FileCopy(fd, plan.size)) as copy:
-                _copy_runs(fd, copy, plan, progress)
+                _copy_runs(fd, copy, plan)
             for target, text in plan.texts:
                 write_at(fd, text, target)
             os.ftruncate(fd, plan.size)  # zeros at the end are not written
-        if progress is not None:
-            progress(plan.size, plan.size)
+        tell(_STEP, plan.size, plan.size)
 
 
-def _copy_runs(fd: int, copy: FileCopy, plan: Plan, progress: Progress | None) -> None:
+def _copy_runs(fd: int, copy: FileCopy, plan: Plan) -> None:
     done = 0
     for run in plan.runs:
         start = 0
@@ -79,8 +81,7 @@ def _copy_runs(fd: int, copy: FileCopy, plan: Plan, progress: Progress | None) -
             copy.copy(run.file, run.source + start, run.target + start, size)
             start += size
             done += size
-            if progress is not None:
-                progress(min(done, plan.size), plan.size)
+            tell(_STEP, min(done, plan.size), plan.size)
         for source, data in run.gaps:
             if not run.file.is_open or os.pread(run.file.fd, len(data), source) != data:
                 write_at(fd, data, run.target + source - run.source)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.blob import Blob, Progress
+from litert.model.blob import Blob
 from litert.model.collector import collector_held
 from litert.model.dispatch_op import DispatchOptions, write_dispatch_options
 from litert.model.graph import Appended, Model
@@ -52,15 +52,13 @@ def write_model(
     path: str | os.PathLike[str],
     *,
     appended: Sequence[Appended] = (),
-    progress: Progress | None = None,
 ) -> WriteResult:
-    """Writes a model to a file, which appears when it is complete.
+    """Writes a model to a file, which appears when it is complete; progress is told in bytes (`write`).
 
     Args:
       model: not changed. The custom options of dispatch ops are made for the file alone.
       path: of the file; what was there stays until then.
       appended: byte code modules beside the model's own.
-      progress: called while data are copied.
 
     Raises:
       LiteRtError: FILE_IO; INVALID_GRAPH_INVARIANT, if the graph does not hold together; INVALID_FLATBUFFER, if
@@ -69,7 +67,7 @@ def write_model(
     with collector_held():
         file = _lay_out_file(model, appended)
     target = os.fspath(path)
-    write_plan(file.plan, target, progress)
+    write_plan(file.plan, target)
     return WriteResult(target, file.plan.size, file.flatbuffer_size, file.byte_code)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.progress import listening
 from litert.core.status import Status
 from litert.model import atomic_file, writer
 from litert.model.blob import Blob, MappedFile
@@ -253,10 +254,10 @@ def test_a_dispatch_op_with_other_options_is_kept_with_a_warning() -> None:
 
 
 def test_progress_is_told_up_to_the_end(source: Path, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    with read_model(source) as model:
-        result = write_model(model, tmp_path / "m", progress=lambda *now: told.append(now))
-    assert told[-1] == (result.size, result.size)
+    told: list[tuple[str, int, int]] = []
+    with read_model(source) as model, listening(lambda *now: told.append(now)):
+        result = write_model(model, tmp_path / "m")
+    assert told[0] == ("write", 0, result.size) and told[-1] == ("write", result.size, result.size)
     assert told == sorted(told)
 
 
@@ -278,11 +279,11 @@ def test_a_write_that_is_stopped_leaves_nothing(
     target = tmp_path / "target"
     target.write_bytes(b"the old output")
 
-    def stop(*_: int) -> None:
+    def stop(*_: object) -> None:
         raise error
 
-    with read_model(source) as model, pytest.raises(type(error)):
-        write_model(model, target, progress=stop)
+    with read_model(source) as model, pytest.raises(type(error)), listening(stop):
+        write_model(model, target)
     assert target.read_bytes() == b"the old output"
     assert sorted(os.listdir(tmp_path)) == ["source.tflite", "target"]
 

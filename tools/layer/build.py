@@ -12,6 +12,8 @@ from litert.model.output import write_at
 
 from ..command import Command
 from ..command_line import FlagValues, usage_error
+from ..console import ProgressBar
+from ..destinations import writes
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .safe_process import answer, run_safely, stage
 
@@ -35,10 +37,12 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     request = layer_request(flags, arguments[0], "source", "o")
     if not flags.o.lower().endswith(".bin"):
         raise usage_error(f"-o is '{flags.o}'", "Name a file that ends in .bin.")
-    found = run_safely(f"{__name__}:build", request)
-    assert isinstance(found.values, dict)
-    with open_atomic(flags.o) as fd:
-        write_at(fd, base64.b64decode(found.values["data"]), 0)
+    with writes([flags.o]):
+        with ProgressBar():
+            found = run_safely(f"{__name__}:build", request)
+        assert isinstance(found.values, dict)
+        with open_atomic(flags.o) as fd:
+            write_at(fd, base64.b64decode(found.values["data"]), 0)
     return found.show("text")
 
 

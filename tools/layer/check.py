@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from litert.core.option import Flag
+from litert.core.progress import told
 
 from ..command import Command
 from ..command_line import REPORT, FlagValues
@@ -23,7 +24,7 @@ def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
     with open_layer(request) as layer:
         report = LayerReport(layer.options.path, layer.op_name)
-        for subject in layer.subjects:
+        for subject in told("check", layer.subjects):
             yield compiling(layer.options.path)
             report.subjects.append(check_subject(layer.options, subject, request["show_kernel"]))
     yield answer(report.passed, report.to_text(request["show_kernel"]), report.to_values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -12,13 +12,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
+from litert.core.interrupts import on_interrupt
 from litert.core.option import Flag
+from litert.core.progress import told
 from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
 
 from ..command import Command
 from ..command_line import REPORT, FlagValues
-from ..console import json_text, print_text
+from ..console import ProgressBar, json_text, print_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .op_arrays import INPUT_FLAG_NAMES, INPUT_FLAGS, input_values
 from .safe_process import Answer, answer, compiling, run_safely, stage
@@ -112,8 +114,10 @@ class Tuning:
       description: as `find_description` finds it.
     """
 
-    def __init__(self, request: Mapping[str, Any]) -> None:
+    def __init__(self, request: Mapping[str, Any], note: Callable[[str], object]) -> None:
+        """Tunes nothing yet; `note` gets lines about what was tried, as it comes."""
         self._request = dict(request)
+        self._note = note
         self.old: LocalSize = ()
         self.op_name = ""
         self.description = request["path"], ""
@@ -132,8 +136,8 @@ class Tuning:
             self.description = tuple(start["description"])
             sizes = find_candidates(start["global_sizes"], start["most_items"], most)
             shown = ", ".join(" x ".join(map(str, sizes)) for sizes in start["global_sizes"])
-            print_text(f"{self._request['path']}, {start['title']}: global {shown}", sys.stderr)
-            for size in dict.fromkeys([self.old, *sizes]):
+            self._note(f"{self._request['path']}, {start['title']}: global {shown}")
+            for size in told("tune", list(dict.fromkeys([self.old, *sizes]))):
                 self._try(size)
             good = sorted(
                 (c for c in self.candidates if c.median_us is not None),
@@ -162,7 +166,21 @@ class Tuning:
                 raise
             found.problem = error.what
             said = f"skipped: {error.what}"
-        print_text(f"  local {local_text(size):12} {said}", sys.stderr)
+        self._note(f"  local {local_text(size):12} {said}")
+
+    def best_text(self) -> str:
+        """A sentence about the best so far; "" where nothing was tried."""
+        from vendor_reference.authoring.local_sizes import local_text
+
+        tried = [(c.median_us, c) for c in self.candidates if c.median_us is not None]
+        if not tried:
+            return ""
+        best_us, best = min(tried, key=lambda pair: pair[0])
+        own = " (has it)" if best.local_size == self.old else ""
+        return (
+            f"The best of {len(tried)} tried so far: local {local_text(best.local_size)}{own}, {best_us:.1f} us; "
+            f"as it is, {tried[0][0]:.1f} us"
+        )
 
     def _call(self, function: str, more: Mapping[str, object]) -> Answer:
         return run_safely(f"{__name__}:{function}", {**self._request, **more})
@@ -187,8 +205,14 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from vendor_reference.authoring.local_sizes import local_text
 
     path = arguments[0]
-    tuning = Tuning(layer_request(flags, path, *INPUT_FLAG_NAMES))
-    best = tuning.run(flags.candidates)
+    request = layer_request(flags, path, *INPUT_FLAG_NAMES)
+    with ProgressBar() as progress:
+        tuning = Tuning(request, progress.note)
+        with (
+            on_interrupt(lambda: f"{tuning.description[0]} is as it was"),
+            on_interrupt(tuning.best_text),
+        ):
+            best = tuning.run(flags.candidates)
     old = tuning.old
     if best == old:
         said = f"{local_text(old)} stays: nothing is clearly better"

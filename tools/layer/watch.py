@@ -12,7 +12,7 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 
 from ..command_line import FlagValues
-from ..console import count_text, print_text
+from ..console import ProgressBar, count_text, print_text
 from .safe_process import run_safely
 
 _INTERVAL_S = 0.2
@@ -41,7 +41,7 @@ def run_watched(
       The exit status; with --watch that of the last time.
     """
     if not flags.watch:
-        return run_safely(target, request).show(flags.report)
+        return _run_once(flags, target, request)
     from vendor_reference.authoring.compiled_layer import find_layer_files
     from vendor_reference.authoring.subject import OpChoice
 
@@ -52,7 +52,7 @@ def run_watched(
             files = [*find_layer_files(request["path"], flags.asset_root, op_name), *others]
             before = _states(files)
             try:
-                status = run_safely(target, request).show(flags.report)
+                status = _run_once(flags, target, request)
             except LiteRtError as error:
                 status = 1
                 print_text(str(error), sys.stderr)
@@ -63,6 +63,12 @@ def run_watched(
             time.sleep(_SETTLE_S)
     except KeyboardInterrupt:
         return status
+
+
+def _run_once(flags: FlagValues, target: str, request: Mapping[str, Any]) -> int:
+    with ProgressBar():
+        found = run_safely(target, request)
+    return found.show(flags.report)
 
 
 def _states(files: Sequence[str]) -> list[object]:

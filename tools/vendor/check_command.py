@@ -11,7 +11,7 @@ from litert.core.option import Flag, Section, options_of
 
 from ..command import Command
 from ..command_line import FlagValues, usage_error
-from ..console import print_text
+from ..console import ProgressBar, print_text
 from ..reference_function import read_op_function
 
 _DECLARED = options_of(ApplyOptions, CompilerOptions)
@@ -68,22 +68,21 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if not arguments:
         raise usage_error("no vendor is named", "Give its name, or its libraries.")
     infos = [CustomOpInfo.parse(text) for text in flags.npu_custom_op_info]
-    report = check_vendor(
-        find_libraries(arguments),
-        CheckOptions(
-            models=flags.model,
-            soc_model=flags.soc_model,
-            assets=[(info.op_name, info.asset_path) for info in infos],
-            companions=[_companion(text) for text in flags.companion],
-            allow_native_assets=flags.allow_native_assets,
-            vendor_options=_options(flags.option),
-            references=[read_op_function(text, "reference") for text in flags.reference],
-            rules=flags.rule,
-            tolerance=flags.tolerance,
-            timeout_s=flags.timeout,
-            strict=flags.strict,
-        ),
+    options = CheckOptions(
+        models=flags.model,
+        soc_model=flags.soc_model,
+        assets=[(info.op_name, info.asset_path) for info in infos],
+        companions=[_companion(text) for text in flags.companion],
+        allow_native_assets=flags.allow_native_assets,
+        vendor_options=_options(flags.option),
+        references=[read_op_function(text, "reference") for text in flags.reference],
+        rules=flags.rule,
+        tolerance=flags.tolerance,
+        timeout_s=flags.timeout,
+        strict=flags.strict,
     )
+    with ProgressBar():
+        report = check_vendor(find_libraries(arguments), options)
     print_text(
         report.to_json() if flags.json else report.to_text(verbose=flags.verbose), sys.stdout
     )

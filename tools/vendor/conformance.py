@@ -11,10 +11,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from litert.abi.headers import Rule
-from litert.conformance.checks import Finding, read_rules
+from litert.conformance.checks import (
+    DISPATCH_RULES,
+    PLUGIN_RULES,
+    Finding,
+    find_checks,
+    read_rules,
+    select,
+)
 from litert.conformance.children import CheckOptions, check_end, run_in_children
 from litert.conformance.expected import References, add_expected
 from litert.core.errors import LiteRtError
+from litert.core.progress import tell, told
 from litert.core.status import Status
 from litert.core.vendor_names import is_option_of
 from litert.host.child import call_in_child
@@ -33,21 +41,31 @@ class _Side:
 
     Attributes:
       target: runs the checks.
+      package: has their rules.
       subject: what messages call the process.
       end_rule: the rule about its end, after the checks of `base`.
     """
 
     target: str
+    package: str
     subject: str
     end_rule: str
     base: str
 
 
 _PLUGIN = _Side(
-    "litert.conformance.checking:check_plugin", "the plugin", "plugin.ends", "compile.ok"
+    "litert.conformance.checking:check_plugin",
+    PLUGIN_RULES,
+    "the plugin",
+    "plugin.ends",
+    "compile.ok",
 )
 _DISPATCH = _Side(
-    "litert.conformance.checking:check_dispatch", "the library", "dispatch.ends", "dispatch.runs"
+    "litert.conformance.checking:check_dispatch",
+    DISPATCH_RULES,
+    "the library",
+    "dispatch.ends",
+    "dispatch.runs",
 )
 _MAX_FAILURES = 3  # of compilations, each of which may last as long as the user lets it
 
@@ -130,7 +148,8 @@ def _check(
     is_end_asked = {side.end_rule, side.end_rule.partition(".")[0]} & set(options.rules)
     findings: list[Finding] = []
     if set(options.rules) != {side.end_rule}:
-        findings = run_in_children(side.target, argument, **limits)
+        num_checks = len(select(find_checks(side.package), options.rules))
+        findings = run_in_children(side.target, argument, num_checks=num_checks, **limits)
     if is_end_asked or not options.rules:
         asked = {**argument, "rules": [side.base]}
         findings.append(check_end(side.end_rule, side.target, asked, **limits))
@@ -191,6 +210,7 @@ def _compile(
                 assert isinstance(answer, dict)
                 if "begin" in answer:
                     begun.append(answer["begin"])
+                    tell("compile models", len(begun), 0)
                 else:
                     entries.append(answer)
             is_done = True
@@ -201,7 +221,7 @@ def _compile(
                 entries.append({"source": begun[-1], "why": f"the plugin failed: {error}"})
             if is_done:
                 remarks.append(f"The plugin did not compile all models: {error}")
-    for entry in entries:
+    for entry in told("compute references", entries):
         if "why" not in entry:
             add_expected(entry, references)
     taken = {op for entry in entries for op in entry.get("ops", ())}

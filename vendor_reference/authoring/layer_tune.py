@@ -11,6 +11,7 @@ from statistics import median
 import numpy as np
 
 from litert.core.errors import LiteRtError
+from litert.core.progress import told
 from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.kernel_listing import find_signature
@@ -121,7 +122,7 @@ def compare_local_sizes(
             running[-1].set_inputs(arrays)
             running[-1].measure_kernel(1)
         times: list[list[float]] = [[] for _ in sizes]
-        for number in range(rounds):
+        for number in told("compare", range(rounds)):
             # Who comes first changes, as what runs before another leaves the caches to it.
             for index in range(len(sizes)):
                 place = (index + number) % len(sizes)

@@ -19,10 +19,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
+from litert.core.interrupts import on_interrupt
+from litert.core.progress import counted
 from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import (
     BUILT,
@@ -76,10 +78,13 @@ def build_programs(
             index in without - with_fp16 and device.info.has_fp16 for index in missing.values()
         ]
         patience_s = 60 + 10.0 * len(programs) if timeout_s is None else timeout_s
-        answers = _build(to_build, lack_fp16, assets, patience_s, device.installation)
-        for key, answer in zip(missing, answers, strict=True):
-            built[key] = answer
-            remember_built(key, answer)
+        builds = _build(to_build, lack_fp16, assets, patience_s, device.installation)
+        answers = counted("build", builds, len(programs))
+        kept = "kernels are built, and kept in the cache"
+        with on_interrupt(lambda: f"{len(built)} of {len(keys)} {kept}"):
+            for key, answer in zip(missing, answers, strict=True):
+                built[key] = answer
+                remember_built(key, answer)
     return [
         built[keys[index]] if index in keys else None for index in range(len(executable.programs))
     ]
@@ -91,13 +96,13 @@ def _build(
     assets: Mapping[str, bytes],
     timeout_s: float,
     installation: Installation,
-) -> Sequence[BuiltProgram]:
+) -> Iterator[BuiltProgram]:
+    """What the builds of all programs say, each as soon as it is known."""
     import tempfile  # both here: mostly all is remembered
 
     from vendor_reference.drivers.proof import call_compiler
 
-    answers: list[BuiltProgram] = []
-    programs = executable.programs
+    done, programs = 0, executable.programs
     try:
         with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
             _write_folder(folder, executable, assets)
@@ -105,9 +110,10 @@ def _build(
                 _CHECK, folder, timeout_s=timeout_s, library=installation.library
             ):
                 node = JsonNode(answer, "$", _CHECK, Status.RUNTIME_FAILURE)
-                answers.append(BUILT.read(node))
+                yield BUILT.read(node)
+                done += 1
     except LiteRtError as error:
-        index = min(len(answers), len(programs) - 1)
+        index = min(done, len(programs) - 1)
         if error.status in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
             where = ", ".join(source.file_name for source in programs[index].sources)
             texts = [programs[index].prelude]
@@ -119,8 +125,7 @@ def _build(
             hint = f"{error.hint} {_LACKS_FP16_HINT}".lstrip()
             raise LiteRtError(error.status, error.what, error.where, hint) from error
         raise  # the kernel does not build, or there is no OpenCL to build it
-    assert len(answers) == len(programs)
-    return answers
+    assert done == len(programs)
 
 
 def _binary_layer_of(program: Program, assets: Mapping[str, bytes]) -> str:

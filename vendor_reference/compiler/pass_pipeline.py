@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 
 from litert.core.compiler_options import DumpOptions
 from litert.core.errors import LiteRtError
+from litert.core.progress import told
 from litert.core.status import Status
 from litert.host.extensions import load_package
 from litert.model.atomic_file import make_folder
@@ -48,7 +49,7 @@ def run_passes(
     Raises:
       LiteRtError: what a pass raises; COMPILATION where it raises xDSL's own.
     """
-    for index, one in enumerate(passes):
+    for index, one in enumerate(told("lower", passes)):
         try:
             one.apply(context, module)
         except DiagnosticException as error:

@@ -14,6 +14,7 @@ from dataclasses import replace
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
+from litert.core.progress import counted
 from litert.core.status import Status
 from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.compiler_process import compile_in_child
@@ -80,7 +81,8 @@ class ProgramBuilder:
         with self._lock:
             found = {text: self._find(text) for text in texts}
             missing = [text for text, program in found.items() if program is None]
-            for text, built in zip(missing, self._compile(missing), strict=True):
+            builds = counted("build", self._compile(missing), len(missing)) if missing else ()
+            for text, built in zip(missing, builds, strict=True):
                 self._cache.store(text, built)
                 found[text] = DeviceProgram(self, text, built)
             programs = [program for text in texts if (program := found[text])]
