@@ -9,14 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from litert.analysis.coverage import ModelCoverage
+from litert.analysis.coverage_change import CoverageChange
 from litert.analysis.op_coverage import OpCoverage
 from litert.analysis.refusals import Refusal, share
 from litert.model.op_cost import KnownCost
 
 from .console import PrintedReport, count_text, name_text, size_text, table_lines
+from .coverage_change_text import change_lines
 
 _CSV_OP = [field.name for field in fields(OpCoverage)]
 _UNKNOWN = "?"
+_MOST_REFUSALS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class CoverageReport(PrintedReport):
       sdk_version: of this project.
       models: in the order given.
       refusals: of all models together, the costliest first.
+      comparison: what is different from an earlier report; None where there is none.
+      failures: which models are below what is asked for, in sentences.
     """
 
     soc_manufacturer: str
@@ -37,6 +42,19 @@ class CoverageReport(PrintedReport):
     sdk_version: str
     models: Sequence[ModelCoverage]
     refusals: Sequence[Refusal]
+    comparison: CoverageChange | None
+    failures: Sequence[str]
+
+    @property
+    def exit_status(self) -> int:
+        """1 where anything is worse or below what is asked for, 2 where that cannot be told, else 0."""
+        change = self.comparison
+        if self.failures or (change and change.is_worse):
+            return 1
+        as_before = {c.path for c in change.models if c.had_problem} if change else ()
+        has_other_model = change is not None and any(c.problem for c in change.models)
+        is_unknown = any(m.problem and m.path not in as_before for m in self.models)
+        return 2 if has_other_model or is_unknown else 0
 
     def lines(self) -> Iterator[str]:
         version = f", compiler {self.plugin_sdk_version}" if self.plugin_sdk_version else ""
@@ -47,8 +65,16 @@ class CoverageReport(PrintedReport):
             yield from _models_lines(self.models)
         if self.refusals:
             yield "Why ops stay on the CPU, by arithmetic:"
-            for refusal in self.refusals:
+            for refusal in self.refusals[:_MOST_REFUSALS]:
                 yield from _refusal_lines(refusal, len(self.models) > 1)
+            if len(self.refusals) > _MOST_REFUSALS:
+                more = len(self.refusals) - _MOST_REFUSALS
+                yield f"  and {count_text(more, 'further kind')}; --report=json has all"
+        warnings = dict.fromkeys(text for model in self.models for text in model.warnings)
+        yield from (f"Warning: {warning}" for warning in warnings)
+        if self.comparison:
+            yield from change_lines(self.comparison)
+        yield from (f"Failed: {failure}" for failure in self.failures)
 
     def to_csv(self) -> str:
         """A row for each op; and one for each model with a problem."""
@@ -76,14 +102,13 @@ def _model_lines(model: ModelCoverage) -> Iterator[str]:
         f"All: {amount_text(model.macs)} multiply-accumulates, {amount_text(model.operations)} other operations, "
         f"{size_text(model.bytes)} read and written"
     )
-    yield (
-        f"Between CPU and NPU: {count_text(model.num_transitions, 'tensor')}, {size_text(model.transition_bytes)}"
-    )
+    tensors = count_text(model.num_transitions, "tensor")
+    yield f"Handed over between CPU and NPU: {tensors}, {size_text(model.transition_bytes)}"
     if model.num_unknown:
-        yield f"Unknown arithmetic or traffic, which no share has: {count_text(model.num_unknown, 'op')}"
+        unknown = count_text(model.num_unknown, "op")
+        yield f"{unknown} of unknown arithmetic or traffic, which the shares leave out"
     yield "Ops:"
     yield from table_lines(_kind_rows(model))
-    yield from (f"Warning: {warning}" for warning in model.warnings)
 
 
 def _kind_rows(model: ModelCoverage) -> Iterator[Sequence[str]]:
@@ -113,9 +138,9 @@ def _kind_rows(model: ModelCoverage) -> Iterator[Sequence[str]]:
 
 def _models_lines(models: Sequence[ModelCoverage]) -> Iterator[str]:
     rows: list[Sequence[str]] = [
-        ("model", "ops", "NPU", "calls", "between", "arithmetic", "traffic")
+        ("model", "ops", "NPU", "calls", "handed over", "arithmetic", "traffic")
     ]
-    folder = _common_folder(models)
+    folder = _common_folder([model for model in models if not model.problem])
     if folder:
         yield f"Models in {name_text(folder)}:"
     for model in models:
@@ -158,10 +183,10 @@ def _gain_text(calls_change: int | None) -> str:
     if calls_change is None:
         return ""
     if not calls_change:
-        return "; on the NPU: as many calls"
+        return "; with them on the NPU: as many calls"
     more = "more" if calls_change > 0 else "fewer"
     number = abs(calls_change)
-    return f"; on the NPU: {number} {more} call{'' if number == 1 else 's'}"
+    return f"; with them on the NPU: {number} {more} call{'' if number == 1 else 's'}"
 
 
 def percent_text(part: float | None) -> str:

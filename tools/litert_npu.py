@@ -27,7 +27,7 @@ COMMANDS = {
     "info": "list vendors, OpenCL platforms and versions on this machine",
 }
 
-ERROR_STATUS = {"compare": 2, "diff": 2}
+ERROR_STATUS = {"compare": 2, "coverage": 2, "diff": 2}
 """Exit statuses of errors in commands whose 1 is an answer."""
 
 

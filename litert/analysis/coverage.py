@@ -11,6 +11,7 @@ from compiler_plugin.compiling import compile_partitions
 from compiler_plugin.pipeline import load_chosen_plugin, start_run
 from compiler_plugin.plan import SubgraphPlan, plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
+from litert.analysis.op_costs import CostOptions, ModelCosts, set_shapes
 from litert.analysis.op_coverage import OpCoverage, SourcePlaces, list_ops
 from litert.analysis.refusals import (
     Refusal,
@@ -20,9 +21,11 @@ from litert.analysis.refusals import (
     share,
 )
 from litert.core.errors import LiteRtError
-from litert.core.progress import Progress
+from litert.core.progress import listening, told
 from litert.model.graph import Tensor
 from litert.model.op_cost import KnownCost
+
+_NO_OPTIONS = CostOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Coverage:
 def find_coverage(
     paths: Sequence[str],
     options: ApplyOptions,
-    progress: Progress,
+    costs: CostOptions = _NO_OPTIONS,
     *,
     compiles: bool = False,
 ) -> Coverage:
@@ -94,7 +97,7 @@ def find_coverage(
     Args:
       paths: of models.
       options: name the plugin, and say what it is told.
-      progress: told how many models are done.
+      costs: what the user knows of costs.
       compiles: whether the vendor compiles, too, and may so refuse more.
 
     Raises:
@@ -104,10 +107,10 @@ def find_coverage(
     soc_model = choose_soc_model(registered, options.soc_model)
     models: list[ModelCoverage] = []
     with open_assets(options.compiler.custom_op_infos):
-        for number, path in enumerate(paths):
-            progress("cover", number, len(paths))
+        for path in told("cover", paths):
             try:
-                models.append(_cover_model(path, options, registered, compiles))
+                with listening(None):  # else a model's own steps would be shown
+                    models.append(_cover_model(path, options, registered, costs, compiles))
             except LiteRtError as error:
                 models.append(ModelCoverage(path, str(error)))
     changes = add_calls_changes(refusal for model in models for refusal in model.refusals)
@@ -121,7 +124,11 @@ def find_coverage(
 
 
 def _cover_model(
-    path: str, options: ApplyOptions, registered: RegisteredPlugin, compiles: bool
+    path: str,
+    options: ApplyOptions,
+    registered: RegisteredPlugin,
+    costs: CostOptions,
+    compiles: bool,
 ) -> ModelCoverage:
     places, limit = SourcePlaces(), options.compiler.max_partitions
     with start_run("coverage", path, "", options, registered, places.read) as run:
@@ -129,9 +136,10 @@ def _cover_model(
         if compiles:
             compile_partitions(run.plugin, plans, limit, prepare=run.prepare)
         run.plugin.close()
+        run.report.warnings += set_shapes(run.model, costs.shapes)
         report_plans(run.report, plans, unused_decompositions(run.model, plans))
         reports = run.report.ops
-        ops = list(list_ops(run.model, plans, reports, places))
+        ops = list(list_ops(plans, reports, places, ModelCosts(run.model, costs.formulas)))
         changes = find_calls_changes(plans, run.plugin.grouping, reports, ops)
         handed = [tensor for plan in plans for tensor in _handed_over(plan)]
         total = KnownCost.of(op.cost for op in ops)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from compiler_plugin.plan import SubgraphPlan
 from compiler_plugin.report import OpReport
+from litert.analysis.op_costs import ModelCosts
 from litert.core.element_type import ElementType
-from litert.model.composite import COMPOSITE_OP, read_composite
+from litert.model.composite import COMPOSITE_OP
 from litert.model.graph import Model, Op, Tensor
-from litert.model.op_cost import NO_COST, UNKNOWN_COST, OpCost, find_cost
+from litert.model.op_cost import NO_COST, OpCost
 
 _INDICES = frozenset({ElementType.INT32, ElementType.INT64})
 
@@ -80,10 +81,12 @@ class SourcePlaces:
 
 
 def list_ops(
-    model: Model, plans: Sequence[SubgraphPlan], reports: Sequence[OpReport], places: SourcePlaces
+    plans: Sequence[SubgraphPlan],
+    reports: Sequence[OpReport],
+    places: SourcePlaces,
+    costs: ModelCosts,
 ) -> Iterator[OpCoverage]:
     """The ops of a model in the order of `reports`, which are those of its plans."""
-    costs = _Costs(model)
     by_index = {plan.index: plan for plan in plans}
     composites = {
         plan.index: {op: fate for fate in reversed(plan.composites) for op in fate.ops}
@@ -127,26 +130,3 @@ def _type_names(tensors: Collection[Tensor]) -> list[str]:
 
 def _output_name(op: Op) -> str:
     return op.outputs[0].name if op.outputs else ""
-
-
-class _Costs:
-    """Costs of ops, of composites those of the ops that they stand for."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._bodies: dict[int, OpCost] = {}
-
-    def find(self, op: Op) -> OpCost:
-        composite = read_composite(op)
-        return self._find_body(composite.decomposition) if composite else find_cost(op)
-
-    def _find_body(self, index: int) -> OpCost:
-        if not 0 <= index < len(self._model.subgraphs):
-            return UNKNOWN_COST
-        if index not in self._bodies:
-            self._bodies[index] = (
-                UNKNOWN_COST  # meanwhile: a decomposition may have itself in itself
-            )
-            ops = self._model.subgraphs[index].ops
-            self._bodies[index] = sum(map(self.find, ops), NO_COST)
-        return self._bodies[index]

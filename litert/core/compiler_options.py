@@ -50,7 +50,12 @@ class CustomOpInfo:
 
 
 def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
-    """Reads `--shape_bounds`, each the largest shape of one tensor: `input:1x3x300`.
+    """Reads `--shape_bounds`, as `parse_shapes`: each is the largest shape of one tensor."""
+    return parse_shapes(texts, "shape_bounds", "bound")
+
+
+def parse_shapes(texts: Sequence[str], flag: str, noun: str) -> dict[str, Sequence[int]]:
+    """Reads the texts of a flag, each the shape of one tensor: `input:1x3x300`; messages call it by the noun.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a text that is none, or two for one tensor.
@@ -62,7 +67,7 @@ def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
         if not name or not all(size.isdecimal() and int(size) for size in sizes):
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"--shape_bounds has '{text}', which is no bound",
+                f"--{flag} has '{text}', which is no {noun}",
                 hint="Write it as input:100x3x300x300.",
             )
         bound = [int(size) for size in sizes]
@@ -70,8 +75,8 @@ def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
             both = " and ".join("x".join(map(str, b)) for b in (bounds[name], bound))
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"two --shape_bounds for '{name}': {both}",
-                hint="Give each tensor one bound.",
+                f"two --{flag} for '{name}': {both}",
+                hint=f"Give each tensor one {noun}.",
             )
     return bounds
 

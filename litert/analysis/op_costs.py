@@ -1,0 +1,114 @@
+"""What the ops of a model take: as their descriptions say, or the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
+from litert.core.kernel_dims import kernel_dims
+from litert.model.composite import read_composite
+from litert.model.graph import Model, Op, Subgraph, Tensor
+from litert.model.op_cost import NO_COST, UNKNOWN_COST, OpCost, find_cost
+
+_MOST_OPERATIONS = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class CostOptions:
+    """What the user knows of ops that their descriptions do not say.
+
+    Attributes:
+      formulas: of the arithmetic of ops by their names, in operations; over B, F, Y and X of output 0.
+      shapes: of inputs of dynamic shape, by their names.
+    """
+
+    formulas: Mapping[str, Formula] = field(default_factory=dict)
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+class ModelCosts:
+    """Costs of the ops of one model; of composites those of the ops that they stand for."""
+
+    def __init__(self, model: Model, formulas: Mapping[str, Formula]) -> None:
+        self._model = model
+        self._formulas = formulas
+        self._bodies: dict[int, OpCost] = {}
+
+    def find(self, op: Op) -> OpCost:
+        """What an op takes.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a formula that does not fit the op.
+        """
+        if formula := self._formulas.get(op.name):
+            return _apply(formula, op)
+        composite = read_composite(op)
+        return self._find_body(composite.decomposition) if composite else find_cost(op)
+
+    def _find_body(self, index: int) -> OpCost:
+        if not 0 <= index < len(self._model.subgraphs):
+            return UNKNOWN_COST
+        if index not in self._bodies:
+            self._bodies[index] = (
+                UNKNOWN_COST  # meanwhile: a decomposition may have itself in itself
+            )
+            self._bodies[index] = sum(map(self.find, self._model.subgraphs[index].ops), NO_COST)
+        return self._bodies[index]
+
+
+def _apply(formula: Formula, op: Op) -> OpCost:
+    """An op's cost with its arithmetic by a formula, which stays unknown where shapes are dynamic."""
+    cost = find_cost(op)
+    tensors = [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
+    if not op.outputs or not all(tensor.type.layout.is_static for tensor in tensors):
+        return OpCost(None, None, cost.bytes)
+    inputs = [tensor.shape if tensor else None for tensor in op.inputs]
+    outputs = [tensor.shape for tensor in op.outputs]
+    dims = kernel_dims(outputs[0])
+    return OpCost(0, formula.evaluate(dims, inputs, outputs, _MOST_OPERATIONS), cost.bytes)
+
+
+def set_shapes(model: Model, shapes: Mapping[str, Sequence[int]]) -> list[str]:
+    """Gives inputs of a model these shapes, and all that depends on them the shapes that stock LiteRT infers.
+
+    Returns:
+      What could not be done, in sentences. Shapes stay unknown behind ops that nobody can infer, as custom ops.
+    """
+    problems: list[str] = []
+    inputs = [(subgraph, tensor) for subgraph in model.subgraphs for tensor in subgraph.inputs]
+    found = {tensor.name for _, tensor in inputs}
+    problems += [f"--shape: no input is called '{name}'" for name in shapes if name not in found]
+    for subgraph in dict.fromkeys(subgraph for subgraph, _ in inputs):
+        named = {t: shapes[t.name] for t in subgraph.inputs if t.name in shapes}
+        wrong = [t for t, shape in named.items() if not _can_be(t, shape)]
+        problems += [
+            f"--shape: '{t.name}' is {t.type}, and cannot be {'x'.join(map(str, shapes[t.name]))}"
+            for t in wrong
+        ]
+        if named and not wrong:
+            try:
+                _set_shapes(model, subgraph, named)
+            except LiteRtError as error:
+                problems.append(f"with --shape: {error}")
+    return problems
+
+
+def _can_be(tensor: Tensor, shape: Sequence[int]) -> bool:
+    known = tensor.type.shape
+    return len(known) == len(shape) and all(k in (-1, s) for k, s in zip(known, shape, strict=True))
+
+
+def _set_shapes(model: Model, subgraph: Subgraph, shapes: Mapping[Tensor, Sequence[int]]) -> None:
+    # Here, since most models have no dynamic shapes.
+    from compiler_plugin.transformations.graph import Graph
+    from compiler_plugin.transformations.partial_inference import PartialInference
+
+    inference = PartialInference(subgraph)
+    graph = Graph(model, subgraph, inference)
+    for node in graph.parameters:
+        port = node.out_port(0)
+        if port.tensor in shapes:
+            port.data.set_shape(shapes[port.tensor])
+    graph.infer()

@@ -1,0 +1,70 @@
+"""What people read of a comparison with an earlier report of coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from litert.analysis.coverage_change import CoverageChange, ModelChange, OpMove
+
+from .console import count_text, counts_text, name_text
+
+_MOST_NAMED = 10
+
+
+def change_lines(change: CoverageChange) -> Iterator[str]:
+    """Lines about what is different, model by model."""
+    versions = [f"litert-npu {change.sdk_version}"]
+    if change.plugin_sdk_version:
+        versions.insert(0, f"compiler {change.plugin_sdk_version}")
+    vendor = f"{change.soc_manufacturer} {change.soc_model}, {', '.join(versions)}"
+    yield f"Compared with {name_text(change.path)} ({name_text(vendor)}):"
+    for model in change.models:
+        if not model.is_same:
+            yield from _model_lines(model)
+    as_before = sum(model.is_same for model in change.models)
+    yield f"  {count_text(as_before, 'model')} as before"
+    for what, paths in (
+        ("that it does not have", change.new),
+        ("that only it has", change.missing),
+    ):
+        if paths:
+            named = ", ".join(map(name_text, paths[:_MOST_NAMED]))
+            more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+            yield f"  {count_text(len(paths), 'model')} {what}: {named}{more}"
+
+
+def _model_lines(model: ModelChange) -> Iterator[str]:
+    path = name_text(model.path)
+    if model.problem:
+        yield f"  {path}: not compared: {model.problem}"
+        return
+    if model.had_problem or model.has_problem:
+        yield f"  {path}: {_problem_text(model)}"
+        return
+    verdict = "worse" if model.is_worse else "not worse"
+    yield f"  {path}: {verdict}, {model.num_calls_before} -> {count_text(model.num_calls, 'call')}"
+    if model.left:
+        yield "    left the NPU:"
+        yield from _left_lines(model.left)
+    if model.came:
+        yield f"    came to the NPU: {counts_text(op.name for op in model.came)}"
+    for split in model.splits:
+        yield f"    ops of call {name_text(split.call)} are in {len(split.calls)} calls now"
+
+
+def _problem_text(model: ModelChange) -> str:
+    if not model.had_problem:
+        return "worse, it has a problem now"
+    return "it has a problem, as before" if model.has_problem else "it had a problem before"
+
+
+def _left_lines(moves: Sequence[OpMove]) -> Iterator[str]:
+    """A line for each name and reason, with the place of the first op."""
+    by_reason: dict[tuple[str, str], list[OpMove]] = {}
+    for move in moves:
+        by_reason.setdefault((move.name, move.reason), []).append(move)
+    for (name, reason), ops in by_reason.items():
+        first = "the first is " if len(ops) > 1 else ""
+        place = f"op {ops[0].index} of subgraph {ops[0].subgraph}" if ops[0].index >= 0 else "new"
+        output = f", '{name_text(ops[0].output)}'" if ops[0].output else ""
+        yield f"      {len(ops)} {name_text(name)} ({first}{place}{output}): {name_text(reason)}"
