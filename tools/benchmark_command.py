@@ -52,6 +52,7 @@ class CallTiming:
     Attributes:
       name: of the function in its byte code.
       runs_per_run: how often it ran in a run of the model.
+      timing: of single runs of the call.
       vendor: the vendor's own measurements, by name.
     """
 
@@ -66,10 +67,18 @@ class BenchmarkReport(PrintedReport):
     """What was measured.
 
     Attributes:
-      first_s: of the first run, which may build and pack what others find made.
-      calls: of a part of the runs, measured apart: measuring costs time.
-      stock: runs of stock LiteRT in between; None where there are none.
-      stock_problem: why there are none.
+      path: of the model.
+      signature: which one ran.
+      threads: number of CPU threads.
+      machine: processor, system and Python.
+      sdk_version: of this project.
+      load_s: seconds that loading took.
+      first_s: seconds of the first run, which may build and pack what others find made.
+      model: runs of the model here.
+      calls: the NPU calls, in runs that were measured apart, since measuring them costs time.
+      stock: runs of stock LiteRT in between; null where there are none.
+      stock_problem: why there are no runs of stock LiteRT.
+      greatest_difference: of all outputs from those of stock LiteRT; null without it.
       warnings: about the comparison of outputs with stock's.
     """
 

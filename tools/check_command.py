@@ -38,7 +38,13 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileFinding:
-    """One check: what was looked at, in a word, and what was found."""
+    """One check.
+
+    Attributes:
+      subject: what was looked at, in a word.
+      outcome: only FAILED keeps the file from running.
+      text: what was found.
+    """
 
     subject: str
     outcome: Verdict
@@ -47,7 +53,12 @@ class FileFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport(PrintedReport):
-    """All checks of one file."""
+    """All checks of one file.
+
+    Attributes:
+      path: of the file.
+      findings: in the order of the checks.
+    """
 
     answers = ("will_run",)
 

@@ -24,7 +24,7 @@ from .command_line import (
     usage_error,
 )
 from .console import count_text, drop_output, print_text, writing_to
-from .process_start import INTERRUPTED
+from .process_start import BROKEN_PIPE, ERROR, INTERRUPTED
 
 
 class Command(NamedTuple):
@@ -73,7 +73,7 @@ class Command(NamedTuple):
 def run_guarded(
     main: Callable[[Sequence[str]], int],
     arguments: Sequence[str],
-    exit_status: Callable[[Status], int] = lambda status: 1,
+    exit_status: Callable[[Status], int] = lambda status: ERROR,
 ) -> int:
     """Runs a main; an error is one message to stderr, with --debug also its traceback.
 
@@ -89,7 +89,7 @@ def run_guarded(
         return code
     except BrokenPipeError:  # the reader of a pipe has seen enough
         drop_output(sys.stdout)
-        return 1
+        return BROKEN_PIPE
     except BaseException as error:
         status, text = _explain(error, os.path.basename(arguments[0]))
         if "--debug" in arguments:

@@ -16,8 +16,12 @@ class Comparison:
     """One output beside its golden one.
 
     Attributes:
+      name: of the output.
       greatest_difference: of all elements; infinite where only one of the two is a number.
-      index: of that element, which value and expected one are of; empty for a scalar.
+      index: of that element; empty for a scalar.
+      value: of that element.
+      expected: the golden value of that element.
+      passed: whether the greatest difference is within the tolerance.
       problem: why nothing could be compared; "" where it was.
     """
 

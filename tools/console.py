@@ -10,13 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from enum import Enum, auto
 from types import TracebackType
-from typing import Any, ClassVar, TextIO, TypeVar
+from typing import ClassVar, TextIO, TypeVar
 
 from litert.core.errors import LiteRtError, file_error
 from litert.core.interrupts import on_interrupt
+from litert.core.plain_report import PlainReport
 from litert.core.progress import listening
 
 _Value = TypeVar("_Value")
@@ -256,13 +256,10 @@ def ask(question: Callable[[], _Value], problems: list[str]) -> _Value | None:
         return None
 
 
-class PrintedReport:
+class PrintedReport(PlainReport):
     """A dataclass that a command prints: as JSON for machines, or as a few lines for people."""
 
     __slots__ = ()
-
-    answers: ClassVar[Sequence[str]] = ()
-    """Properties that JSON has beyond the fields."""
 
     def lines(self) -> Iterator[str]:
         """What people read."""
@@ -270,8 +267,7 @@ class PrintedReport:
 
     def to_json(self) -> str:
         """All of it, as one JSON object."""
-        fields: Any = self
-        return json_text(asdict(fields) | {name: getattr(self, name) for name in self.answers})
+        return json_text(self.to_values())
 
     def to_text(self) -> str:
         """The lines."""

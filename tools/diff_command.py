@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 from litert.model.diff import diff_models
 from litert.model.dump import quote
@@ -70,8 +69,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     first, second = arguments
     with read_model(first) as before, read_model(second) as after:
         diff = diff_models(before, after)
-    values = {**asdict(diff), "is_same": diff.is_same}
-    text = json_text(values) if flags.report == "json" else "\n".join(_lines(diff))
+    text = json_text(diff.to_values()) if flags.report == "json" else "\n".join(_lines(diff))
     print_text(text, sys.stdout)
     return 0 if diff.is_same else 1
 

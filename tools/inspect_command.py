@@ -26,7 +26,12 @@ from .destinations import write_file
 
 @dataclass(frozen=True, slots=True)
 class InspectedTensor:
-    """An input or output of a signature: its name there, and its type in MLIR's spelling."""
+    """An input or output of a signature.
+
+    Attributes:
+      name: as the signature has it.
+      type: in MLIR's spelling.
+    """
 
     name: str
     type: str
@@ -34,7 +39,13 @@ class InspectedTensor:
 
 @dataclass(frozen=True, slots=True)
 class SignatureInfo:
-    """A named entry; `key` is "" for the main subgraph of a model without signatures."""
+    """A named entry of a model.
+
+    Attributes:
+      key: its name; "" for the main subgraph of a model without signatures.
+      inputs: in order.
+      outputs: in order.
+    """
 
     key: str
     inputs: Sequence[InspectedTensor]
@@ -62,7 +73,12 @@ class InspectedCall:
 
 @dataclass(frozen=True, slots=True)
 class InspectedPart:
-    """Something that lies in the file whole: an asset, a byte code module, a metadata entry."""
+    """Something that lies in the file whole: an asset, a byte code module, a metadata entry.
+
+    Attributes:
+      name: an asset's or entry's; the index of a byte code module.
+      digest: of its bytes.
+    """
 
     name: str
     digest: Digest
@@ -70,11 +86,18 @@ class InspectedPart:
 
 @dataclass(frozen=True, slots=True)
 class Inspection(PrintedReport):
-    """What a file holds; `stamp` and `manifest` are None where there is none.
+    """What a file holds.
 
     Attributes:
+      path: of the file.
+      size: in bytes.
+      stamp: whom the file is for; null where nothing says it.
+      manifest: how the file was made; null where nothing says it.
+      signatures: in the file's order.
       ops: names of all ops, in order.
+      calls: of the NPU, in order.
       modules: byte code, in the file's order.
+      assets: with companions, in the file's order.
       metadata: what is not an asset.
       problems: what could not be read, in sentences.
     """

@@ -27,9 +27,6 @@ COMMANDS = {
     "info": "list vendors, OpenCL platforms and versions on this machine",
 }
 
-ERROR_STATUS = {"compare": 2, "coverage": 2, "diff": 2}
-"""Exit statuses of errors in commands whose 1 is an answer."""
-
 
 def run() -> None:
     """The command, in a process of its own."""
@@ -40,8 +37,7 @@ def guarded_main(arguments: Sequence[str]) -> int:
     """Runs a command line; an error is one message, and an exit status."""
     from .command import run_guarded
 
-    status = ERROR_STATUS.get("".join(arguments[1:2]), 1)
-    return run_guarded(main, arguments, lambda _: status)
+    return run_guarded(main, arguments)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 
 _GRACE_S = 3.0
+ERROR = 2  # 1 is an answer: two models differ, a file will not run
 INTERRUPTED = 130  # as shells have it: 128 and SIGINT
+BROKEN_PIPE = 141  # 128 and SIGPIPE: who read the output wants no more
 
 
 def run_process(main: Callable[[Sequence[str]], int]) -> None:

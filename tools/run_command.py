@@ -57,7 +57,13 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class InputReport:
-    """An input, and where its value came from."""
+    """An input, and where its value came from.
+
+    Attributes:
+      name: of the input in the signature.
+      type: shape and element type.
+      origin: the file, or how the value was made.
+    """
 
     name: str
     type: str
@@ -66,7 +72,13 @@ class InputReport:
 
 @dataclass(frozen=True, slots=True)
 class OutputReport:
-    """An output in numbers; not a number where it holds none."""
+    """An output in numbers; not a number where it holds none.
+
+    Attributes:
+      name: of the output in the signature.
+      type: shape and element type.
+      min, max, mean: over all elements.
+    """
 
     name: str
     type: str
@@ -77,7 +89,18 @@ class OutputReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport(PrintedReport):
-    """What a run came to."""
+    """What a run came to.
+
+    Attributes:
+      path: of the model.
+      signature: which one ran.
+      load_s: seconds that loading took.
+      run_s: seconds that the run took.
+      inputs: in the signature's order.
+      outputs: in the signature's order.
+      written: paths of the files that outputs were written to.
+      comparisons: of outputs with golden ones; empty without `--golden`.
+    """
 
     answers = ("passed",)
 

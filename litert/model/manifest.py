@@ -33,7 +33,12 @@ _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What bytes must be; the digest is in lower-case hex."""
+    """What bytes must be.
+
+    Attributes:
+      size: in bytes.
+      sha256: in lower-case hex.
+    """
 
     size: int
     sha256: str
@@ -56,7 +61,13 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class ShapeOutput:
-    """An output of dynamic shape of an NPU call, and the int32 output that holds its shape, by their indices."""
+    """An output of dynamic shape of an NPU call.
+
+    Attributes:
+      call_name: of the call's function.
+      output: its index among the call's outputs.
+      shape_output: index of the int32 output that holds its shape.
+    """
 
     call_name: str
     output: int

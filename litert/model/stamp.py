@@ -23,7 +23,12 @@ UNSAID_SOC_MODEL = "ExampleSocModel"
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Whom a compiled file is for."""
+    """Whom a compiled file is for.
+
+    Attributes:
+      soc_manufacturer: of the NPU.
+      soc_model: the NPU's name there.
+    """
 
     soc_manufacturer: str
     soc_model: str

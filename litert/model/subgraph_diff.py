@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from litert.core.plain_report import PlainReport
 from litert.model.blob import Blob
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.dump import (
@@ -42,7 +43,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class OpPlace:
-    """An op in one of the two models: its position, its name, and the names of the tensors that it writes."""
+    """An op in one of the two models.
+
+    Attributes:
+      index: its position in its subgraph.
+      name: custom code, or the builtin operator's name.
+      outputs: names of the tensors that it writes.
+    """
 
     index: int
     name: str
@@ -51,7 +58,13 @@ class OpPlace:
 
 @dataclass(frozen=True, slots=True)
 class OpChange:
-    """An op that is in both models, and not the same."""
+    """An op that is in both models, and not the same.
+
+    Attributes:
+      before: the op in the first model.
+      after: the op in the second model.
+      changes: what is not the same.
+    """
 
     before: OpPlace
     after: OpPlace
@@ -91,7 +104,7 @@ class SubgraphDiff:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelDiff:
+class ModelDiff(PlainReport):
     """Two models beside each other.
 
     Attributes:
@@ -100,6 +113,8 @@ class ModelDiff:
       data_before, data_after: bytes of all buffers.
     """
 
+    answers = ("is_same",)
+
     subgraphs: Sequence[SubgraphDiff]
     changes: Sequence[Change]
     data_before: int
@@ -107,6 +122,7 @@ class ModelDiff:
 
     @property
     def is_same(self) -> bool:
+        """Whether nothing is different."""
         return not self.changes and all(subgraph.is_same for subgraph in self.subgraphs)
 
 

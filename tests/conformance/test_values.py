@@ -38,7 +38,7 @@ def check(capsys: Capture) -> Check:
     """Gives the report of `vendor check` with these arguments."""
 
     def run(*arguments: object) -> dict[str, Any]:
-        main(["litert-npu", "vendor", "check", *map(str, arguments), "--json"])
+        main(["litert-npu", "vendor", "check", *map(str, arguments), "--report=json"])
         report: dict[str, Any] = json.loads(capsys.readouterr().out)
         return report
 

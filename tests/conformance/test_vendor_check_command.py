@@ -30,7 +30,7 @@ def check(*arguments: object) -> int:
 
 
 def check_json(capsys: Capture, *arguments: object) -> dict[str, Any]:
-    status = check(*arguments, "--json")
+    status = check(*arguments, "--report=json")
     report: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert status == (not report["conforms"])
     return report

@@ -99,7 +99,7 @@ def test_a_program_compiles_at_load_and_runs(linked_vendor: Path, model: Path) -
 
 def test_both_libraries_keep_the_contract(linked_vendor: Path) -> None:
     info = f"--npu_custom_op_info=Gain,{linked_vendor}/gain.txt"
-    rules = ["--rule=compile.ok", "--rule=dispatch.runs", "--rule=invoke.values", "--json"]
+    rules = ["--rule=compile.ok", "--rule=dispatch.runs", "--rule=invoke.values", "--report=json"]
     report = json.loads(run(*CHECK, linked_vendor, info, *rules))
     assert report["conforms"] and not report["gaps"]
     differences = {row["op"]: row["difference"] for row in report["compared"] if not row["why"]}
@@ -127,7 +127,7 @@ def test_the_checks_find_what_the_host_cannot_load(tmp_path: Path) -> None:
         sys.executable,
         *CHECK,
         str(folder),
-        "--json",
+        "--report=json",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     report: dict[str, Any] = json.loads(done.stdout)

@@ -85,7 +85,7 @@ def test_assets_that_byte_code_carries_are_shown_and_taken_out(
 def test_a_part_that_is_not_there_gives_the_names_of_those_that_are(
     compiled: str, litert_npu: LitertNpu, in_folder: Path, capsys: Capture
 ) -> None:
-    assert litert_npu("inspect", compiled, "--extract=Other", "--output=part") == 1
+    assert litert_npu("inspect", compiled, "--extract=Other", "--output=part") == 2
     printed = capsys.readouterr().err
     assert "nothing in it is named 'Other'" in printed and "MyOp/lib/common.cl" in printed
     assert not (in_folder / "part").exists()
@@ -101,7 +101,7 @@ def test_an_output_that_cannot_be_is_refused(
     compiled: str, litert_npu: LitertNpu, in_folder: Path, capsys: Capture, arguments: list[str]
 ) -> None:
     before = (in_folder / compiled).read_bytes()
-    assert litert_npu("inspect", compiled, *arguments) == 1
+    assert litert_npu("inspect", compiled, *arguments) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert (in_folder / compiled).read_bytes() == before
     assert [path.name for path in in_folder.iterdir()] == [compiled]
@@ -135,6 +135,6 @@ def test_a_file_that_is_no_model_gives_one_line(
 ) -> None:
     (in_folder / "none.tflite").write_bytes(content)
     for flag in ("--dump", "--report=text", "--report=json"):
-        assert litert_npu("inspect", "none.tflite", flag) == 1
+        assert litert_npu("inspect", "none.tflite", flag) == 2
     printed = capsys.readouterr()
     assert len(printed.err.splitlines()) == 3 and not printed.out

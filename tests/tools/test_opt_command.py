@@ -73,7 +73,7 @@ def test_what_is_wrong_is_said(
     arguments: list[str],
     message: str,
 ) -> None:
-    assert litert_npu("opt", *arguments) == 1
+    assert litert_npu("opt", *arguments) == 2
     assert message in capsys.readouterr().err
     assert path.read_text() == TEXT
 
@@ -82,6 +82,6 @@ def test_a_wrong_text_is_refused_with_its_line_and_writes_nothing(
     path: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path.write_text(TEXT.replace("func.call @Halves", "func.call @Doubles"))
-    assert litert_npu("opt", "in.mlir", "-o", "out.mlir") == 1
+    assert litert_npu("opt", "in.mlir", "-o", "out.mlir") == 2
     assert "@Doubles" in (message := capsys.readouterr().err) and "in.mlir:3:3" in message
     assert not Path("out.mlir").exists()

@@ -52,7 +52,7 @@ def files(in_folder: Path) -> None:
 def test_a_command_makes_no_folder_on_the_way_to_its_output(
     litert_npu: LitertNpu, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert litert_npu(*arguments) == 1
+    assert litert_npu(*arguments) == 2
     assert "NOT_FOUND: no folder for the output (no)" in capsys.readouterr().err
     assert not Path("no").exists()
 

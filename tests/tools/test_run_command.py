@@ -256,7 +256,7 @@ def test_a_picture_of_what_is_none_leaves_the_old_output(in_folder: Path) -> Non
 def test_a_wrong_flag_gives_one_line(
     original: str, litert_npu: LitertNpu, capfd: pytest.CaptureFixture[str], flags: list[str]
 ) -> None:
-    assert litert_npu("run", original, *flags) == 1
+    assert litert_npu("run", original, *flags) == 2
     printed = capfd.readouterr()
     said = [line for line in printed.err.splitlines() if "INFO" not in line]
     assert len(said) == 1 and not printed.out
@@ -265,7 +265,7 @@ def test_a_wrong_flag_gives_one_line(
 def test_the_npu_alone_refuses_ops_for_the_cpu(
     copying: str, litert_npu: LitertNpu, capsys: Capture
 ) -> None:
-    assert litert_npu("run", copying, "--accelerator=npu") == 1
+    assert litert_npu("run", copying, "--accelerator=npu") == 2
     assert "MUL" in capsys.readouterr().err
 
 
@@ -362,10 +362,10 @@ def test_layers_for_any_model_bounds_and_unchecked_kernels_hold_at_load_too(
         Path(name).write_text(text)
     np.save("x.npy", np.ones((4, 3), np.float32))
     run = ["run", "raw.tflite", "--input=x.npy", "--output=y.npy", "--custom_layers=layers"]
-    assert litert_npu(*run, "--shape_bounds=x:4x3") == 1
+    assert litert_npu(*run, "--shape_bounds=x:4x3") == 2
     assert "../common/twice.cl" in capsys.readouterr().err
     run.append("--asset_root=.")
-    assert litert_npu(*run) == 1
+    assert litert_npu(*run) == 2
     assert "has no bound" in capsys.readouterr().err
     run.append("--shape_bounds=x:4x3")
     assert litert_npu(*run) == 0
@@ -374,7 +374,7 @@ def test_layers_for_any_model_bounds_and_unchecked_kernels_hold_at_load_too(
     kernel.write_text(kernel.read_text().replace("2 *", "two *"))
     capsys.readouterr()
     for flag in ("--check_kernels", "--nocheck_kernels"):
-        assert litert_npu(*run, flag) == 1
+        assert litert_npu(*run, flag) == 2
         printed = capsys.readouterr().err
         assert "use of undeclared identifier 'two'" in printed
         assert ("was compiled for Reference" in printed) == (flag == "--nocheck_kernels")
@@ -413,7 +413,7 @@ def test_a_vendor_in_a_folder_compiles_and_runs(
 def test_a_flag_to_compile_with_that_is_wrong_is_said(
     in_folder: Path, litert_npu: LitertNpu, capsys: Capture, flags: list[str], said: str
 ) -> None:
-    assert litert_npu("run", null_model(), *flags) == 1
+    assert litert_npu("run", null_model(), *flags) == 2
     printed = capsys.readouterr()
     assert said in printed.err and not printed.out
 
@@ -421,7 +421,7 @@ def test_a_flag_to_compile_with_that_is_wrong_is_said(
 def test_flags_to_compile_with_mean_nothing_to_a_compiled_file(
     copying: str, litert_npu: LitertNpu, capsys: Capture
 ) -> None:
-    assert litert_npu("run", copying, "--soc_manufacturer=Null") == 1
+    assert litert_npu("run", copying, "--soc_manufacturer=Null") == 2
     printed = capsys.readouterr().err
     assert "the model is compiled already for Null" in printed
     assert "Leave out the flags that say how to compile it" in printed

@@ -55,7 +55,7 @@ def test_a_model_is_compiled(closed: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("closed", CLOSED)
 def test_an_error_is_an_exit_status(closed: str) -> None:
     done = run("litert_npu", "run", "missing.tflite", closed=closed)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert ("NOT_FOUND" in done.stderr) is ("2>&-" not in closed)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from litert.core.option import Flag
+from litert.core.plain_report import PlainReport
 from litert.core.progress import told
 
 from ..command import Command
@@ -16,6 +17,29 @@ from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .op_arrays import INPUT_FLAG_NAMES, INPUT_FLAGS, input_values
 from .safe_process import answer, compiling, stage
 from .watch import WATCH, run_watched
+
+if TYPE_CHECKING:
+    from vendor_reference.authoring.sanitizer import KernelFault
+
+
+@dataclass(frozen=True, slots=True)
+class SanitizedLayer(PlainReport):
+    """What Oclgrind found when it ran a layer.
+
+    Attributes:
+      op: the op, as people read it.
+      findings: each kind of fault once.
+    """
+
+    answers = ("passed",)
+
+    op: str
+    findings: Sequence[KernelFault]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
 
 
 def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
@@ -45,8 +69,8 @@ def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     found = count_text(len(findings), "finding") if findings else "nothing to complain of"
     lines = [f"Oclgrind, {subject.title}: {found}"]
     lines += [f"  {line}" for line in show_faults(findings, text)]
-    values = {"op": subject.title, "findings": [asdict(finding) for finding in findings]}
-    yield answer(not findings, "\n".join(lines), {"passed": not findings, **values})
+    sanitized = SanitizedLayer(subject.title, findings)
+    yield answer(sanitized.passed, "\n".join(lines), sanitized.to_values())
 
 
 _FLAGS = (

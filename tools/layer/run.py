@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litert.core.option import Flag
+from litert.core.plain_report import PlainReport
 
 from ..array_files import InputArray, array_text, plan_outputs, write_outputs
 from ..command import Command
@@ -32,6 +33,49 @@ if TYPE_CHECKING:
     from vendor_reference.authoring.layer_speed import Speed
 
 _OWN = ("output", "golden", "reference", "tolerance", "repeat", "flops")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRun(PlainReport):
+    """A layer that ran on one op.
+
+    Attributes:
+      op: the op, as people read it.
+      kernel: the kernel's name.
+      comparisons: outputs beside those of the reference, or golden ones; empty where nothing was compared.
+      problems: what the kernel must not do: elements past its tensors, or outputs that it leaves unwritten.
+      notes: what is legal, and may be a mistake.
+      speed: how fast it ran; null where that was not measured.
+    """
+
+    answers = ("passed",)
+
+    op: str
+    kernel: str
+    comparisons: Sequence[Comparison]
+    problems: Sequence[str]
+    notes: Sequence[str]
+    speed: Speed | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether there is no problem, and all comparisons passed."""
+        return not self.problems and all(c.passed for c in self.comparisons)
+
+    def lines(self, inputs: Mapping[str, InputArray], outputs: Mapping[str, Any]) -> Iterator[str]:
+        """For people, with what went in and came out."""
+        yield f"kernel {self.kernel}, {self.op}"
+        for name, given in inputs.items():
+            yield f"  in   {name_text(name)}: {array_text(given.value)}, {given.origin}"
+        for name, array in outputs.items():
+            yield f"  out  {name_text(name)}: {array_text(array)}, {_range_text(array)}"
+        yield from (f"  {name_text(c.name)}: {c}" for c in self.comparisons)
+        if not self.comparisons:
+            yield "  compared with nothing: give --reference=file.py:function or --golden=out.npy"
+        yield from (f"  FAILED: {problem}" for problem in self.problems)
+        yield from (f"  note: {note}" for note in self.notes)
+        if self.speed:
+            yield from (f"  {line}" for line in self.speed.lines())
 
 
 def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
@@ -67,39 +111,8 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     if others:
         place = layer.subjects[1].place
         notes.append(f"the model has {others} more that differ: --op={place} runs the next")
-    passed = not problems and all(c.passed for c in comparisons)
-    values = {
-        "passed": passed,
-        "op": subject.title,
-        "kernel": running.entry,
-        "comparisons": [asdict(c) for c in comparisons],
-        "problems": problems,
-        "notes": notes,
-        "speed": asdict(speed) if speed else None,
-    }
-    lines = _lines(values, inputs, outputs, comparisons, speed)
-    yield answer(passed, "\n".join(lines), values)
-
-
-def _lines(
-    values: Mapping[str, Any],
-    inputs: Mapping[str, InputArray],
-    outputs: Mapping[str, Any],
-    comparisons: Sequence[Comparison],
-    speed: Speed | None,
-) -> Iterator[str]:
-    yield f"kernel {values['kernel']}, {values['op']}"
-    for name, given in inputs.items():
-        yield f"  in   {name_text(name)}: {array_text(given.value)}, {given.origin}"
-    for name, array in outputs.items():
-        yield f"  out  {name_text(name)}: {array_text(array)}, {_range_text(array)}"
-    yield from (f"  {name_text(c.name)}: {c}" for c in comparisons)
-    if not comparisons:
-        yield "  compared with nothing: give --reference=file.py:function or --golden=out.npy"
-    yield from (f"  FAILED: {problem}" for problem in values["problems"])
-    yield from (f"  note: {note}" for note in values["notes"])
-    if speed:
-        yield from (f"  {line}" for line in speed.lines())
+    found = LayerRun(subject.title, running.entry, comparisons, problems, notes, speed)
+    yield answer(found.passed, "\n".join(found.lines(inputs, outputs)), found.to_values())
 
 
 def _expected(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from litert.core.errors import LiteRtError
 from litert.core.interrupts import on_interrupt
 from litert.core.option import Flag
+from litert.core.plain_report import PlainReport
 from litert.core.progress import told
 from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
@@ -50,6 +51,21 @@ class Candidate:
     median_us: float | None = None
     final_us: float | None = None
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TunedLayer(PlainReport):
+    """Local sizes that were measured; an empty one is the driver's choice.
+
+    Attributes:
+      old: what the layer had.
+      best: what it should have: the old one, unless another is clearly better.
+      candidates: all that were tried.
+    """
+
+    old: LocalSize
+    best: LocalSize
+    candidates: Sequence[Candidate]
 
 
 def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
@@ -225,7 +241,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             write_at(fd, data, 0)
         said = f"{local_text(best)} is better than {local_text(old)}, and was written to {target}"
         said += f", which stands for {path} from now on" if new_text else ""
-    values = {"old": old, "best": best, "candidates": [asdict(c) for c in tuning.candidates]}
+    values = TunedLayer(old, best, tuning.candidates).to_values()
     text = "\n".join([*_table(tuning.candidates, old), f"Local size: {said}."])
     print_text(json_text(values) if flags.report == "json" else text, sys.stdout)
     return 0

@@ -13,6 +13,7 @@ from litert.core.option import Flag
 
 from ..command_line import FlagValues
 from ..console import ProgressBar, count_text, print_text
+from ..process_start import ERROR
 from .safe_process import run_safely
 
 _INTERVAL_S = 0.2
@@ -46,7 +47,7 @@ def run_watched(
     from vendor_reference.authoring.subject import OpChoice
 
     op_name = "" if OpChoice(op=flags.op).place else flags.op
-    status = 1
+    status = ERROR
     try:
         while True:
             files = [*find_layer_files(request["path"], flags.asset_root, op_name), *others]
@@ -54,7 +55,7 @@ def run_watched(
             try:
                 status = _run_once(flags, target, request)
             except LiteRtError as error:
-                status = 1
+                status = ERROR
                 print_text(str(error), sys.stderr)
             said = f"-- {time.strftime('%H:%M:%S')}: {count_text(len(set(files)), 'file')} watched; Ctrl-C ends"
             print_text(said, sys.stderr)

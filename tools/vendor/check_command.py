@@ -10,7 +10,7 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.option import Flag, Section, options_of
 
 from ..command import Command
-from ..command_line import FlagValues, usage_error
+from ..command_line import REPORT, FlagValues, usage_error
 from ..console import ProgressBar, print_text
 from ..reference_function import read_op_function
 
@@ -55,7 +55,7 @@ _FLAGS = (
     Flag("timeout", 60.0, "Seconds that each check may take.", least=0.1, is_duration=True),
     Flag("strict", False, "Recommendations are rules, too."),
     Flag("verbose", False, "Shows the checks that passed, too."),
-    Flag("json", False, "The report as JSON."),
+    REPORT,
 )
 
 
@@ -84,7 +84,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     with ProgressBar():
         report = check_vendor(find_libraries(arguments), options)
     print_text(
-        report.to_json() if flags.json else report.to_text(verbose=flags.verbose), sys.stdout
+        report.to_json() if flags.report == "json" else report.to_text(verbose=flags.verbose),
+        sys.stdout,
     )
     return 1 if report.has_failed else 0
 

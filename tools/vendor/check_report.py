@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from litert.conformance.checks import Finding, Outcome
+from litert.core.plain_report import PlainReport
 
 from ..console import count_text, json_text, name_text
 from .compared_values import ComparedValues, left_out, table_lines
@@ -44,6 +45,69 @@ class CheckedLibrary:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleFinding:
+    """What one check came to, with the rule that it looks at.
+
+    Attributes:
+      rule: its name.
+      case: which of several checks of the rule; "" for the only one.
+      outcome: `note` is a broken rule that is only recommended; `unseen` was not looked at.
+      text: what was found; "" where the check passed.
+      printed: what the process printed; "" where the check did not fail.
+      contract: the rule's sentences.
+      where: the header and function that the rule is written at.
+    """
+
+    rule: str
+    case: str
+    outcome: Outcome
+    text: str
+    printed: str
+    contract: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFindings:
+    """The findings of one library, in the order of the checks.
+
+    Attributes:
+      title: `compiler plugin` or `dispatch library`.
+      origin: where the library was found.
+      remarks: sentences about what was checked.
+      findings: one for each check.
+    """
+
+    title: str
+    origin: str
+    remarks: Sequence[str]
+    findings: Sequence[RuleFinding]
+
+
+@dataclass(frozen=True, slots=True)
+class VendorFindings(PlainReport):
+    """All that was found of a vendor.
+
+    Attributes:
+      vendor: its name.
+      conforms: whether no rule is broken that is more than recommended.
+      gaps: why that says little, in phrases; empty where the vendor has done its work.
+      counts: checks by their outcome.
+      parts: the vendor's libraries.
+      compared: models whose outputs were compared with LiteRT's on the CPU, or why they were not.
+      not_checkable: rules without a check of their own, and why.
+    """
+
+    vendor: str
+    conforms: bool
+    gaps: Sequence[str]
+    counts: Mapping[str, int]
+    parts: Sequence[LibraryFindings]
+    compared: Sequence[ComparedValues]
+    not_checkable: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class ConformanceReport:
     """All that was found of a vendor; the contract has all rules, by name."""
 
@@ -71,31 +135,27 @@ class ConformanceReport:
     def to_json(self) -> str:
         """All of it, as one JSON object."""
         parts = [
-            {
-                "title": part.title,
-                "origin": part.origin,
-                "remarks": part.remarks,
-                "findings": [
-                    {
+            LibraryFindings(
+                part.title,
+                part.origin,
+                part.remarks,
+                [
+                    RuleFinding(
                         **asdict(finding),
-                        "contract": self.contract[finding.rule].text,
-                        "where": self.contract[finding.rule].where,
-                    }
+                        contract=self.contract[finding.rule].text,
+                        where=self.contract[finding.rule].where,
+                    )
                     for finding in part.findings
                 ],
-            }
+            )
             for part in self.parts
         ]
-        values = {
-            "vendor": self.vendor,
-            "conforms": not self.has_failed,
-            "gaps": self.gaps,
-            "counts": {outcome.value: self._count(outcome) for outcome in Outcome},
-            "parts": parts,
-            "compared": [asdict(row) for row in self.compared],
-            "not_checkable": NOT_CHECKABLE,
-        }
-        return json_text(values)
+        counts = {outcome.value: self._count(outcome) for outcome in Outcome}
+        conforms = not self.has_failed
+        values = VendorFindings(
+            self.vendor, conforms, self.gaps, counts, parts, self.compared, NOT_CHECKABLE
+        )
+        return json_text(values.to_values())
 
     def to_text(self, *, verbose: bool = False) -> str:
         """A block for each rule that is broken, and what was not looked at; all checks where `verbose`."""

@@ -22,10 +22,11 @@ class ComparedValues:
 
     Attributes:
       op, types, variant: what it is; of another model its ops, and its name.
-      difference, limit: the greatest of its outputs and what may be; None where nothing was compared.
-      unit: of both: steps of quantization, a part of the magnitude, or "" for what must be equal.
+      difference: the greatest of its outputs; None where nothing was compared.
+      limit: the greatest difference that may be; None where nothing was compared.
+      unit: of difference and limit: steps of quantization, a part of the magnitude, or "" for what must be equal.
       check: the case of the check that compares it.
-      why: nothing was compared; "" where something was.
+      why: why nothing was compared; "" where something was.
     """
 
     op: str

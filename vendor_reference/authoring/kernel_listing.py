@@ -51,10 +51,13 @@ class KernelListing:
     """A kernel as one op gets it.
 
     Attributes:
+      entry: the kernel's name.
+      arguments: in order.
       global_size: numbers, and formulas of what a run tells.
       local_size: likewise; empty where the driver chooses.
       defines: the layer's own, names and values.
       text: all that the OpenCL compiler gets.
+      build_options: of the OpenCL compiler.
     """
 
     entry: str

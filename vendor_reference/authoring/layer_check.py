@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from litert.core.errors import LiteRtError
+from litert.core.plain_report import PlainReport
 from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.kernel_listing import KernelListing, list_kernel
@@ -19,6 +20,8 @@ class SubjectReport:
     """How a layer fits one op.
 
     Attributes:
+      title: the op, as people read it.
+      types: of its inputs and outputs, in MLIR's spelling.
       kernel: what the kernel gets; None where it does not come to that, or does not build and is not asked for.
       notes: what is legal, and may be a mistake.
       problem: why the layer does not fit; "" where it does.
@@ -42,8 +45,16 @@ class SubjectReport:
 
 
 @dataclass(slots=True)
-class LayerReport:
-    """How a layer fits all ops that it is for."""
+class LayerReport(PlainReport):
+    """How a layer fits all ops that it is for.
+
+    Attributes:
+      path: of the asset.
+      op_name: of the ops that it is for.
+      subjects: the ops that differ, each with what came of it.
+    """
+
+    answers = ("passed",)
 
     path: str
     op_name: str
@@ -62,10 +73,6 @@ class LayerReport:
         for subject in self.subjects:
             lines += subject.lines(show_kernel)
         return "\n".join(lines)
-
-    def to_values(self) -> dict[str, object]:
-        """For machines."""
-        return {"passed": self.passed, **asdict(self)}
 
 
 def check_subject(

@@ -55,7 +55,8 @@ class Speed:
       others_us: median of what reorders and converts for the kernel.
       call_us: median of a whole call, as the runtime sees it.
       moved_bytes: of the op's inputs and outputs, each once.
-      gb_per_s, gflop_per_s: None where nobody has said how many operations there are.
+      gb_per_s: of the moved bytes.
+      gflop_per_s: None where nobody has said how many operations there are.
       copy_gb_per_s: of a copy of as many bytes, and of one that no cache holds.
       peak_gflop_per_s: of multiply-adds alone.
     """

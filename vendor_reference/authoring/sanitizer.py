@@ -46,7 +46,13 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the author's files."""
+    """A place in the author's files.
+
+    Attributes:
+      file_name: as the kernel's sources have it.
+      line: counted from 1.
+      column: counted from 1.
+    """
 
     file_name: str
     line: int

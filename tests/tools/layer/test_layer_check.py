@@ -208,7 +208,7 @@ def test_an_op_of_dynamic_shape_is_checked_within_bounds(
     assert litert_npu(*run) == 0
     assert litert_npu(*run, "--shape_bounds=x:1x16") == 0
     capsys.readouterr()
-    assert litert_npu(*run, "--shape_bounds=z:1x16") == 1
+    assert litert_npu(*run, "--shape_bounds=z:1x16") == 2
     assert "the model has no tensor 'z'" in capsys.readouterr().err
 
 
@@ -225,7 +225,7 @@ def test_ops_of_dynamic_shape_have_bounds_each(
     check = ("layer", "check", "Softsign.cl", "--model=dynamic.tflite", "--shape_bounds=x:16")
     assert litert_npu(*check, "--shape_bounds=z:8x8") == 0
     assert capsys.readouterr().out.count("ok: it builds") == 2
-    assert litert_npu(*check, "--shape_bounds=x:8") == 1
+    assert litert_npu(*check, "--shape_bounds=x:8") == 2
     assert "two --shape_bounds for 'x': 16 and 8" in capsys.readouterr().err
 
 
@@ -236,7 +236,6 @@ WRONG = {
         "no op 'Sinh' in the model",
     ),
     "both": (["Softsign.cl", "--model=model.tflite", *SHAPES], "a model, and shapes"),
-    "another suffix": (["model.tflite", *SHAPES], "an asset with '.tflite'"),
     "no time": (["Softsign.cl", *SHAPES, "--timeout_s=0"], "timeout_s"),
 }
 
@@ -246,9 +245,15 @@ WRONG = {
 def test_wrong_arguments_give_a_message(
     litert_npu: LitertNpu, capsys: Capture, arguments: list[str], said: str
 ) -> None:
-    assert litert_npu("layer", "check", *arguments) == 1
+    assert litert_npu("layer", "check", *arguments) == 2
     printed = capsys.readouterr()
     assert said in printed.out + printed.err and "Traceback" not in printed.err
+
+
+@pytest.mark.usefixtures("author")
+def test_an_asset_of_an_unknown_kind_does_not_fit(litert_npu: LitertNpu, capsys: Capture) -> None:
+    assert litert_npu("layer", "check", "model.tflite", *SHAPES) == 1
+    assert "an asset with '.tflite'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"]])

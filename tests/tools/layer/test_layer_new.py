@@ -145,7 +145,7 @@ def test_a_folder_takes_the_skeletons_of_several_ops(author: Path, litert_npu: L
 def test_no_file_is_replaced(author: Path, litert_npu: LitertNpu, capsys: Capture) -> None:
     (author / "f").mkdir()
     (author / "f" / "Struct.cl").write_text("mine")
-    assert litert_npu("layer", "new", "--model=struct.tflite", "-o", "f") == 1
+    assert litert_npu("layer", "new", "--model=struct.tflite", "-o", "f") == 2
     assert "ALREADY_EXISTS: the file is there already (f/Struct.cl)" in capsys.readouterr().err
     assert [p.name for p in (author / "f").iterdir()] == ["Struct.cl"]
     assert (author / "f" / "Struct.cl").read_text() == "mine"
@@ -186,6 +186,6 @@ WRONG = {
 def test_wrong_arguments_give_a_message(
     litert_npu: LitertNpu, capsys: Capture, arguments: list[str], said: str
 ) -> None:
-    assert litert_npu("layer", *arguments) == 1
+    assert litert_npu("layer", *arguments) == 2
     printed = capsys.readouterr()
     assert said in printed.err and not printed.out

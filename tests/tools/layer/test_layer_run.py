@@ -97,7 +97,7 @@ def test_random_inputs_have_ranges_and_indices_are_valid(
     shapes = ("--inputs=3xf32,99xi32", "--outputs=99xf32", "--repeat=0", "--input_range=0:6:7")
     run = ("layer", "run", "GATHER.cl", *shapes, "--reference=gather.py:gather")
     assert litert_npu(*run) == 0
-    assert litert_npu(*run, "--input_range=input1:0:1") == 1
+    assert litert_npu(*run, "--input_range=input1:0:1") == 2
 
 
 def test_an_op_of_a_model_has_its_constants(
@@ -259,13 +259,13 @@ def test_a_reference_that_fails_shows_its_own_line(
 ) -> None:
     text = "import numpy as np\n\ndef f(inputs, options):\n    return np.ones(3) + np.ones(4)\n"
     (author / "f.py").write_text(text)
-    assert litert_npu(*RUN, "--reference=f.py:f") == 1
+    assert litert_npu(*RUN, "--reference=f.py:f") == 2
     printed = capsys.readouterr().err
     assert "INVALID_ARGUMENT: the reference fails: ValueError: operands could not be" in printed
     assert "\n    4 | return np.ones(3) + np.ones(4)\n (f.py:4)." in printed
     for broken, line in (("x = 1 / 0\n", 1), ("\ndef f(:\n", 2)):
         (author / "f.py").write_text(broken)
-        assert litert_npu(*RUN, "--reference=f.py:f") == 1
+        assert litert_npu(*RUN, "--reference=f.py:f") == 2
         printed = capsys.readouterr().err
         assert f"it cannot be imported: {'Syntax' if line == 2 else 'ZeroDivision'}Error" in printed
         assert f"\n    {line} | {broken.strip()}\n (f.py:{line})." in printed
@@ -293,7 +293,7 @@ def test_wrong_arguments_give_a_message(
     author: Path, litert_npu: LitertNpu, capsys: Capture, arguments: list[str], said: str
 ) -> None:
     np.save("x.npy", np.zeros(3))
-    assert litert_npu(*RUN, *arguments) == 1
+    assert litert_npu(*RUN, *arguments) == 2
     printed = capsys.readouterr()
     assert said in printed.err and "Traceback" not in printed.err
 

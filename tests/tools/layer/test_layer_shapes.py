@@ -75,7 +75,7 @@ def test_a_kernel_that_writes_its_shape_is_checked_and_run(
     y = np.load("y.npy")
     assert 0 < y.size < 8 and y.min() > 0
     assert f"out  y: float32[{y.size}]" in printed and "greatest difference 0" in printed
-    assert litert_npu(*run) == 1
+    assert litert_npu(*run) == 2
     assert "--shape_bounds=y:100" in capsys.readouterr().err
     given = ("layer", "run", "Positive.json", "--inputs=8xf32", "--outputs=?xf32", "--repeat=0")
     assert litert_npu(*given, "--shape_bounds=output0:8", "--reference=ref.py:positive") == 0

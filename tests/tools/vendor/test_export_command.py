@@ -151,7 +151,7 @@ def test_a_library_needs_nothing_of_python_to_be_loaded(
 def test_what_cannot_be_exported_is_said(
     litert_npu: LitertNpu, capsys: Capture, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
-    assert litert_npu("vendor", "export", *arguments, "-o", str(tmp_path)) == 1
+    assert litert_npu("vendor", "export", *arguments, "-o", str(tmp_path)) == 2
     assert said in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
@@ -160,7 +160,7 @@ def test_a_folder_that_cannot_be_made_is_told_of(
 ) -> None:
     (tmp_path / "taken").write_text("mine")
     arguments = ("--manufacturer=Null", "-o", str(tmp_path / "taken"))
-    assert litert_npu("vendor", "export", *arguments) == 1
+    assert litert_npu("vendor", "export", *arguments) == 2
     assert "FILE_IO: cannot make the folder: file exists" in capsys.readouterr().err
 
 
@@ -180,7 +180,7 @@ def test_a_vendor_of_no_use_leaves_no_library(
 ) -> None:
     (tmp_path / "LiteRtDispatch_Bad.py").write_text(text)
     file, output = str(tmp_path / "LiteRtDispatch_Bad.py"), tmp_path / "output"
-    assert litert_npu("vendor", "export", file, "-o", str(output)) == 1
+    assert litert_npu("vendor", "export", file, "-o", str(output)) == 2
     assert said in capsys.readouterr().err
     assert not output.exists() or not list(output.iterdir())
 
@@ -191,7 +191,7 @@ def test_a_library_that_was_there_stays_where_the_new_one_is_of_no_use(
     file, library = tmp_path / "LiteRtDispatch_Bad.py", tmp_path / "libLiteRtDispatch_Bad.so"
     file.write_text(_OF_USE_HERE)
     library.write_text("that worked")
-    assert litert_npu("vendor", "export", str(file), "-o", str(tmp_path)) == 1
+    assert litert_npu("vendor", "export", str(file), "-o", str(tmp_path)) == 2
     assert f"elsewhere ({file}" in capsys.readouterr().err.replace("\n", " ")
     assert library.read_text() == "that worked"
     assert sorted(path.name for path in tmp_path.glob("*.so")) == [library.name]
@@ -226,7 +226,7 @@ def test_both_libraries_appear_or_none(
         if former:
             (output / "libLiteRtCompilerPlugin_Half.so").write_text("that worked")
         before = sorted(output.iterdir())
-        assert litert_npu("vendor", "export", str(plugin), str(dispatch), "-o", str(output)) == 1
+        assert litert_npu("vendor", "export", str(plugin), str(dispatch), "-o", str(output)) == 2
         assert "libLiteRtDispatch_Half.so" in capsys.readouterr().err or fault == "not built"
         assert sorted(output.iterdir()) == before
     assert (output / "libLiteRtCompilerPlugin_Half.so").read_text() == "that worked"
@@ -248,7 +248,7 @@ def test_what_is_wrong_with_the_compiler_is_said(
     if not compiler:
         monkeypatch.setenv("PATH", str(tmp_path))
     output = tmp_path / "output"
-    assert litert_npu("vendor", "export", "--manufacturer=Null", "-o", str(output)) == 1
+    assert litert_npu("vendor", "export", "--manufacturer=Null", "-o", str(output)) == 2
     assert said in capsys.readouterr().err and not list(output.iterdir())
 
 
@@ -262,7 +262,7 @@ def test_a_compiler_that_has_no_room_is_not_taken_for_a_bad_one(
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
     output = str(tmp_path / "output")
-    assert litert_npu("vendor", "export", "--manufacturer=Null", "-o", output) == 1
+    assert litert_npu("vendor", "export", "--manufacturer=Null", "-o", output) == 2
     assert "Make room, or write elsewhere." in capsys.readouterr().err
 
 
