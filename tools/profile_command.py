@@ -64,11 +64,17 @@ class ProfileReport(PrintedReport):
     """Where the time goes.
 
     Attributes:
-      threads: of the CPU.
+      path: of the model.
+      signature: which one ran.
+      threads: number of CPU threads.
+      machine: processor, system and Python.
+      sdk_version: of this project.
+      load_s: seconds that loading took.
       run: runs that are measured.
       plain_run: runs in between that are not.
-      rows: as `profile_rows` has them.
+      rows: each NPU call, op of the CPU, and part of one; a part follows what it is a part of.
       notes: what was not measured, and why.
+      most_rows: how many rows people read, the longest; 0 is all.
     """
 
     answers = ("cost", "is_cost_noise")

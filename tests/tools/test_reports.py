@@ -39,6 +39,8 @@ CASES = [
     ("litert-npu benchmark", 0, "copying.tflite --runs=2 --warm_up=0"),
     ("litert-npu benchmark", 0, "original.tflite --runs=2 --warm_up=0"),
     ("litert-npu benchmark", 2, "none.tflite"),
+    ("litert-npu profile", 0, "copying.tflite --runs=50"),
+    ("litert-npu profile", 2, "none.tflite"),
     ("litert-npu coverage", 0, "--soc_manufacturer=Null original.tflite raw.tflite"),
     ("litert-npu coverage", 2, "--soc_manufacturer=Nobody raw.tflite"),
     ("litert-npu compare", 0, "original.tflite --reference_ops=all"),
@@ -103,7 +105,7 @@ def test_a_command_s_report_and_exit_status_are_as_documented(
     assert tool.guarded_main(line) == status
     printed = capsys.readouterr()
     if status == 2:
-        assert not printed.out and re.match("[A-Z_]+: ", printed.err)
+        assert not printed.out and re.search("^[A-Z_]+: ", printed.err, re.MULTILINE)
         assert "Traceback" not in printed.err and "defect" not in printed.err
     else:
         validator = jsonschema.Draft202012Validator(schema_of(command, is_open=False))
