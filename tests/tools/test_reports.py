@@ -42,6 +42,7 @@ CASES = [
     ("litert-npu profile", 0, "copying.tflite --runs=50"),
     ("litert-npu profile", 2, "none.tflite"),
     ("litert-npu coverage", 0, "--soc_manufacturer=Null original.tflite raw.tflite"),
+    ("litert-npu coverage", 1, "--soc_manufacturer=Null raw.tflite --fail_under=1"),
     ("litert-npu coverage", 2, "--soc_manufacturer=Nobody raw.tflite"),
     ("litert-npu compare", 0, "original.tflite --reference_ops=all"),
     (
