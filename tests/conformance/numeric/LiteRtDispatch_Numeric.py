@@ -55,27 +55,43 @@ class NumericDispatch(Dispatch[object, HostInvocationContext]):
         )
 
     def invoke(self, invocation_context: HostInvocationContext) -> None:
-        call = invocation_context
+        self.run(invocation_context)
+
+    def run(
+        self,
+        call: HostInvocationContext,
+        show: Callable[[int, Array], None] = lambda tensor, array: None,
+    ) -> None:
+        """Runs op by op; `show` gets the result of each, with the tensor's index in the function."""
         code = read_byte_code(call.byte_code)
         function = code["functions"][call.function_name]
-        tensors = function["tensors"]
         arrays: dict[int, Array] = dict(zip(function["inputs"], call.inputs, strict=True))
         for op in function["ops"]:
-            if has("crashes in TANH") and op["name"] == "TANH":
-                os._exit(4)
-            inputs = [
-                _real(tensors[i], arrays.get(i), code["constants"])
-                for i in op["inputs"]
-                if i is not None
-            ]
-            output = tensors[op["output"]]
-            result = KERNELS[op["name"]](op["options"], output["shape"], *inputs)
-            if not has("activation"):
-                activation = op["options"].get("fused_activation_function", 0)
-                result = np.clip(result, *ACTIVATIONS[activation])
-            arrays[op["output"]] = _stored(output, result)
+            result = self.run_op(op, function["tensors"], arrays, code["constants"])
+            arrays[op["output"]] = result
+            show(op["output"], result)
         for index, array in zip(function["outputs"], call.outputs, strict=True):
             array[...] = arrays[index]
+
+    def run_op(
+        self,
+        op: Mapping[str, Any],
+        tensors: Sequence[Mapping[str, Any]],
+        arrays: Mapping[int, Array],
+        constants: Mapping[str, str],
+    ) -> Array:
+        """The result of an op, as it is stored."""
+        if has("crashes in TANH") and op["name"] == "TANH":
+            os._exit(4)
+        inputs = [
+            _real(tensors[i], arrays.get(i), constants) for i in op["inputs"] if i is not None
+        ]
+        output = tensors[op["output"]]
+        result = KERNELS[op["name"]](op["options"], output["shape"], *inputs)
+        if not has("activation"):
+            activation = op["options"].get("fused_activation_function", 0)
+            result = np.clip(result, *ACTIVATIONS[activation])
+        return _stored(output, result)
 
 
 def read_byte_code(byte_code: MemBuffer) -> Mapping[str, Any]:
@@ -221,6 +237,8 @@ KERNELS: Mapping[str, Callable[..., Array]] = {
     "ABS": _of(np.abs),
     "LOGISTIC": _of(lambda x: 1 / (1 + np.exp(-x))),
     "TANH": _of(np.tanh),
+    "QUANTIZE": _of(lambda x: x),
+    "DEQUANTIZE": _of(lambda x: x),
     "Triple": _of(lambda x: (3.2 if has("Triple") else 3) * x),
 }
 

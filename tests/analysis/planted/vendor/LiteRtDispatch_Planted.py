@@ -1,0 +1,117 @@
+"""A driver that computes in float64, but for the op that its byte code marks with an error. It has taps."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dispatch.api import HostInvocationContext, Receive
+from litert.core.element_type import ElementType
+from litert.core.tensor_type import RankedTensorType
+from tests.conformance.numeric.LiteRtDispatch_Numeric import NumericDispatch, read_byte_code
+
+Array = Any
+_FAULTS = {
+    "padding": "padding",
+    "scale": "per_channel",
+    "zero point": "zero_point",
+    "activation": "activation",
+}
+"""Errors that the driver's kernels have a switch for."""
+
+
+class PlantedDispatch(NumericDispatch):
+    """Planted's table."""
+
+    vendor_id = "Planted"
+
+    def invoke_tapped(self, invocation_context: HostInvocationContext, receive: Receive) -> None:
+        code = read_byte_code(invocation_context.byte_code)
+        function = code["functions"][invocation_context.function_name]
+        names = function.get("names", [])
+
+        def show(tensor: int, array: Array) -> None:
+            if names:
+                kind = ElementType.from_numpy(array.dtype)
+                receive(
+                    names[tensor],
+                    RankedTensorType.of(kind, array.shape),
+                    memoryview(array.tobytes()),
+                )
+
+        self.run(invocation_context, show)
+
+    def run_op(
+        self,
+        op: Mapping[str, Any],
+        tensors: Sequence[Mapping[str, Any]],
+        arrays: Mapping[int, Array],
+        constants: Mapping[str, str],
+    ) -> Array:
+        error = op.get("planted", "")
+        with _switched(_FAULTS.get(error, "")):
+            result = super().run_op(op, tensors, arrays, constants)
+        if not error or error in _FAULTS:
+            return result
+        inputs = [arrays[index] for index in op["inputs"] if index in arrays]
+        return _ERRORS[error](result, inputs)
+
+
+@contextmanager
+def _switched(fault: str) -> Iterator[None]:
+    os.environ["NUMERIC_FAULT"] = fault
+    try:
+        yield
+    finally:
+        del os.environ["NUMERIC_FAULT"]
+
+
+def _wrong_kernel(result: Array, inputs: Sequence[Array]) -> Array:
+    """TANH by the first terms of its series, clipped."""
+    x = inputs[0]
+    return np.clip(x - x**3 / 3, -1, 1).astype(result.dtype)
+
+
+def _last_row(result: Array, inputs: Sequence[Array]) -> Array:
+    """A loop over rows that ends one too early."""
+    result[:, -1] = 0
+    return result
+
+
+def _half(result: Array, inputs: Sequence[Array]) -> Array:
+    """A product in half precision."""
+    with np.errstate(over="ignore"):
+        lhs, rhs = (*inputs, *inputs)[:2]
+        return (lhs.astype(np.float16) * rhs.astype(np.float16)).astype(result.dtype)
+
+
+def _race(result: Array, inputs: Sequence[Array]) -> Array:
+    """Two work items write their sums to the same elements, and nothing keeps one from undoing the other."""
+    shared = np.zeros_like(result)
+    parts = [result * 0.25, result * 0.75]
+
+    def add(part: Array, pause_s: float) -> None:
+        for index in range(shared.size):
+            seen = shared.flat[index]
+            if index % shared.shape[-1] == 0:
+                time.sleep(pause_s)
+            shared.flat[index] = seen + part.flat[index]
+
+    pauses = np.random.default_rng().uniform(0, 2e-4, 2)
+    items = [threading.Thread(target=add, args=pair) for pair in zip(parts, pauses, strict=True)]
+    for item in items:
+        item.start()
+    for item in items:
+        item.join()
+    return shared
+
+
+_ERRORS = {"kernel": _wrong_kernel, "last row": _last_row, "half": _half, "race": _race}
+
+DISPATCH = PlantedDispatch()
