@@ -42,11 +42,7 @@ def compare(capsys: Capture) -> Compare:
     """The report of `litert-npu compare` with these arguments."""
 
     def run(*arguments: object) -> dict[str, Any]:
-        try:
-            main(["litert-npu", "compare", *map(str, arguments), "--report=json"])
-            status: object = 0
-        except SystemExit as end:
-            status = end.code
+        status = main(["litert-npu", "compare", *map(str, arguments), "--report=json"])
         text = capsys.readouterr()
         assert status in (0, 1), text.err
         report: dict[str, Any] = json.loads(text.out)

@@ -96,14 +96,17 @@ def _race(result: Array, inputs: Sequence[Array]) -> Array:
     shared = np.zeros_like(result)
     parts = [result * 0.25, result * 0.75]
 
+    start = threading.Barrier(len(parts))
+
     def add(part: Array, pause_s: float) -> None:
+        start.wait()
         for index in range(shared.size):
             seen = shared.flat[index]
             if index % shared.shape[-1] == 0:
                 time.sleep(pause_s)
             shared.flat[index] = seen + part.flat[index]
 
-    pauses = np.random.default_rng().uniform(0, 2e-4, 2)
+    pauses = np.random.default_rng().uniform(1e-4, 3e-4, 2)
     items = [threading.Thread(target=add, args=pair) for pair in zip(parts, pauses, strict=True)]
     for item in items:
         item.start()
