@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 from litert_npu_tools.litert_npu import main
 
 from tests.analysis.planted.network import OPS, write_network
+from tests.conformance.numeric_libraries import build_numeric_c
 
 Capture = pytest.CaptureFixture[str]
 Compare = Callable[..., dict[str, Any]]
 PLANTED = Path(__file__).parent / "planted"
+KERNELS = Path(__file__).parents[2] / "examples" / "kernels"
 VENDOR = (
     f"--libs={PLANTED / 'vendor'}",
     f"--dispatch_library_path={PLANTED / 'vendor'}",
@@ -74,3 +77,50 @@ def test_a_planted_error_is_found_at_its_op(
     monkeypatch.setenv("PLANTED_ERROR", f"{error}@{tensor}")
     blamed = compare(network, *VENDOR, TRIPLE)["blamed"]
     assert (blamed["tensor"], blamed["op"]["index"]) == (tensor, OPS.index(tensor)), blamed
+
+
+def test_a_wrong_transformation_is_found_at_the_op_that_it_replaces(
+    compare: Compare, network: Path
+) -> None:
+    blamed = compare(network, *VENDOR, TRIPLE, f"--extensions={PLANTED / 'decompose'}")["blamed"]
+    assert (blamed["tensor"], blamed["op"]["name"]) == ("tripled", "Triple")
+
+
+@pytest.mark.parametrize(
+    ("fault", "tensor"),
+    [("kNothing", ""), ("kBias", "qconv"), ("kPerChannel", "qconv"), ("kZeroPoint", "qconv")],
+)
+def test_an_error_of_a_vendor_in_c_is_found_at_its_op(
+    compare: Compare, tmp_path: Path, fault: str, tensor: str
+) -> None:
+    libraries, network = build_numeric_c(tmp_path, fault), tmp_path / "network.tflite"
+    write_network(network, custom=False)
+    report = compare(
+        network, f"--libs={libraries}", f"--dispatch_library_path={libraries}",
+        "--soc_manufacturer=NumericC",
+    )  # fmt: skip
+    blamed = report["blamed"] or {"tensor": "", "call": ""}
+    assert blamed["tensor"] == tensor and bool(blamed["call"]) is bool(tensor)
+
+
+def test_a_kernel_that_forgets_its_last_row_is_found_in_a_real_network(
+    compare: Compare, networks: Path, tmp_path: Path
+) -> None:
+    op = "Convolution2DTransposeBias"
+    for path in KERNELS.glob(f"{op}.*"):
+        shutil.copy(path, tmp_path)
+    kernel, row = tmp_path / f"{op}.cl", "const size_t y = get_global_id(0) % OUT_H;"
+    text = kernel.read_text()
+    assert text.count(row) == 1
+    kernel.write_text(text.replace(row, f"{row} if (y == OUT_H - 1) return;"))
+    model = networks / "selfie_segmentation.tflite"
+    blamed = compare(model, f"--npu_custom_op_info={op},{tmp_path / op}.json")["blamed"]
+    assert (blamed["op"]["index"], blamed["op"]["name"], blamed["tensor"]) == (244, op, "segment")
+
+
+def test_a_padding_off_by_one_is_found_in_a_real_network(
+    compare: Compare, networks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED_ERROR", "padding@depthwise_conv2d_5")
+    blamed = compare(networks / "face_detection_short_range.tflite", *VENDOR)["blamed"]
+    assert (blamed["op"]["index"], blamed["op"]["name"]) == (51, "DEPTHWISE_CONV_2D")

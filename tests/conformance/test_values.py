@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from litert_npu_tools.litert_npu import main
 
-from litert.abi.headers import INCLUDE_FOLDER
 from litert.analysis.difference import RELATIVE, STEPS
 from litert.conformance import probes
 from litert.conformance.expected import add_expected
@@ -23,12 +22,12 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
+from tests.conformance.numeric_libraries import build_numeric_c
 
 Capture = pytest.CaptureFixture[str]
 Check = Callable[..., dict[str, Any]]
 ROOT = Path(__file__).resolve().parents[2]
 NUMERIC = Path(__file__).parent / "numeric"
-NUMERIC_C = Path(__file__).parent / "numeric_c"
 VALUES = ("--rule=values", "--rule=invoke.values")
 SWAPPED = "the outputs match if inputs 0 and 1 are swapped: a call has its subgraph's inputs in"
 
@@ -118,23 +117,6 @@ def test_the_table_has_what_was_compared_and_why_others_were_not(
     assert "not compared, since the plugin does not take its ops: ADD of float32 (5)," in text
 
 
-def build_c(folder: Path, fault: str) -> Path:
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler")
-    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"]
-    for source, kind in (("plugin.c", "CompilerPlugin"), ("dispatch.c", "Dispatch")):
-        output = folder / f"libLiteRt{kind}_NumericC.so"
-        command: list[str | Path] = [
-            "cc",
-            *flags,
-            f"-DFAULT={fault}",
-            f"-I{INCLUDE_FOLDER}",
-            NUMERIC_C / source,
-        ]
-        subprocess.run([*command, "-o", output, "-lm", "-ldl"], check=True)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("fault", "rule"),
     [
@@ -149,7 +131,7 @@ def build_c(folder: Path, fault: str) -> Path:
 def test_a_fault_of_a_vendor_in_c_is_named_by_its_rule(
     check: Check, tmp_path: Path, fault: str, rule: str
 ) -> None:
-    report = check(build_c(tmp_path, fault))
+    report = check(build_numeric_c(tmp_path, fault))
     assert broken(report) == ({rule} if rule else set())
     compared = {row["op"] for row in report["compared"] if row["difference"] is not None}
     assert compared == {"SUB", "CONV_2D", "FULLY_CONNECTED"}

@@ -22,12 +22,14 @@ OPS = (
 
 
 class _Network(ModelBuilder):
-    def __init__(self, seed: int) -> None:
+    def __init__(self, newest: str) -> None:
         super().__init__()
-        self.random = np.random.default_rng(seed)
+        self._newest = f"{newest}/weights"
+        self.random = np.random.default_rng(0)
 
     def weights(self, name: str, shape: Sequence[int], scale: float = 0.5) -> Tensor:
-        return self.constant(name, self.random.uniform(-scale, scale, shape).astype(np.float32))
+        values = self.random.uniform(-scale, scale, shape).astype(np.float32)
+        return self.constant(name, -values if name == self._newest else values)
 
     def int8_tensor(self, name: str, shape: Sequence[int], scale: float, zero: int) -> Tensor:
         return self.tensor(name, INT8, shape, quantization=Quantization([scale], [zero]))
@@ -54,9 +56,9 @@ class _Network(ModelBuilder):
         return result
 
 
-def write_network(path: Path, seed: int = 0) -> None:
-    """Writes the network, with the weights of a seed."""
-    b = _Network(seed)
+def write_network(path: Path, custom: bool = True, newest: str = "") -> None:
+    """Writes the network, with or without its custom op; `newest` has weights of another training."""
+    b = _Network(newest)
     small = (1, 4, 4, 8)
     x = b.input("x", F32, (1, 16, 16, 3))
     conv: Any = b.op(
@@ -77,7 +79,11 @@ def write_network(path: Path, seed: int = 0) -> None:
         dilation_w_factor=1, dilation_h_factor=1,
     )  # fmt: skip
     added = b.op("ADD", [pointwise, conv], [("added", F32, (1, 8, 8, 8))])
-    tripled = b.custom("Triple", [added], [("tripled", F32, (1, 8, 8, 8))])
+    made = ("tripled", F32, (1, 8, 8, 8))
+    if custom:
+        tripled = b.custom("Triple", [added], [made])
+    else:
+        tripled = b.op("MUL", [added, b.constant("three", np.array([3], np.float32))], [made])
     pooled = b.op(
         "MAX_POOL_2D", [tripled], [("pooled", F32, small)], padding="VALID", stride_w=2, stride_h=2,
         filter_width=2, filter_height=2,
