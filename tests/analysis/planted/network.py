@@ -45,7 +45,7 @@ class _Network(ModelBuilder):
         of_bias = [each * image.quantization.scale[0] for each in scales]
         bias = self.constant(
             f"{name}/bias",
-            self.random.integers(-200, 200, filters[0]).astype(np.int32),
+            self.random.integers(-2000, 2000, filters[0]).astype(np.int32),
             quantization=Quantization(of_bias, [0] * filters[0]),
         )
         made = self.int8_tensor(name, (*image.shape[:3], filters[0]), scale, -3)
