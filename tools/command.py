@@ -23,8 +23,8 @@ from .command_line import (
     split_arguments,
     usage_error,
 )
-from .console import count_text, drop_output, print_text, writing_to
-from .process_start import BROKEN_PIPE, ERROR, INTERRUPTED
+from .console import ProgressBar, count_text, drop_output, print_text, writing_to
+from .process_start import BROKEN_PIPE, ERROR, INTERRUPTED, after_ctrl_c
 
 
 class Command(NamedTuple):
@@ -94,6 +94,8 @@ def run_guarded(
         status, text = _explain(error, os.path.basename(arguments[0]))
         if "--debug" in arguments:
             traceback.print_exception(error)
+        if isinstance(error, KeyboardInterrupt) and not ProgressBar.make_room():
+            text = f"{after_ctrl_c()}{text}"
     with suppress(LiteRtError):  # there is nowhere else to say it
         print_text(text, sys.stderr)
     return INTERRUPTED if status is Status.CANCELLED else exit_status(status)

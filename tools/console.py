@@ -124,7 +124,8 @@ class ProgressBar:
         self._has_ended.set()
         with self._lock:
             self._due_s = math.inf
-            self._clear()
+            if not isinstance(error, KeyboardInterrupt):  # whose message takes the line's place
+                self._clear()
         self._block.__exit__(kind, error, trace)
 
     def note(self, text: str) -> None:
@@ -197,12 +198,14 @@ class ProgressBar:
                 self._stream.flush()
 
     @classmethod
-    def make_room(cls) -> None:
-        """Clears the line of the terminal for a message; it comes back when there is more to show."""
+    def make_room(cls) -> bool:
+        """Clears the terminal's line for a message, if there is one; it comes back when there is more to show."""
         shown = cls._shown
-        if shown is not None:
-            with shown._lock:
-                shown._clear()
+        if shown is None:
+            return False
+        with shown._lock:
+            shown._clear()
+        return True
 
 
 def size_text(size: int) -> str:

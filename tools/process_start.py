@@ -27,7 +27,7 @@ def run_process(main: Callable[[Sequence[str]], int]) -> None:
         status = main(sys.argv)
         gc.freeze()  # the collections at exit find nothing to do: a tenth of a small model's time
     except KeyboardInterrupt:  # while `main` was imported
-        print("CANCELLED: interrupted", file=sys.stderr)
+        print(f"{after_ctrl_c()}CANCELLED: interrupted", file=sys.stderr)
         status = INTERRUPTED
     sys.exit(status)
 
@@ -53,8 +53,14 @@ def _watch(reader: int, grace_s: float) -> None:
     while os.read(reader, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
         continue
     time.sleep(grace_s)
-    print("CANCELLED: interrupted, in a call that does not return", file=sys.stderr, flush=True)
+    said = f"{after_ctrl_c()}CANCELLED: interrupted, in a call that does not return"
+    print(said, file=sys.stderr, flush=True)
     os._exit(INTERRUPTED)
+
+
+def after_ctrl_c() -> str:
+    """What a message begins with after Ctrl-C, which a terminal shows as `^C`: a line of its own."""
+    return "\n" if sys.stderr.isatty() else ""
 
 
 def open_standard_streams() -> None:

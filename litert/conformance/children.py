@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from litert.conformance.checks import Finding, Outcome, read_finding
 from litert.core.errors import LiteRtError
-from litert.core.progress import tell
+from litert.core.interrupts import on_interrupt
+from litert.core.progress import counting
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
@@ -111,7 +112,11 @@ def run_in_children(
     findings: list[Finding] = []
     hangs = 0
     is_done = False
-    with tempfile.NamedTemporaryFile(prefix="litert_npu_trace_") as trace:
+    with (
+        tempfile.NamedTemporaryFile(prefix="litert_npu_trace_") as trace,
+        on_interrupt(lambda: _broken_text(findings)),
+        counting(f"check {subject}", num_checks) as tell_done,
+    ):
         while not is_done:
             begun, prints, first = "", CheckPrints(), len(findings)
             asked = {
@@ -122,7 +127,7 @@ def run_in_children(
             }
             try:
                 for answer in _answers(target, asked, prints, timeout_s, subject):
-                    tell(f"check {subject}", len(findings), num_checks)
+                    tell_done(len(findings))
                     begun = answer.get("begin", "")
                     if not begun:
                         findings.append(read_finding(answer))
@@ -147,6 +152,11 @@ def run_in_children(
                 for found in findings[first:]
             ]
     return findings
+
+
+def _broken_text(findings: Sequence[Finding]) -> str:
+    broken = {finding.rule: None for finding in findings if finding.outcome is Outcome.FAILED}
+    return f"Broken rules so far: {', '.join(broken)}" if broken else ""
 
 
 def check_end(

@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import IO, Any
 
 from litert.core.errors import LiteRtError
@@ -35,7 +36,8 @@ def call_in_child(
 ) -> Iterator[object]:
     """Calls a generator function in a new process, and yields what it yields.
 
-    The child is killed when the caller stops early, be it by an exception or Ctrl-C.
+    The child is killed when the caller stops early, be it by an exception or Ctrl-C, and its temporary files are
+    removed.
 
     Args:
       target: `package.module:function`; imported in the child.
@@ -51,14 +53,16 @@ def call_in_child(
       LiteRtError: what the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child crashed;
         DYNAMIC_LOADING, if it could not be started.
     """
-    child = ChildProcess(
-        "litert.host.child:serve",
-        [target, str(timeout_s), str(memory_bytes), "1" if is_heard() else ""],
-        subject=subject,
-        where=target,
-        hear=hear,
-    )
-    try:
+    with ExitStack() as stack:
+        child = ChildProcess(
+            "litert.host.child:serve",
+            [target, str(timeout_s), str(memory_bytes), "1" if is_heard() else ""],
+            subject=subject,
+            where=target,
+            hear=hear,
+            temporary_folder=stack.enter_context(_temporary_folder()),
+        )
+        stack.callback(child.end)
         child.set_time_limit(timeout_s)
         for line in child.lines(json.dumps(argument).encode(), is_last=True):
             message: dict[str, Any] = json.loads(line)
@@ -77,8 +81,16 @@ def call_in_child(
                 child.set_time_limit(timeout_s)
             yield message["answer"]
         raise child.early_end()
-    finally:
-        child.end()
+
+
+def _temporary_folder() -> AbstractContextManager[str]:
+    """For a child, which is killed before it removes its files; "" where none can be made."""
+    from tempfile import TemporaryDirectory  # here: the child needs none
+
+    try:
+        return TemporaryDirectory(prefix="litert-npu-", ignore_cleanup_errors=True)
+    except OSError:
+        return nullcontext("")
 
 
 def serve(target: str, timeout: str, memory: str, is_heard: str) -> None:

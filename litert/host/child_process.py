@@ -47,6 +47,7 @@ class ChildProcess:
         hear: Callable[[bytes], object] | None = None,
         doing: Callable[[], str] = str,
         shared: Sequence[int] = (),
+        temporary_folder: str = "",
     ) -> None:
         """Starts a child.
 
@@ -58,6 +59,8 @@ class ChildProcess:
           hear: gets what the child prints, as it comes; errors then do not repeat it.
           doing: says for messages what it does at present: " in compile"; "" for nothing in particular.
           shared: descriptors of open files that the child has, too, under the same numbers.
+          temporary_folder: where its temporary files go, and those of its own children; "" for where this
+            process's go.
 
         Raises:
           LiteRtError: DYNAMIC_LOADING, if it cannot be started.
@@ -73,7 +76,7 @@ class ChildProcess:
         try:
             # Ctrl-C at the terminal is for this process, which kills that one and, as they share a group, the
             # children that it has.
-            self._process = _start(target, arguments, shared, new_session=not is_child())
+            self._process = _start(target, arguments, shared, temporary_folder, not is_child())
         except OSError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
@@ -229,7 +232,11 @@ def _send(stream: IO[bytes], data: memoryview) -> memoryview:
 
 
 def _start(
-    target: str, arguments: Sequence[str], shared: Sequence[int], *, new_session: bool
+    target: str,
+    arguments: Sequence[str],
+    shared: Sequence[int],
+    temporary_folder: str,
+    new_session: bool,
 ) -> Popen[bytes]:
     import subprocess  # here: most commands start no child
 
@@ -244,6 +251,7 @@ def _start(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": temporary_folder} if temporary_folder else None,
         pass_fds=shared,
         start_new_session=new_session,
     )

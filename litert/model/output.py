@@ -58,16 +58,16 @@ def write_plan(plan: Plan, path: str) -> None:
       LiteRtError: FILE_IO, or INVALID_ARGUMENT for a path that is no place for a file.
     """
     with open_atomic(path) as fd:
-        tell(_STEP, 0, plan.size)
         if plan.size <= _SMALL_FILE:
             write_at(fd, plan_bytes(plan), 0)
         else:
+            tell(_STEP, 0, plan.size)
             with closing(FileCopy(fd, plan.size)) as copy:
                 _copy_runs(fd, copy, plan)
             for target, text in plan.texts:
                 write_at(fd, text, target)
             os.ftruncate(fd, plan.size)  # zeros at the end are not written
-        tell(_STEP, plan.size, plan.size)
+            tell(_STEP, plan.size, plan.size)
 
 
 def _copy_runs(fd: int, copy: FileCopy, plan: Plan) -> None:

@@ -53,7 +53,7 @@ def write_model(
     *,
     appended: Sequence[Appended] = (),
 ) -> WriteResult:
-    """Writes a model to a file, which appears when it is complete; progress is told in bytes (`write`).
+    """Writes a model to a file, which appears when it is complete; a large one tells its progress.
 
     Args:
       model: not changed. The custom options of dispatch ops are made for the file alone.

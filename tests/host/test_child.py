@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from litert.core.errors import LiteRtError
+from litert.core.progress import listening
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
@@ -86,6 +88,18 @@ def take_it_easy(argument):
     for number in range(6):
         yield number
         time.sleep(0.4)
+
+def leave_a_file(argument):
+    import tempfile
+    yield tempfile.NamedTemporaryFile(delete=False).name
+    time.sleep(60)
+
+def tell_steps(argument):
+    from litert.core.progress import tell, told
+    for number in told("build", range(1000)):
+        pass
+    tell("write", 0, 0)
+    yield "done"
 
 def have_a_child_that_hangs(argument):
     from litert.host.child import call_in_child
@@ -304,3 +318,21 @@ def test_a_child_has_the_memory_that_it_is_given_and_no_more() -> None:
     assert list(eat(given // 4)) == ["before", "eaten"]
     with pytest.raises(LiteRtError, match="MemoryError"):
         list(eat(given))
+
+
+def test_temporary_files_of_a_child_that_is_killed_go_with_it() -> None:
+    target = "functions_of_test_child:leave_a_file"
+    answers = call_in_child(target, None, timeout_s=30, subject="the child")
+    path = next(answers)
+    assert isinstance(path, str) and os.path.exists(path)
+    assert isinstance(answers, Generator)
+    answers.close()
+    assert not os.path.exists(os.path.dirname(path))
+
+
+def test_what_a_child_tells_of_its_progress_is_heard_here_and_not_a_thousand_times() -> None:
+    heard: list[tuple[str, int, int]] = []
+    with listening(lambda *now: heard.append(now)):
+        assert call("tell_steps") == ["done"]
+    assert heard[0] == ("build", 0, 1000) and heard[-1] == ("write", 0, 0)
+    assert len(heard) < 500

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
-import pty
-import struct
-import termios
 import threading
 from collections.abc import Iterator
 
 import pytest
 from litert_npu_tools.console import ProgressBar, ProgressStyle, print_text
+
+from tests.terminals import Terminal
 
 
 def test_what_a_terminal_could_obey_is_escaped() -> None:
@@ -32,34 +30,6 @@ def test_what_an_encoding_lacks_is_escaped() -> None:
 def terminal() -> Iterator[Terminal]:
     with Terminal() as opened:
         yield opened
-
-
-class Terminal:
-    """A terminal, and what is written to it."""
-
-    def __init__(self) -> None:
-        self._master, slave = pty.openpty()
-        self.stream = os.fdopen(slave, "w", encoding="utf-8")
-
-    def resize(self, columns: int) -> None:
-        size = struct.pack("4H", 24, columns, 0, 0)
-        fcntl.ioctl(self.stream.fileno(), termios.TIOCSWINSZ, size)
-
-    def shows(self) -> list[str]:
-        """Each line that stood there, since the last call; an empty one at the end if it is cleared."""
-        self.stream.write("|end")
-        self.stream.flush()
-        text = ""
-        while not text.endswith("|end"):
-            text += os.read(self._master, 4096).decode()
-        return text.removesuffix("|end").replace("\x1b[K", "").split("\r")[1:]
-
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stream.close()
-        os.close(self._master)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
-from litert.core.progress import told
+from litert.core.progress import tell, told
 
 from ..command import Command
 from ..command_line import REPORT, FlagValues
@@ -62,6 +62,7 @@ def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     with simulated_device() as log, open_layer(request, is_frozen=True) as layer:
         subject = layer.subjects[0]
         arrays = input_values(subject, request)
+        tell("simulate", 0, 0)
         yield stage(
             "Oclgrind ran the kernel, a thousand times slower than a device: try smaller --inputs"
         )

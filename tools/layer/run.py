@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
+from litert.core.progress import tell
 
 from ..array_files import InputArray, array_text, plan_outputs, write_outputs
 from ..command import Command
@@ -88,6 +89,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     flops = Formula(request["flops"]) if request["flops"] else None
     with open_layer(request, is_frozen=True) as layer:
         subject = layer.subjects[0]
+        tell("compute the reference", 0, 0)
         yield stage("inputs were read, and the reference was computed")
         inputs = read_op_inputs(subject, request)
         expected = _expected(subject.op, inputs, request)
@@ -97,6 +99,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
             yield stage("the device was opened")
             with run_on_device(compiled) as running:
                 running.set_inputs([i.value for i in inputs.values()])
+                tell("run", 0, 0)
                 yield stage(f"kernel '{running.entry}' was running", running.crash_cause())
                 arrays, problems = running.run()
                 outputs = _by_name(subject.op, arrays)
@@ -104,6 +107,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
                 comparisons = compare(outputs, expected, request["tolerance"])
                 speed = None
                 if request["repeat"]:
+                    tell("measure", 0, 0)
                     yield stage(f"kernel '{running.entry}' was measured")
                     speed = measure_speed(running, request["repeat"], flops)
         others = len(layer.subjects) - 1

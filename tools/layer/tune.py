@@ -15,7 +15,7 @@ from litert.core.errors import LiteRtError
 from litert.core.interrupts import on_interrupt
 from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
-from litert.core.progress import told
+from litert.core.progress import tell, told
 from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
 
@@ -145,6 +145,7 @@ class Tuning:
 
         with TemporaryDirectory(prefix="litert-npu-tune-") as folder:
             self._request["expected"] = os.path.join(folder, "outputs.npz")
+            tell("run as it is", 0, 0)
             started = self._call("begin", {})
             self.op_name, start = started.text, started.values
             self._request["measured"] = start["measured"]
@@ -183,6 +184,11 @@ class Tuning:
             found.problem = error.what
             said = f"skipped: {error.what}"
         self._note(f"  local {local_text(size):12} {said}")
+
+    def file_text(self) -> str:
+        """A sentence about the description, as long as it is not written."""
+        path = self.description[0]
+        return f"{path} {'is as it was' if os.path.exists(path) else 'was not written'}"
 
     def best_text(self) -> str:
         """A sentence about the best so far; "" where nothing was tried."""
@@ -225,7 +231,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     with ProgressBar() as progress:
         tuning = Tuning(request, progress.note)
         with (
-            on_interrupt(lambda: f"{tuning.description[0]} is as it was"),
+            on_interrupt(tuning.file_text),
             on_interrupt(tuning.best_text),
         ):
             best = tuning.run(flags.candidates)

@@ -63,6 +63,7 @@ def run_watched(
                 time.sleep(_INTERVAL_S)
             time.sleep(_SETTLE_S)
     except KeyboardInterrupt:
+        ProgressBar.make_room()
         return status
 
 

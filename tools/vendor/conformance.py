@@ -22,7 +22,7 @@ from litert.conformance.checks import (
 from litert.conformance.children import CheckOptions, check_end, run_in_children
 from litert.conformance.expected import References, add_expected
 from litert.core.errors import LiteRtError
-from litert.core.progress import tell, told
+from litert.core.progress import counting, told
 from litert.core.status import Status
 from litert.core.vendor_names import is_option_of
 from litert.host.child import call_in_child
@@ -197,30 +197,31 @@ def _compile(
     begun: list[str] = []
     num_failures = 0
     is_done = False
-    while not is_done:
-        try:
-            for answer in call_in_child(
-                "litert.conformance.checking:compile_cases",
-                {**argument, "folder": folder, "trace": "", "first": len(begun)},
-                timeout_s=options.timeout_s,
-                subject="the plugin",
-                hear=lambda data: None,
-                is_for_each=True,
-            ):
-                assert isinstance(answer, dict)
-                if "begin" in answer:
-                    begun.append(answer["begin"])
-                    tell("compile models", len(begun), 0)
-                else:
-                    entries.append(answer)
-            is_done = True
-        except LiteRtError as error:
-            num_failures += 1
-            is_done = not begun or num_failures == _MAX_FAILURES
-            if begun:
-                entries.append({"source": begun[-1], "why": f"the plugin failed: {error}"})
-            if is_done:
-                remarks.append(f"The plugin did not compile all models: {error}")
+    with counting("compile models", 0) as tell_done:
+        while not is_done:
+            try:
+                for answer in call_in_child(
+                    "litert.conformance.checking:compile_cases",
+                    {**argument, "folder": folder, "trace": "", "first": len(begun)},
+                    timeout_s=options.timeout_s,
+                    subject="the plugin",
+                    hear=lambda data: None,
+                    is_for_each=True,
+                ):
+                    assert isinstance(answer, dict)
+                    if "begin" in answer:
+                        begun.append(answer["begin"])
+                        tell_done(len(begun))
+                    else:
+                        entries.append(answer)
+                is_done = True
+            except LiteRtError as error:
+                num_failures += 1
+                is_done = not begun or num_failures == _MAX_FAILURES
+                if begun:
+                    entries.append({"source": begun[-1], "why": f"the plugin failed: {error}"})
+                if is_done:
+                    remarks.append(f"The plugin did not compile all models: {error}")
     for entry in told("compute references", entries):
         if "why" not in entry:
             add_expected(entry, references)

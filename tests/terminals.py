@@ -1,0 +1,138 @@
+"""Terminals for tests: one that a stream writes to, and one that a command runs in."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+CTRL_C = b"\x03"
+_PATIENCE_S = 60
+
+
+class Terminal:
+    """A terminal, and what is written to it."""
+
+    def __init__(self) -> None:
+        self._master, slave = pty.openpty()
+        self.stream = os.fdopen(slave, "w", encoding="utf-8")
+
+    def resize(self, columns: int) -> None:
+        size = struct.pack("4H", 24, columns, 0, 0)
+        fcntl.ioctl(self.stream.fileno(), termios.TIOCSWINSZ, size)
+
+    def shows(self) -> list[str]:
+        """Each line that stood there, since the last call; an empty one at the end if it is cleared."""
+        self.stream.write("|end")
+        self.stream.flush()
+        text = ""
+        while not text.endswith("|end"):
+            text += os.read(self._master, 4096).decode()
+        return text.removesuffix("|end").replace("\x1b[K", "").split("\r")[1:]
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+        os.close(self._master)
+
+
+class CommandInTerminal:
+    """A command of this project whose standard streams are a terminal; a context manager that ends it."""
+
+    def __init__(
+        self, *command: object, folder: Path, more: Mapping[str, str] | None = None
+    ) -> None:
+        """Starts the program of that name, such as `litert-npu`, in a folder."""
+        program = Path(sys.executable).parent / str(command[0])
+        self._master, slave = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm", **(more or {})}
+        # A session of its own, whose terminal this is: Ctrl-C is for its processes.
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, str(program), *map(str, command[1:])],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._said = b""
+
+    def await_text(self, pattern: str) -> str:
+        """Waits until something is shown; gives all that was."""
+        while not re.search(pattern.encode(), self._said):
+            assert self._read(), f"it ended without {pattern!r}: {self._said.decode()}"
+        return self._said.decode()
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._master, keys)
+
+    def end(self) -> tuple[int, Sequence[str]]:
+        """Waits for the end: the exit status, and the lines that stay on the terminal."""
+        while self._read():
+            continue
+        status = self._process.wait(_PATIENCE_S)
+        return status, _lines(self._said.decode())
+
+    def children(self) -> list[int]:
+        """Processes that it has started and that live."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # it ended meanwhile
+                fields = path.read_text().rsplit(")", 1)[1].split()
+                if int(fields[1]) == self._process.pid and fields[0] != "Z":
+                    found.append(int(path.parent.name))
+        return found
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._master, 1 << 16)
+        except OSError:  # the last process has closed it
+            data = b""
+        self._said += data
+        return bool(data)
+
+    def __enter__(self) -> CommandInTerminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+        os.close(self._master)
+
+
+_START = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def _lines(text: str) -> Sequence[str]:
+    """What stays of a text on a terminal that knows carriage returns and how to clear a line's rest."""
+    lines = [""]
+    column = 0
+    for part in re.findall(r"\r|\n|\x1b\[K|[^\r\n\x1b]+", text):
+        if part == "\n":
+            lines.append("")
+            column = 0
+        elif part == "\r":
+            column = 0
+        elif part == "\x1b[K":
+            lines[-1] = lines[-1][:column]
+        else:
+            lines[-1] = lines[-1][:column] + part + lines[-1][column + len(part) :]
+            column += len(part)
+    return [line for line in lines if line]
