@@ -139,9 +139,7 @@ def _random(spec: TensorSpec, seed: int, limits: Range | None, value_range: Rang
 
 def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str, Array]:
     """The arrays of a .npz for tensors: their keys are names, or `in0` or `out0`, as the prefix says."""
-    arrays = _load(path)
-    if not isinstance(arrays, dict):
-        raise _bad_input(path, "one array, not a .npz of named ones")
+    arrays = read_named_arrays(path)
     found = {}
     for spec in specs:
         for key in (spec.name, f"{prefix}{spec.index}", f"arr_{spec.index}"):
@@ -149,6 +147,18 @@ def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str
                 found[spec.name] = arrays[key]
                 break
     return found
+
+
+def read_named_arrays(path: str) -> dict[str, Array]:
+    """The arrays of a .npz by their names.
+
+    Raises:
+      LiteRtError: NOT_FOUND; INVALID_ARGUMENT, for another file, or one that needs pickle.
+    """
+    arrays = _load(path)
+    if not isinstance(arrays, dict):
+        raise _bad_input(path, "one array, not a .npz of named ones")
+    return arrays
 
 
 def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | None, str]:

@@ -1,44 +1,42 @@
-"""`litert-npu compare`: which op of a model is wrong on the NPU."""
+"""`litert-npu compare`: which op of a model is wrong on an NPU, or after transformations."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
-from litert.analysis.comparison import ModelComparison, TensorErrors
+from litert.analysis.comparison import NotCompared
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag, Section
 from litert.core.status import Status
-from litert.options import CpuOptions, HardwareAccelerator, Options
+from litert.options import CpuOptions, Options
 
 from .apply_flags import DECLARED, read_apply_options, start_hosting
-from .array_files import TensorSpec, complete_inputs, read_inputs
+from .array_files import read_named_arrays
 from .command import Command
-from .command_line import REPORT, SEED, FlagValues, split_arguments
-from .console import (
-    PrintedReport,
-    ProgressBar,
-    count_text,
-    name_text,
-    native_output_to_stderr,
-    print_text,
-)
-from .input_ranges import INPUT_RANGE, model_ranges
+from .command_line import REPORT, FlagValues, split_arguments
+from .compare_report import CompareReport
+from .console import ProgressBar, native_output_to_stderr, print_text
 from .load_flags import RUN_FLAGS, read_dispatch_options
+from .made_with import add_made_with, is_compiled
 from .pictures import Array
 from .reference_function import REFERENCE_FUNCTION, load_functions
+from .sample_files import SAMPLE_FLAGS, SampleOptions, read_samples
 
 if TYPE_CHECKING:
+    from litert.analysis.comparing import CompareOptions
     from litert.analysis.source_graph import SourceGraph
 
-_SHOWN = 10
 _KERNELS = ("reference", "xnnpack")
 _NOT_HERE = (Section.DUMPS, Section.DUMP_FOLDER)
 _NOT_TAKEN = ("require_npu", "require_runnable", "dump_model_after")
+_COMPILE_FLAGS = [
+    o.flag for o in DECLARED if o.section not in _NOT_HERE and o.flag.name not in _NOT_TAKEN
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,153 +44,126 @@ class CompareCommandOptions:
     """What is compared, on what.
 
     Attributes:
-      apply: how the model is compiled.
+      apply: how the model is compiled; None where nothing is said.
+      reference: the model that the reference runs, or golden arrays; "" for the compared model.
+      kernels: of stock LiteRT, that compute the reference.
+      functions: `op,file.py:function`, for the reference of ops.
+      tolerance: the greatest error of an op, as a part of what it accumulates.
+      num_runs: how often each sample is run.
+      samples: where they come from.
       signature: its key; "" for the first.
       threads: number of the CPU's threads.
-      dispatch_library_path: a folder with dispatch tables.
+      environment: where dispatch tables are.
       dispatch_options: for the vendor's driver.
-      reference: the model that the reference runs; "" for the compared one.
-      kernels: of stock LiteRT, that compute the reference.
-      functions: `op,file.py:function`, for custom ops.
-      tolerance: the greatest error of an op, as a part of what it accumulates.
-      inputs: `[input=]file`, as `read_inputs` has it; others are random.
-      ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
-      seed: of random inputs.
     """
 
-    apply: ApplyOptions = field(default_factory=ApplyOptions)
-    signature: str = ""
-    threads: int = 1
-    dispatch_library_path: str = ""
-    dispatch_options: Mapping[str, str] = field(default_factory=dict)
+    apply: ApplyOptions | None = None
     reference: str = ""
-    kernels: str = "reference"
+    kernels: str = _KERNELS[0]
     functions: Sequence[str] = ()
     tolerance: float = 0.01
-    inputs: Sequence[str] = ()
-    ranges: Sequence[str] = ()
-    seed: int = 0
+    num_runs: int = 2
+    samples: SampleOptions = field(default_factory=SampleOptions)
+    signature: str = ""
+    threads: int = 1
+    environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
+    dispatch_options: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CompareReport(ModelComparison, PrintedReport):
-    """A model beside its reference.
+def compare(path: str, options: CompareCommandOptions) -> CompareReport:
+    """Compares a model with its reference.
 
-    Attributes:
-      path: of the model.
-      reference: of the model that the reference ran.
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a compiled file without the model that it was made from; what comparing
+        raises.
     """
-
-    path: str = ""
-    reference: str = ""
-
-    @classmethod
-    def of(cls, comparison: ModelComparison, path: str, reference: str) -> CompareReport:
-        """The report of a comparison."""
-        values = {f.name: getattr(comparison, f.name) for f in fields(comparison)}
-        return cls(**values, path=path, reference=reference)
-
-    def lines(self) -> Iterator[str]:
-        yield from self.lines_of(is_all=False)
-
-    def lines_of(self, is_all: bool) -> Iterator[str]:
-        """What people read, with all tensors or the worst ones."""
-        compared = f"{count_text(len(self.tensors), 'tensor')} of {self.path}"
-        samples = count_text(self.num_samples, "sample")
-        yield f"Compared {compared} with stock's {self.kernels} kernels on {self.reference}, on {samples}"
-        shown = (
-            self.tensors if is_all else sorted(self.tensors, key=_badness, reverse=True)[:_SHOWN]
-        )
-        yield from _table(shown)
-        yield from (f"Not compared: {name_text(n.name)}: {n.reason}" for n in self.not_compared)
-        yield from (f"Note: {note}" for note in self.notes)
-        if self.blamed is None:
-            yield "No op is beyond its limit"
-            return
-        yield f"First beyond its limit: {name_text(self.first)}"
-        op, call = self.blamed.op, self.blamed.call
-        where = f"in NPU call {name_text(call)}" if call else "on the CPU"
-        yield f"To blame: op {op.index} {name_text(op.name)} of subgraph {op.subgraph}, {where}"
-        yield f"  {self.blamed.why}"
-
-
-def _badness(tensor: TensorErrors) -> tuple[float, float]:
-    if tensor.local_greatest is None or not tensor.limit:
-        return (float(not tensor.is_within), -tensor.snr_db)
-    return (tensor.local_greatest / tensor.limit, -tensor.snr_db)
-
-
-def _table(tensors: Sequence[TensorErrors]) -> Iterator[str]:
-    yield f"  {'op':>4}  {'':24}  {'where':5}  {'greatest':>9}  {'mean':>9}  {'cosine':>8}  {'dB':>6}  own error"
-    for t in tensors:
-        own = "" if t.local_greatest is None else f"{t.local_greatest:.3g} {t.unit}".rstrip()
-        mark = "" if t.is_within else f"  beyond {t.limit:g}"
-        yield (
-            f"  {t.op:4}  {name_text(t.op_name)[:24]:24}  {t.where:5}  {t.greatest:9.3g}  {t.mean:9.3g}  "
-            f"{t.cosine:8.6f}  {t.snr_db:6.1f}  {own}{mark}"
-        )
-        if t.problem:
-            yield f"        {t.problem}"
-
-
-def compare(path: str, options: CompareCommandOptions, progress: ProgressBar) -> CompareReport:
-    """Compares a model with its reference."""
     # Here: --help must not wait for them.
-    from litert.analysis.comparing import CompareOptions, compare_model
-    from litert.analysis.reference_run import ReferenceOptions
+    from litert.analysis.comparing import compare_as_it_is, compare_model, compare_transformed
     from litert.analysis.source_graph import SourceGraph
-    from litert.model.reader import read_model
-    from litert.model.stamp import read_stamp
 
-    with read_model(path) as model:
-        stamp = read_stamp(model, path)
-    if stamp is not None and not options.reference:
+    golden = options.reference if _is_golden(options.reference) else ""
+    other = "" if golden else options.reference
+    compiled = is_compiled(path)
+    if other and is_compiled(other):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the file is compiled, and the model that it was made from is not in it",
+            "the reference is compiled for an NPU",
+            other,
+            "Name the model that it was made from, or a .npz of golden tensors.",
+        )
+    if compiled and not other and not golden:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            "the file is compiled, and does not hold the model that it was made from",
             path,
-            "Name that model with --reference.",
+            "Name that model with --reference, or a .npz of golden tensors.",
         )
-    source = SourceGraph(options.reference or path, options.signature)
-    sample = _sample(source, options)
-    functions = load_functions(options.functions)
+    source = SourceGraph(other or path, options.signature)
+    samples = read_samples(source, replace(options.samples, golden=golden))
+    engine, left = _engine_options(options, source, golden)
+    if compiled and golden:
+        comparison = compare_as_it_is(source, samples, engine)
+    elif compiled:
+        comparison = compare_model(source, path, samples, engine)
+    elif other and options.apply is None:
+        comparison = compare_transformed(source, path, samples, engine)
+    else:
+        comparison = compare_model(source, "", samples, engine)
+    missed = [NotCompared(name, reason) for name, reason in left.items()]
+    comparison = replace(comparison, not_compared=[*comparison.not_compared, *missed])
+    return CompareReport.of(comparison, path, options.reference or path)
+
+
+def _is_golden(path: str) -> bool:
+    return path.endswith((".npz", ".npy"))
+
+
+def _engine_options(
+    options: CompareCommandOptions, source: SourceGraph, golden: str
+) -> tuple[CompareOptions, Mapping[str, str]]:
+    """What the engine is told; and why golden arrays are not compared, by name."""
+    from litert.analysis.comparing import CompareOptions
+    from litert.analysis.golden_arrays import match_golden
+    from litert.analysis.reference_run import ReferenceOptions
+
+    arrays: dict[int, Array] = {}
+    left: dict[str, str] = {}
+    if golden:
+        arrays, left = match_golden(source, read_named_arrays(golden))
+        if not arrays:
+            reasons = "; ".join(f"'{name}': {reason}" for name, reason in left.items())
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                f"no array in it is of a tensor of the model{': ' if left else ''}{reasons[:600]}",
+                golden,
+                f"Name the arrays out0, ..., or as the tensors: {', '.join(list(source.outputs)[:5])}.",
+            )
+    apply = options.apply or ApplyOptions()
     load = Options(
-        HardwareAccelerator.NPU | HardwareAccelerator.CPU,
-        CpuOptions(num_threads=options.threads),
+        cpu_options=CpuOptions(num_threads=options.threads),
         dispatch_options=options.dispatch_options,
-        allow_native_assets=options.apply.compiler.allow_native_assets,
+        allow_native_assets=apply.compiler.allow_native_assets,
     )
-    comparison = compare_model(
-        source,
-        path if stamp is not None else "",
-        [sample],
-        CompareOptions(
-            ReferenceOptions(options.kernels, options.threads, functions),
-            options.tolerance,
-            options.apply,
-            load,
-            EnvironmentOptions(dispatch_library_path=options.dispatch_library_path),
-        ),
-        progress,
-    )
-    return CompareReport.of(comparison, path, source.path)
-
-
-def _sample(source: SourceGraph, options: CompareCommandOptions) -> dict[str, Array]:
-    specs = [
-        TensorSpec(name, tensor.element_type.numpy_dtype.name, tensor.shape, index)
-        for index, (name, tensor) in enumerate(
-            (name, source.tensor(place)) for name, place in source.inputs.items()
-        )
-    ]
-    given = read_inputs(options.inputs, specs, (0.0, 1.0))
-    ranges = model_ranges(options.ranges, specs, given, [source.path], source.key)
-    completed = complete_inputs(given, specs, options.seed, ranges)
-    return {name: array.value for name, array in completed.items()}
+    functions = load_functions(options.functions)
+    reference = ReferenceOptions(options.kernels, options.threads, functions)
+    return CompareOptions(
+        reference,
+        arrays,
+        options.tolerance,
+        options.num_runs,
+        apply,
+        load,
+        options.environment,
+    ), left
 
 
 _FLAGS = (
-    Flag("reference", "", "The model that the file was made from; by default the file itself."),
+    Flag(
+        "reference",
+        "",
+        "The model that FILE was made from, which stock LiteRT runs; or a .npz of golden tensors, by name or as "
+        "out0, and possibly of inputs (in0). By default FILE itself.",
+    ),
     Flag(
         "kernels",
         _KERNELS[0],
@@ -206,18 +177,11 @@ _FLAGS = (
         "The greatest error of an op's own in floats, as a part of what the op accumulates.",
         least=0,
     ),
-    Flag(
-        "input",
-        (),
-        "[input=]file: a .npy, .npz or picture for an input, by name or index; without one, for the next. "
-        "Inputs that have none are random. May be repeated.",
-        is_repeated=True,
-    ),
-    INPUT_RANGE,
-    SEED,
+    *SAMPLE_FLAGS,
+    Flag("num_runs", 2, "How often each sample is run: results must not differ.", least=1),
     Flag("all", False, "Shows all tensors, in execution order."),
     *RUN_FLAGS,
-    *(o.flag for o in DECLARED if o.section not in _NOT_HERE and o.flag.name not in _NOT_TAKEN),
+    *_COMPILE_FLAGS,
     REPORT,
 )
 
@@ -225,32 +189,49 @@ _FLAGS = (
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,), unknown = split_arguments(arguments)
     options = CompareCommandOptions(
-        read_apply_options(flags, unknown, start_hosting(flags)),
-        flags.signature,
-        flags.threads,
-        flags.dispatch_library_path,
-        read_dispatch_options(flags.dispatch_option),
+        _read_compile_flags(flags, unknown, path),
         flags.reference,
         flags.kernels,
         flags.reference_function,
         flags.tolerance,
-        flags.input,
-        flags.input_range,
-        flags.seed,
+        flags.num_runs,
+        SampleOptions(
+            flags.input, flags.inputs, "", flags.num_samples, flags.seed, flags.input_range
+        ),
+        flags.signature,
+        flags.threads,
+        EnvironmentOptions(dispatch_library_path=flags.dispatch_library_path),
+        read_dispatch_options(flags.dispatch_option),
     )
-    with native_output_to_stderr(flags.report == "json"), ProgressBar() as progress:
-        report = compare(path, options, progress)
-    if flags.report == "json":
-        report.show("json")
+    with native_output_to_stderr(flags.report == "json"), ProgressBar():
+        report = compare(path, options)
+    if flags.all and flags.report != "json":
+        print_text("\n".join(report.lines_with(report.tensors)), sys.stdout)
     else:
-        print_text("\n".join(report.lines_of(flags.all)), sys.stdout)
-    return 0 if report.blamed is None else 1
+        report.show(flags.report)
+    return 0 if report.passed else 1
+
+
+def _read_compile_flags(
+    flags: FlagValues, unknown: Sequence[str], path: str
+) -> ApplyOptions | None:
+    """How to compile, where a flag says something of it, or the file was compiled."""
+    if is_compiled(path) and not _is_golden(flags.reference):
+        vendor_options = add_made_with(flags, path)
+        given = {text.partition("=")[0] for text in unknown}
+        unknown = [*unknown, *(o for o in vendor_options if o.partition("=")[0] not in given)]
+    elif not unknown and not any(flags[flag.name].present for flag in _COMPILE_FLAGS):
+        return None
+    return read_apply_options(flags, unknown, start_hosting(flags))
 
 
 COMMAND = Command(
     "FILE\nRuns a model on the NPU, and each of its ops by stock LiteRT's kernels on the CPU, and says which op\n"
-    "is wrong. The model is compiled as by apply_plugin, with its flags and a vendor's own.\n"
-    "The exit status is 0 if no op is beyond its limit, 1 if one is, and 2 if that cannot be said.",
+    "is wrong. A model is compiled as by apply_plugin, with its flags and a vendor's own. A compiled file is\n"
+    "compared as it is, and compiled once more from its --reference with the flags that it was made with.\n"
+    "Without flags to compile with, a FILE that transformations have made is run on the CPU beside its\n"
+    "--reference.\n"
+    "The exit status is 0 if no tensor is beyond its limit, 1 if one is, and 2 if that cannot be said.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -17,7 +17,7 @@ class TensorErrors:
       op_name: the builtin operator's name, or the custom code.
       where: `npu` or `cpu`.
       call: the NPU call that computes it; "" on the CPU.
-      greatest: absolute error, in real numbers.
+      greatest: absolute error, in real numbers; null where the tensor has no reference, or an error is infinite.
       mean: of the absolute errors.
       cosine: of the angle between tensor and reference.
       snr_db: signal to noise, in decibels; null where there is no error.
@@ -26,7 +26,7 @@ class TensorErrors:
       limit: of `local_greatest`.
       unit: `steps` of quantization, `of the magnitude` that is accumulated, or "" for what must be equal.
       is_within: whether no error is beyond its limit.
-      problem: what else is wrong: elements that are not finite numbers, another shape.
+      problem: what else is wrong: elements that are no finite numbers, another shape, another value in each run.
     """
 
     name: str
@@ -79,6 +79,21 @@ class Blamed:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleErrors:
+    """One sample.
+
+    Attributes:
+      origin: where its inputs come from.
+      num_beyond: how many tensors are beyond their limits.
+      first: name of the first of them; "" for none.
+    """
+
+    origin: str
+    num_beyond: int
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
 class NotCompared:
     """What was left out.
 
@@ -98,6 +113,7 @@ class ModelComparison:
     Attributes:
       kernels: that computed the reference.
       num_samples: that were run.
+      samples: what was found of each.
       tensors: in execution order.
       first: name of the first tensor beyond its limit; "" where there is none.
       blamed: the op to blame; null for none.
@@ -107,6 +123,7 @@ class ModelComparison:
 
     kernels: str
     num_samples: int
+    samples: Sequence[SampleErrors]
     tensors: Sequence[TensorErrors]
     first: str
     blamed: Blamed | None

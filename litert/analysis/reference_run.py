@@ -106,17 +106,20 @@ class ReferenceRun:
         results: dict[int, Array] = {}
         for ops in self._levels:
             if any(place not in given for op in ops for place in self._read(op)):
-                results |= self._part.run(self._source, given)
+                results |= self._run_part(given)
             for op in ops:
                 computed = self._compute(op, {**results, **given}, actual)
                 results |= computed
                 given = {**computed, **given}
-        results |= self._part.run(self._source, given)
+        results |= self._run_part(given)
         return {place: results[place] for place in self._wanted if place in results}
 
     def is_computed(self, place: int) -> bool:
         """Whether a wanted tensor is computed, and not taken from the run that is compared."""
         return self._source.op_places[self._source.producer(place)] not in self.left_out
+
+    def _run_part(self, given: Mapping[int, Array]) -> dict[int, Array]:
+        return {} if self._part is None else self._part.run(self._source, given)
 
     def _leave_out(self, place: int, reason: str) -> None:
         self.left_out[place] = reason
@@ -141,14 +144,14 @@ class ReferenceRun:
                 reason = error.what
         self._leave_out(place, f"stock LiteRT does not run it: {reason}")
 
-    def _load(self) -> _Part:
-        """The graph without the ops that others compute."""
+    def _load(self) -> _Part | None:
+        """The graph without the ops that others compute; None where nothing is left."""
         replaced = {tensor for op in self._stand_ins for tensor in self._written(op)}
         needed = {tensor for op in self._stand_ins for tensor in self._read(op)}
         known = self._known | replaced | set(self._source.inputs.values())
         wanted = [place for place in self._wanted if place not in replaced]
         wanted += sorted(needed - known - set(wanted))
-        return self._load_cut(known, wanted, self._options.kernels)
+        return self._load_cut(known, wanted, self._options.kernels) if wanted else None
 
     def _load_cut(self, known: Collection[int], wanted: Sequence[int], kernels: str) -> _Part:
         source = self._source
@@ -243,13 +246,15 @@ class _FunctionRun:
 
 
 def _value(source: SourceGraph, tensor: Tensor, values: Mapping[int, Array]) -> Array:
-    """A tensor's value: as it is known, or as constants alone make it."""
     place = source.places[tensor]
-    if place in values:
-        return values[place]
+    return values[place] if place in values else constant_value(source, tensor)
+
+
+def constant_value(source: SourceGraph, tensor: Tensor) -> Array:
+    """The value of a tensor that is constant, or that constants alone determine."""
     if tensor.producer is None:
         return decode_constant(tensor.element_type, tensor.shape, tensor.data)
-    ops = [source.subgraph.ops[index] for index in source.region(place, ())]
+    ops = [source.subgraph.ops[index] for index in source.region(source.places[tensor], ())]
     return run_alone(ops, lambda _: None, [tensor])[0]
 
 

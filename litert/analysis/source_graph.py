@@ -51,6 +51,7 @@ class SourceGraph:
         self.inputs = {name: self.places[tensor] for name, tensor in entry.inputs}
         self.outputs = {name: self.places[tensor] for name, tensor in entry.outputs}
         self.results = self._find_results()
+        self._op_numbers: Sequence[int] | None = None
 
     def tensor(self, place: int) -> Tensor:
         """The tensor at a place."""
@@ -61,6 +62,37 @@ class SourceGraph:
         op = self.subgraph.tensors[place].producer
         assert op is not None
         return op
+
+    def op_number(self, place: int) -> int:
+        """The index of an op in the model that the user has, by its place here."""
+        return place if self._op_numbers is None else self._op_numbers[place]
+
+    def without(self, names: Collection[str], target: str) -> SourceGraph:
+        """A copy without the ops of some names, whose results are inputs."""
+        with read_model(self.path) as model:
+            subgraph = model.subgraphs[self.subgraph_index]
+            gone = [op for op in subgraph.ops if op.name in names]
+            results = [tensor for op in gone for tensor in op.outputs]
+            for op in gone:
+                op.release()
+            numbers = [place for place, op in enumerate(subgraph.ops) if op not in gone]
+            subgraph.ops = [subgraph.ops[place] for place in numbers]
+            subgraph.inputs += results
+            entry = find_entry(model, self.key, self.path)
+            inputs = [*entry.inputs, *((f"result_{i}", t) for i, t in enumerate(results))]
+            outputs = [(name, t) for name, t in entry.outputs if t not in results]
+            subgraph.outputs = [tensor for tensor in subgraph.outputs if tensor not in results]
+            model.signatures = [Signature(self.key, subgraph, inputs, outputs)]
+            write_model(model, target)
+        copy = SourceGraph(target, self.key)
+        copy._op_numbers = numbers
+        return copy
+
+    def read_by(self, places: Collection[int]) -> set[int]:
+        """Results that the ops read that compute these."""
+        ops = {self.producer(place) for place in places}
+        read = {self.places[tensor] for op in ops for tensor in op.inputs if tensor is not None}
+        return read & set(self.results)
 
     def region(self, place: int, known: Collection[int]) -> list[int]:
         """The places of the ops that compute a tensor from known ones and inputs, in execution order."""

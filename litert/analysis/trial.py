@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+from litert.analysis.reference_run import ReferenceOptions, ReferenceRun
 from litert.analysis.source_graph import SourceGraph, exposed_name, find_entry
 from litert.analysis.stock_run import Array
 from litert.compiled_model import CompiledModel
 from litert.core.environment_options import EnvironmentOptions
 from litert.environment import Environment
 from litert.model.dispatch_op import is_dispatch_op, read_dispatch_options
-from litert.model.graph import Op, Signature
+from litert.model.graph import Op, Signature, Tensor
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 from litert.options import Options
@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class ShownTensor:
-    """A tensor of the source that a compiled file shows.
+    """A tensor of the source that a run shows.
 
     Attributes:
       place: in the source.
@@ -32,46 +32,71 @@ class ShownTensor:
     """
 
     place: int
-    call: str
+    call: str = ""
 
 
-class Trial:
-    """A compiled file whose tensors are shown; a context manager.
+class Trial(Protocol):
+    """A model that can be run."""
 
-    Attributes:
-      shown: in execution order of the source.
-    """
+    @property
+    def shown(self) -> Sequence[ShownTensor]:
+        """What a run shows, in execution order of the source."""
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[int, Array]:
+        """Runs it on inputs by name; what it shows, by place in the source."""
+
+    def close(self) -> None:
+        """Releases it."""
+
+
+class NpuTrial:
+    """A compiled file, in this project's runtime."""
 
     def __init__(
         self,
         path: str,
-        key: str,
+        source: SourceGraph,
         shown: Sequence[ShownTensor],
         options: Options,
         environment: EnvironmentOptions,
     ) -> None:
-        """Loads a file that `show_tensors` has written."""
+        """Loads a file whose outputs are named by `exposed_name`."""
         self.shown = shown
-        self._key = key
+        self._key = source.key
         self._model = CompiledModel.from_file(
             path, environment=Environment.create(options=environment), options=options
         )
 
     def run(self, inputs: Mapping[str, Array]) -> dict[int, Array]:
-        """Runs it on inputs by name; what it shows, by place in the source."""
         outputs = self._model.run(inputs, self._key)
         return {shown.place: outputs[exposed_name(shown.place)] for shown in self.shown}
 
-    def __enter__(self) -> Trial:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._model.close()
+
+
+class StockTrial:
+    """A model that was made from the source, on the CPU, by the kernels of the reference."""
+
+    def __init__(
+        self,
+        model: SourceGraph,
+        places: Mapping[int, int],
+        options: ReferenceOptions,
+        folder: str,
+    ) -> None:
+        """Loads a model; `places` are those in the source of its tensors."""
+        self._model, self._places = model, places
+        order = [place for place in model.results if place in places]
+        self._run = ReferenceRun(model, (), order, options, folder)
+        self.shown = [ShownTensor(places[p]) for p in order if self._run.is_computed(p)]
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[int, Array]:
+        given = {self._model.inputs[name]: array for name, array in inputs.items()}
+        return {self._places[p]: array for p, array in self._run.run(given, {}).items()}
+
+    def close(self) -> None:
+        pass
 
 
 def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownTensor]:
@@ -82,14 +107,8 @@ def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownT
     with read_model(compiled) as model:
         entry = find_entry(model, source.key, compiled)
         subgraph = entry.subgraph
-        theirs = _by_name((source.tensor(place).name, place) for place in source.results)
-        ours = _by_name((t.name, t) for op in subgraph.ops for t in op.outputs)
-        found = {theirs[name]: tensor for name, tensor in ours.items() if name in theirs}
-        found |= {
-            source.outputs[name]: tensor
-            for name, tensor in entry.outputs
-            if source.outputs.get(name) in source.results
-        }
+        results = [tensor for op in subgraph.ops for tensor in op.outputs]
+        found = match_tensors(source, results, dict(entry.outputs))
         subgraph.outputs += [t for t in found.values() if t not in subgraph.outputs]
         outputs = [(exposed_name(place), tensor) for place, tensor in found.items()]
         rest = [t for t in subgraph.outputs if t not in found.values()]
@@ -99,11 +118,28 @@ def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownT
     return find_shown(target, source)
 
 
+def match_tensors(
+    source: SourceGraph, tensors: Iterable[Tensor], outputs: Mapping[str, Tensor]
+) -> dict[int, Tensor]:
+    """Tensors of another model by their places in the source: of the same name, or the same output.
+
+    A name counts where one tensor alone has it in each model.
+    """
+    theirs = _by_name((source.tensor(place).name, place) for place in source.results)
+    ours = _by_name((tensor.name, tensor) for tensor in tensors)
+    found = {theirs[name]: tensor for name, tensor in ours.items() if name in theirs}
+    by_output = {
+        source.outputs[name]: tensor
+        for name, tensor in outputs.items()
+        if source.outputs.get(name) in source.results
+    }
+    return found | by_output
+
+
 def find_shown(path: str, source: SourceGraph) -> list[ShownTensor]:
     """What a compiled file shows that was exposed, before it was compiled or after."""
     with read_model(path) as model:
-        entry = find_entry(model, source.key, path)
-        by_name = dict(entry.outputs)
+        by_name = dict(find_entry(model, source.key, path).outputs)
         return [
             ShownTensor(place, _call_of(by_name[exposed_name(place)].producer))
             for place in source.results

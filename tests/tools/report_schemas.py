@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from litert_npu_tools.benchmark_command import BenchmarkReport
 from litert_npu_tools.check_command import CheckReport
-from litert_npu_tools.compare_command import CompareReport
+from litert_npu_tools.compare_report import CompareReport
 from litert_npu_tools.coverage_report import CoverageReport
 from litert_npu_tools.info_command import Info
 from litert_npu_tools.inspect_command import Inspection

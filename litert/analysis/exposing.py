@@ -1,0 +1,26 @@
+"""Which inner tensors are outputs of a model at once: so many that memory holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from litert.analysis.source_graph import SourceGraph
+
+_MOST_BYTES = 256 << 20
+
+
+def find_batches(source: SourceGraph) -> Iterator[list[int]]:
+    """A model's results, in execution order, in as few batches as memory allows."""
+    batch: list[int] = []
+    size = 0
+    for place in source.results:
+        tensor = source.tensor(place)
+        bytes_ = prod(tensor.shape) * max(tensor.element_type.bits, 8) // 8
+        if batch and size + bytes_ > _MOST_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(place)
+        size += bytes_
+    if batch:
+        yield batch

@@ -1,0 +1,217 @@
+"""What a comparison has found up to now: the worst of each tensor over runs and samples, and the op to blame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from litert.analysis.comparison import Blamed, SampleErrors, SourceOp, TensorErrors
+from litert.analysis.difference import STEPS, Difference
+from litert.analysis.source_graph import SourceGraph
+from litert.analysis.stock_run import Array
+from litert.analysis.tensor_measures import Measures, measure
+from litert.analysis.trial import ShownTensor
+from litert.model.graph import Tensor
+from litert.model.quantized_tensor import find_quantization
+
+_MOST_BIAS = 0.75
+_LEAST_ELEMENTS = 16
+_OUTLIER = 1000
+
+
+class Fault(IntEnum):
+    """What may be wrong with a tensor; the greater goes before the lesser in the answer why."""
+
+    GOLDEN = 0  # it is beyond what the golden file allows: an op before it may be at fault
+    SHAPE = 1
+    AS_IT_IS = 2  # the file gives another value than the same op whose results are outputs
+    RUNS_DIFFER = 3
+    BIASED = 4
+    OWN_ERROR = 5
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found of one tensor.
+
+    Attributes:
+      measures: beside the reference; None where it has none.
+      local: the error of the op, or of the ops that are checked as one.
+      faults: in words.
+    """
+
+    shown: ShownTensor
+    measures: Measures | None = None
+    local: Difference | None = None
+    faults: dict[Fault, str] = field(default_factory=dict)
+
+    def blames_op(self) -> bool:
+        """Whether one of the faults is of the op itself."""
+        return any(fault is not Fault.GOLDEN for fault in self.faults)
+
+
+class Findings:
+    """Tensors by their places in the source, and what is wrong with each."""
+
+    def __init__(self, source: SourceGraph) -> None:
+        self._source = source
+        self._found: dict[int, _Found] = {}
+        self._samples: list[tuple[str, set[int]]] = []
+
+    def begin_sample(self, number: int, origin: str) -> None:
+        """What is added from now on is of this sample."""
+        if number == len(self._samples):
+            self._samples.append((origin, set()))
+        self._current = self._samples[number][1]
+
+    def add_measures(self, shown: ShownTensor, found: Array, expected: Array) -> None:
+        """A tensor beside its reference, which may be of another shape."""
+        if found.shape != expected.shape:
+            text = f"its shape is {list(found.shape)}, and {list(expected.shape)} in the reference"
+            self._fault(shown, Fault.SHAPE, text)
+            return
+        record = self._of(shown)
+        tensor = self._source.tensor(shown.place)
+        measures = measure(as_reals(tensor, found), as_reals(tensor, expected))
+        record.measures = measures if record.measures is None else record.measures.worst(measures)
+
+    def add_local(
+        self, shown: ShownTensor, difference: Difference, found: Array, expected: Array
+    ) -> None:
+        """What an op makes of its inputs, beside what it should make of these."""
+        record = self._of(shown)
+        if record.local is None or difference.amount >= record.local.amount:
+            record.local = difference
+        if not difference.is_allowed:
+            self._fault(shown, Fault.OWN_ERROR, f"given the same inputs, {difference}")
+        elif difference.unit == STEPS and found.size >= _LEAST_ELEMENTS:
+            bias = float((found.astype(float) - expected).mean())
+            if abs(bias) > _MOST_BIAS * difference.limit:
+                self._fault(
+                    shown,
+                    Fault.BIASED,
+                    f"given the same inputs, its elements are {abs(bias):.2g} steps too "
+                    f"{'large' if bias > 0 else 'small'} on average: is a zero point wrong?",
+                )
+
+    def add_fault(self, shown: ShownTensor, fault: Fault, text: str) -> None:
+        """Something else that is wrong."""
+        self._fault(shown, fault, text)
+
+    @property
+    def num_compared(self) -> int:
+        """How many tensors have a reference."""
+        return sum(f.measures is not None or f.local is not None for f in self._found.values())
+
+    def is_known(self, place: int) -> bool:
+        """Whether anything was found of a tensor."""
+        return place in self._found
+
+    def tensors(self) -> list[TensorErrors]:
+        """All of them, in execution order."""
+        return [self._errors(found) for found in self._in_order()]
+
+    def samples(self) -> list[SampleErrors]:
+        """What was found of each sample."""
+        order = self._source.results
+        return [
+            SampleErrors(
+                origin,
+                len(beyond),
+                next((self._source.tensor(p).name for p in order if p in beyond), ""),
+            )
+            for origin, beyond in self._samples
+        ]
+
+    def first(self) -> str:
+        """The name of the first tensor beyond its limit; "" for none."""
+        beyond = (found for found in self._in_order() if found.faults)
+        return next((self._source.tensor(found.shown.place).name for found in beyond), "")
+
+    def blamed(self, regions: Mapping[int, Sequence[int]]) -> Blamed | None:
+        """The first op that is at fault.
+
+        Args:
+          regions: the ops that were checked as one where a tensor was, by its place.
+        """
+        found = next((found for found in self._in_order() if found.blames_op()), None)
+        if found is None:
+            return None
+        place = found.shown.place
+        op = self._source.producer(place)
+        why = "; ".join(found.faults[fault] for fault in sorted(found.faults, reverse=True))
+        region = regions.get(place, ())
+        if len(region) > 1:
+            ops = ", ".join(
+                f"{self._source.op_number(p)} {self._source.subgraph.ops[p].name}" for p in region
+            )
+            why += f". Nothing shows what is between ops {ops}: one of them is at fault"
+        return Blamed(
+            self._op(place, op.name),
+            found.shown.call,
+            self._source.tensor(place).name,
+            why,
+        )
+
+    def outliers(self) -> Iterator[str]:
+        """Ops whose own error is within the limit, and far greater than what is usual in this run."""
+        known = [(found, found.local) for found in self._in_order() if found.local is not None]
+        floats = [(found, local) for found, local in known if local.unit not in (STEPS, "")]
+        usual = sorted(local.amount for _, local in floats if local.amount)
+        if len(usual) < 8:
+            return
+        median = usual[len(usual) // 2]
+        for found, local in floats:
+            if local.is_allowed and local.amount > max(_OUTLIER * median, local.limit / 100):
+                op = self._op(found.shown.place, self._source.producer(found.shown.place).name)
+                yield (
+                    f"op {op.index} {op.name} errs by {local.amount:.2g} of the magnitude by itself, where "
+                    f"{median:.2g} is usual here: --tolerance sets the limit"
+                )
+
+    def _in_order(self) -> Iterator[_Found]:
+        return (self._found[place] for place in self._source.results if place in self._found)
+
+    def _of(self, shown: ShownTensor) -> _Found:
+        return self._found.setdefault(shown.place, _Found(shown))
+
+    def _fault(self, shown: ShownTensor, fault: Fault, text: str) -> None:
+        self._of(shown).faults.setdefault(fault, text)
+        self._current.add(shown.place)
+
+    def _op(self, place: int, name: str) -> SourceOp:
+        number = self._source.op_number(self._source.op_places[self._source.producer(place)])
+        return SourceOp(self._source.subgraph_index, number, name)
+
+    def _errors(self, found: _Found) -> TensorErrors:
+        place, local = found.shown.place, found.local
+        op = self._op(place, self._source.producer(place).name)
+        measures = found.measures or Measures(math.nan, math.nan, math.nan, math.nan)
+        problems = [found.faults[f] for f in sorted(found.faults) if f is not Fault.OWN_ERROR]
+        return TensorErrors(
+            self._source.tensor(place).name,
+            op.subgraph,
+            op.index,
+            op.name,
+            "npu" if found.shown.call else "cpu",
+            found.shown.call,
+            measures.greatest,
+            measures.mean,
+            measures.cosine,
+            measures.snr_db,
+            None if local is None else local.amount,
+            None if local is None else local.limit,
+            "" if local is None else local.unit,
+            not found.faults,
+            "; ".join(filter(None, [measures.problem, *problems])),
+        )
+
+
+def as_reals(tensor: Tensor, array: Array) -> Array:
+    """The real numbers that a tensor's elements stand for."""
+    quantization = find_quantization(tensor)
+    if quantization is None or array.dtype.kind not in "iu":
+        return array
+    return quantization.dequantize(array)

@@ -1,0 +1,265 @@
+"""`litert-npu compare`: what it is given, what it says, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from litert_npu_tools.litert_npu import guarded_main
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from litert.core.compiler_options import CompilerOptions
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
+
+Capture = pytest.CaptureFixture[str]
+Compare = Callable[..., tuple[int, str, str]]
+ALL = "--reference_ops=all"
+SHAPE = (2, 8)
+
+
+@pytest.fixture
+def compare(capfd: Capture) -> Compare:
+    """Runs the command: its exit status, output and errors."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        status = guarded_main(["litert-npu", "compare", "-q", *map(str, arguments)])
+        captured = capfd.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    """exp = e ** (x * 2), sum = exp + x"""
+    return write(tmp_path / "model.tflite", 2.0)
+
+
+def write(path: Path, factor: float) -> str:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", SHAPE)
+    constant = builder.constant("factor", np.full(1, factor, np.float32))
+    mul = builder.op("MUL", [x, constant], [("mul", "float32", SHAPE)])
+    exp = builder.op("EXP", [mul], [("exp", "float32", SHAPE)])
+    builder.output(builder.op("ADD", [exp, x], [("sum", "float32", SHAPE)]))
+    write_model(builder.build(), path)
+    return str(path)
+
+
+def x(count: int = 1) -> Any:
+    return np.random.default_rng(7).uniform(0, 1, (count, *SHAPE)).astype(np.float32)
+
+
+def wrong_exp(folder: Path) -> str:
+    kernel = "__kernel void EXP(const __global float* x, __global float* y) {\n"
+    kernel += "  size_t i = get_global_id(0); y[i] = i < 8 ? exp(x[i]) : 0;\n}\n"
+    (folder / "EXP.cl").write_text(kernel)
+    return f"--npu_custom_op_info=EXP,{folder / 'EXP.cl'}"
+
+
+def test_a_wrong_kernel_is_told_and_the_exit_status_is_1(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    status, out, _ = compare(model, ALL, wrong_exp(tmp_path))
+    assert status == 1
+    assert "First beyond its limit: exp\nTo blame: op 1 EXP of subgraph 0, in NPU call" in out
+    assert re.search("element [0-9]+ is 0, and", out)
+    status, out, _ = compare(model, ALL)
+    assert status == 0 and out.endswith("No tensor is beyond its limit\n")
+
+
+def test_the_report_for_machines_names_op_tensor_and_call(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    status, out, _ = compare(model, ALL, wrong_exp(tmp_path), "--report=json")
+    report = json.loads(out)
+    assert status == 1
+    assert report["blamed"]["op"] == {"subgraph": 0, "index": 1, "name": "EXP"}
+    assert [tensor["name"] for tensor in report["tensors"]] == ["mul", "exp", "sum"]
+    exp = report["tensors"][1]
+    assert (exp["where"], exp["is_within"], exp["unit"]) == ("npu", False, "of the magnitude")
+    assert report["first"] == report["blamed"]["tensor"] == "exp"
+    assert (report["path"], report["reference"], report["kernels"]) == (model, model, "reference")
+
+
+def test_all_tensors_are_shown_in_execution_order(compare: Compare, model: str) -> None:
+    _, out, _ = compare(model, ALL, "--all", "--kernels=xnnpack")
+    rows = [line.split()[:2] for line in out.splitlines()]
+    assert [row for row in rows if row[0].isdigit() and row[1].isupper()] == [
+        ["0", "MUL"],
+        ["1", "EXP"],
+        ["2", "ADD"],
+    ]
+
+
+def test_a_compiled_file_is_compiled_again_as_it_was(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    compiled = str(tmp_path / "compiled.tflite")
+    options = CompilerOptions(vendor_options={"reference_ops": "MUL,EXP"})
+    apply_plugin(model, compiled, ApplyOptions(compiler=options))
+    status, out, _ = compare(compiled, f"--reference={model}")
+    assert status == 0 and "2 of the NPU, 1 of the CPU" in out
+    status, out, _ = compare(compiled, f"--reference={write(tmp_path / 'other.tflite', 3.0)}")
+    assert status == 1 and "its byte code is stale" in out
+
+
+def test_a_compiled_file_alone_cannot_be_compared(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    compiled = str(tmp_path / "compiled.tflite")
+    options = CompilerOptions(vendor_options={"reference_ops": "all"})
+    apply_plugin(model, compiled, ApplyOptions(compiler=options))
+    status, _, error = compare(compiled)
+    assert status == 2 and "does not hold the model that it was made from" in error
+    status, _, error = compare(model, f"--reference={compiled}")
+    assert status == 2 and "the reference is compiled for an NPU" in error
+    np.savez(tmp_path / "golden.npz", x=x()[0], sum=np.exp(2 * x()[0]) + x()[0])
+    status, out, _ = compare(compiled, f"--reference={tmp_path / 'golden.npz'}")
+    assert status == 0 and "no op is checked by itself" in out
+
+
+def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_path: Path) -> None:
+    golden = tmp_path / "golden.npz"
+    value = x()[0]
+    right = {"in0": value, "exp": np.exp(2 * value), "out0": np.exp(2 * value) + value}
+    np.savez(golden, **right, other=value, mul=value[:1])
+    status, out, _ = compare(model, ALL, f"--reference={golden}")
+    assert status == 0
+    assert "Not compared: other: no op of the model computes a tensor of this name" in out
+    assert "Not compared: mul: its shape is [1, 8], and the tensor's [2, 8]" in out
+    np.savez(golden, **right | {"exp": value})
+    status, out, _ = compare(model, ALL, f"--reference={golden}")
+    assert status == 1
+    assert "First beyond its limit: exp\nNo op is to blame: each is right, given its inputs" in out
+
+
+def empty(path: Path) -> None:
+    np.savez(path)
+
+
+def another_model_s(path: Path) -> None:
+    np.savez(path, scores=x(), boxes=x())
+
+
+def with_objects(path: Path) -> None:
+    np.savez(path, out0=np.array([{"a": 1}], object))
+
+
+def a_pickle(path: Path) -> None:
+    path.write_bytes(pickle.dumps({"out0": 1}))
+
+
+def a_text(path: Path) -> None:
+    path.write_text("out0")
+
+
+def nothing(path: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (empty, "no array in it is of a tensor of the model"),
+        (another_model_s, "'scores': no op of the model computes a tensor of this name"),
+        (with_objects, "Object arrays cannot be loaded"),
+        (a_pickle, "no .npy or .npz"),
+        (a_text, "no .npy or .npz"),
+        (nothing, "no such file"),
+    ],
+)
+def test_a_golden_file_that_says_nothing_is_an_error(
+    compare: Compare, model: str, tmp_path: Path, make: Callable[[Path], None], said: str
+) -> None:
+    make(tmp_path / "golden.npz")
+    status, out, error = compare(model, ALL, f"--reference={tmp_path / 'golden.npz'}")
+    assert status == 2 and not out and said in error
+
+
+def test_golden_numbers_that_are_none_agree_with_ours_that_are_none(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    value = x()[0]
+    value[0, 0] = np.nan
+    golden = tmp_path / "golden.npz"
+    np.savez(golden, in0=value, out0=np.exp(2 * value) + value)
+    status, out, _ = compare(model, ALL, f"--reference={golden}")
+    assert status == 0 and "1 of 16 elements are no finite numbers on both sides" in out
+    np.savez(golden, in0=x()[0], out0=np.exp(2 * value) + value)
+    status, out, _ = compare(model, ALL, f"--reference={golden}")
+    assert status == 1 and "no finite numbers on one side alone: element 0 is" in out
+
+
+def test_recorded_samples_are_compared_one_by_one(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "recorded.npz", x=x(3))
+    status, out, _ = compare(model, ALL, f"--inputs={tmp_path / 'recorded.npz'}")
+    assert status == 0 and "on 3 samples" in out
+    assert f"Sample 2, {tmp_path / 'recorded.npz'}, 2: 0 beyond their limits" in out
+    folder = tmp_path / "samples"
+    folder.mkdir()
+    for name, value in (("a", x()[0]), ("b", -50 * x()[0])):
+        np.savez(folder / f"{name}.npz", in0=value)
+    kernel = "__kernel void EXP(const __global float* x, __global float* y) {\n"
+    kernel += "  size_t i = get_global_id(0); y[i] = x[i] < 0 ? 1 : exp(x[i]);\n}\n"
+    (tmp_path / "EXP.cl").write_text(kernel)
+    info = f"--npu_custom_op_info=EXP,{tmp_path / 'EXP.cl'}"
+    status, out, _ = compare(model, ALL, info, f"--inputs={folder}", "--report=json")
+    report = json.loads(out)
+    assert status == 1 and report["num_samples"] == 2
+    assert [sample["num_beyond"] for sample in report["samples"]] == [0, 1]
+    assert [sample["first"] for sample in report["samples"]] == ["", "exp"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"y": x()}, "no array in it is for an input"),
+        ({"x": x()[0].astype(np.float64)}, "and the array float64[2, 8]"),
+        ({"x": np.zeros(3, np.float32)}, "and the array float32[3]"),
+        ({"x": np.zeros((0, *SHAPE), np.float32)}, "do not have the same number of samples"),
+    ],
+)
+def test_samples_that_do_not_fit_are_refused(
+    compare: Compare, model: str, tmp_path: Path, arrays: Any, said: str
+) -> None:
+    np.savez(tmp_path / "recorded.npz", **arrays)
+    status, _, error = compare(model, ALL, f"--inputs={tmp_path / 'recorded.npz'}")
+    assert status == 2 and said in error
+
+
+def test_a_reference_that_stock_cannot_run_is_told(compare: Compare, tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", SHAPE)
+    builder.output(builder.custom("Mine", [x], [("y", "float32", SHAPE)]))
+    write_model(builder.build(), tmp_path / "mine.tflite")
+    (tmp_path / "Mine.cl").write_text(
+        "__kernel void Mine(const __global float* x, __global float* y) {\n"
+        "  size_t i = get_global_id(0); y[i] = 2 * x[i];\n}\n"
+    )
+    info = f"--npu_custom_op_info=Mine,{tmp_path / 'Mine.cl'}"
+    status, _, error = compare(tmp_path / "mine.tflite", info)
+    assert status == 2 and "no tensor could be compared" in error and "Mine" in error
+    (tmp_path / "mine.py").write_text("def double(inputs, options):\n    return 2 * inputs[0]\n")
+    function = f"--reference_function=Mine,{tmp_path / 'mine.py'}:double"
+    status, out, _ = compare(tmp_path / "mine.tflite", info, function)
+    assert status == 0 and "Note: its reference function computes the reference of Mine" in out
+
+
+def test_a_transformed_model_is_compared_with_the_one_that_it_was(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    other = write(tmp_path / "other.tflite", 2.5)
+    status, out, _ = compare(other, f"--reference={model}")
+    assert status == 1 and "To blame: op 0 MUL of subgraph 0, on the CPU" in out
+    status, out, _ = compare(model, f"--reference={model}")
+    assert status == 0 and "0 of the NPU, 3 of the CPU" in out

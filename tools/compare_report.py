@@ -1,0 +1,113 @@
+"""What `litert-npu compare` prints: tensors by how wrong they are, the first one, and the op to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from litert.analysis.comparison import ModelComparison, TensorErrors
+
+from .console import PrintedReport, count_text, name_text, table_lines
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CompareReport(ModelComparison, PrintedReport):
+    """A model beside its reference.
+
+    Attributes:
+      path: of the model.
+      reference: the path of the model that the reference ran, or of the golden file.
+    """
+
+    answers = ("passed",)
+
+    path: str = ""
+    reference: str = ""
+
+    @classmethod
+    def of(cls, comparison: ModelComparison, path: str, reference: str) -> CompareReport:
+        """The report of a comparison."""
+        values = {f.name: getattr(comparison, f.name) for f in fields(comparison)}
+        return cls(**values, path=path, reference=reference)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no tensor is beyond its limit."""
+        return not self.first
+
+    def lines(self) -> Iterator[str]:
+        yield from self.lines_with(_worst(self.tensors))
+
+    def lines_with(self, shown: Sequence[TensorErrors]) -> Iterator[str]:
+        """What people read, with these tensors."""
+        samples = count_text(self.num_samples, "sample")
+        yield f"{self.path} beside {self.reference}, by stock's {self.kernels} kernels, on {samples}"
+        yield f"{count_text(len(self.tensors), 'tensor')} compared; {_counted(self.tensors)}"
+        yield from _table(shown)
+        if self.num_samples > 1:
+            yield from self._sample_lines()
+        yield from self._not_compared_lines()
+        yield from (f"Note: {name_text(note)}" for note in self.notes)
+        yield from self._answer()
+
+    def _sample_lines(self) -> Iterator[str]:
+        for number, sample in enumerate(self.samples):
+            first = f", first {name_text(sample.first)}" if sample.first else ""
+            yield f"Sample {number}, {sample.origin}: {sample.num_beyond} beyond their limits{first}"
+
+    def _not_compared_lines(self) -> Iterator[str]:
+        by_reason: dict[str, list[str]] = {}
+        for item in self.not_compared:
+            by_reason.setdefault(item.reason, []).append(name_text(item.name))
+        for reason, names in by_reason.items():
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            yield f"Not compared: {', '.join(names[:3])}{more}: {name_text(reason)}"
+
+    def _answer(self) -> Iterator[str]:
+        if self.passed:
+            yield "No tensor is beyond its limit"
+            return
+        yield f"First beyond its limit: {name_text(self.first)}"
+        if self.blamed is None:
+            yield "No op is to blame: each is right, given its inputs"
+            return
+        op, call = self.blamed.op, self.blamed.call
+        where = f"in NPU call {name_text(call)}" if call else "on the CPU"
+        yield f"To blame: op {op.index} {name_text(op.name)} of subgraph {op.subgraph}, {where}"
+        yield f"  {name_text(self.blamed.tensor)}: {self.blamed.why}"
+
+
+def _counted(tensors: Sequence[TensorErrors]) -> str:
+    npu = sum(tensor.where == "npu" for tensor in tensors)
+    beyond = sum(not tensor.is_within for tensor in tensors)
+    return f"{npu} of the NPU, {len(tensors) - npu} of the CPU; {beyond} beyond their limits"
+
+
+def _worst(tensors: Sequence[TensorErrors]) -> list[TensorErrors]:
+    return sorted(tensors, key=_badness, reverse=True)[:_SHOWN]
+
+
+def _badness(tensor: TensorErrors) -> tuple[bool, float, float]:
+    amount = tensor.local_greatest or 0.0
+    part = amount / tensor.limit if tensor.limit else amount
+    return (not tensor.is_within, part, tensor.greatest if tensor.greatest >= 0 else 0.0)
+
+
+def _table(tensors: Sequence[TensorErrors]) -> Iterator[str]:
+    """One row for each tensor: its op, its error beside the reference, and the op's own; then what is wrong."""
+    rows: list[tuple[str, ...]] = [
+        ("op", "", "on", "greatest", "mean", "cosine", "SNR dB", "the op's own error")
+    ]
+    for t in tensors:
+        own = "" if t.local_greatest is None else f"{t.local_greatest:.3g} {t.unit}".rstrip()
+        beyond = "" if t.is_within else ", beyond its limit"
+        measures = [f"{t.greatest:.3g}", f"{t.mean:.3g}", f"{t.cosine:.6f}", f"{t.snr_db:.1f}"]
+        rows.append((str(t.op), name_text(t.op_name), t.where, *measures, f"{own}{beyond}"))
+    head, *lines = table_lines(rows)
+    yield head
+    for line, t in zip(lines, tensors, strict=True):
+        yield line
+        if t.problem:
+            yield f"    {name_text(t.name)}: {name_text(t.problem)}"

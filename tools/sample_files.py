@@ -1,0 +1,153 @@
+"""Samples to compare a model on: given by files, recorded several at once, or random."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.option import Flag
+from litert.core.status import Status
+
+from .array_files import TensorSpec, complete_inputs, find_arrays, read_inputs
+from .command_line import SEED, usage_error
+from .input_ranges import INPUT_RANGE, model_ranges
+from .pictures import Array
+
+if TYPE_CHECKING:
+    from litert.analysis.comparing import Sample
+    from litert.analysis.source_graph import SourceGraph
+
+SAMPLE_FLAGS = (
+    Flag(
+        "input",
+        (),
+        "[input=]file: a .npy, .npz or picture for an input, by name or index; without one, for the next. "
+        "Inputs that have none are random. May be repeated.",
+        is_repeated=True,
+    ),
+    Flag(
+        "inputs",
+        "",
+        "Recorded samples: a folder of .npz, one for each sample; or a .npz, whose arrays may have one more "
+        "dimension in front, with an index for each sample.",
+    ),
+    Flag("num_samples", 1, "How many random samples there are.", least=1),
+    INPUT_RANGE,
+    SEED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleOptions:
+    """Where samples come from.
+
+    Attributes:
+      inputs: `[input=]file`, as `read_inputs` has it.
+      recorded: a .npz or a folder of them; "" for none.
+      golden: a .npz that may have inputs, too; "" for none.
+      count: of random samples.
+      seed: of the first; others have the next ones.
+      ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
+    """
+
+    inputs: Sequence[str] = ()
+    recorded: str = ""
+    golden: str = ""
+    count: int = 1
+    seed: int = 0
+    ranges: Sequence[str] = ()
+
+
+def read_samples(source: SourceGraph, options: SampleOptions) -> list[Sample]:
+    """Reads samples, and makes up what they lack.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for what does not fit the model's inputs; NOT_FOUND.
+    """
+    from litert.analysis.comparing import Sample  # here: --help must not wait for it
+
+    specs = [
+        TensorSpec(name, source.tensor(p).element_type.numpy_dtype.name, source.tensor(p).shape, i)
+        for i, (name, p) in enumerate(source.inputs.items())
+    ]
+    given = read_inputs(options.inputs, specs, (0.0, 1.0))
+    origin = ", ".join(dict.fromkeys(array.origin for array in given.values()))
+    fixed = {name: array.value for name, array in given.items()}
+    if options.golden:
+        of_golden = find_arrays(options.golden, specs, "in")
+        origin = origin or (options.golden if of_golden else "")
+        fixed = of_golden | fixed
+    recorded = [(origin, fixed)] * options.count
+    if options.recorded:
+        if options.count > 1:
+            raise usage_error("--num_samples, and --inputs with samples", "Leave one of them out.")
+        recorded = [(o, arrays | fixed) for o, arrays in _read_recorded(options.recorded, specs)]
+    samples = []
+    for number, (where, arrays) in enumerate(recorded):
+        for name, array in arrays.items():
+            _check(array, next(spec for spec in specs if spec.name == name), where)
+        ranges = model_ranges(options.ranges, specs, given, [source.path], source.key)
+        rest = [spec for spec in specs if spec.name not in arrays]
+        made = complete_inputs({}, rest, options.seed + number, ranges)
+        random = {name: array.value for name, array in made.items()}
+        seed = f"random numbers of seed {options.seed + number}" if random else ""
+        samples.append(Sample(", ".join(filter(None, [where, seed])), {**arrays, **random}))
+    return samples
+
+
+def _read_recorded(path: str, specs: Sequence[TensorSpec]) -> list[tuple[str, dict[str, Array]]]:
+    """Samples of a file or a folder, with where each comes from."""
+    if not os.path.isdir(path):
+        return _split(path, find_arrays(path, specs, "in"), specs)
+    names = sorted(name for name in os.listdir(path) if name.endswith(".npz"))
+    if not names:
+        raise LiteRtError(
+            Status.NOT_FOUND, "no .npz in the folder", path, "Record one for each sample."
+        )
+    files = [os.path.join(path, name) for name in names]
+    return [s for file in files for s in _split(file, find_arrays(file, specs, "in"), specs)]
+
+
+def _split(
+    path: str, arrays: dict[str, Array], specs: Sequence[TensorSpec]
+) -> list[tuple[str, dict[str, Array]]]:
+    """The samples of one file: of arrays with one more dimension than the inputs, one for each index."""
+    if not arrays:
+        names = ", ".join(spec.name for spec in specs) or "none"
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            "no array in it is for an input",
+            path,
+            f"Name the arrays in0, in1, ..., or as the inputs: {names}.",
+        )
+    ranks = {spec.name: len(spec.shape) for spec in specs}
+    several = {name for name, array in arrays.items() if array.ndim == ranks[name] + 1}
+    if not several:
+        return [(path, arrays)]
+    counts = {name: len(arrays[name]) for name in several}
+    if len(several) < len(arrays) or len(set(counts.values())) > 1 or 0 in counts.values():
+        shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"its arrays do not have the same number of samples: {shapes}",
+            path,
+            "Give all arrays the same first dimension, or none of them one.",
+        )
+    return [
+        (f"{path}, {index}", {name: array[index] for name, array in arrays.items()})
+        for index in range(next(iter(counts.values())))
+    ]
+
+
+def _check(array: Array, spec: TensorSpec, where: str) -> None:
+    """Refuses an array that the model cannot have, as the runtime would in the middle of the work."""
+    if array.dtype.name != spec.dtype:
+        what = f"input '{spec.name}' is {spec}, and the array {array.dtype.name}{list(array.shape)}"
+        hint = f"Convert it with array.astype({spec.dtype!r})."
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)
+    if array.ndim != len(spec.shape):
+        what = f"input '{spec.name}' is {spec}, and the array {array.dtype.name}{list(array.shape)}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, where, "Give it the input's shape.")
