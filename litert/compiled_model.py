@@ -405,17 +405,18 @@ class CompiledModel:
             buffer.set_event(event)
         return event
 
-    def start_metrics_collection(self, detail_level: int = 1) -> None:
+    def start_metrics_collection(self, detail_level: int = 1, warm_up: int = 0) -> None:
         """Measures runs from now on, and each NPU call in them; not those that nobody waits for.
 
         Args:
           detail_level: a higher one is finer and may be slower, for the vendor's own measurements, too. From 2 on,
             each op is measured; those that XNNPACK runs are one, unless `Options.enable_profiling` was set.
+          warm_up: number of runs that are not counted: in the first, a vendor gets ready to measure.
 
         Raises:
           LiteRtError: ALREADY_EXISTS, if it was started before; the vendor's.
         """
-        self._model.start_metrics(detail_level)
+        self._model.start_metrics(detail_level, warm_up)
 
     def stop_metrics_collection(self) -> RunMetrics:
         """What was measured since the start.

@@ -75,7 +75,7 @@ class _Part:
             parts: list[_Part] = []
             for op in collection.ops:
                 parent = parts[op.parent] if op.parent >= 0 else root
-                part = parent.parts.setdefault((op.name, *op.ops), cls())
+                part = parent.parts.setdefault((op.kind, op.name, *op.ops), cls())
                 part.add(op)
                 parts.append(part)
             calls = [p for p in parts if p.op is not None and p.op.kind is SpanKind.CALL]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import Span, is_recording, record
 from litert.runtime.metrics import (
     OP_DETAIL_LEVEL,
     CallMeter,
@@ -15,6 +16,7 @@ from litert.runtime.metrics import (
     RunMetrics,
 )
 from litert.runtime.npu_kernel import NpuKernel
+from litert.runtime.op_rows import OpRows
 from litert.runtime.op_timer import OpTimer
 from litert.runtime.planned_subgraph import PlannedSubgraph
 from litert.runtime.subgraph import InterpreterSubgraph
@@ -31,6 +33,7 @@ class Collection:
         planned: Sequence[PlannedSubgraph],
         profiler: Profiler | None,
         detail_level: int,
+        warm_up: int,
     ) -> None:
         """Starts.
 
@@ -40,6 +43,7 @@ class Collection:
           planned: those that callers run.
           profiler: which the model was loaded with.
           detail_level: for vendors; from `OP_DETAIL_LEVEL` on, each op is measured, too.
+          warm_up: runs that are not counted.
 
         Raises:
           LiteRtError: a vendor's. Nothing is measured then.
@@ -48,7 +52,12 @@ class Collection:
         self._planned = planned
         self._times_s: list[float] = []
         self._problems: list[str] = []
+        self._warm_up = warm_up
+        indices = {subgraph.context: index for index, subgraph in subgraphs.items()}
+        functions = {(indices[k.subgraph.context], k.op_index): k.name for k in kernels}
+        self._rows = OpRows(subgraphs, functions)
         self._timer: OpTimer | None = None
+        self._has_profiler = profiler is not None
         try:
             for kernel in kernels:
                 kernel.meter = CallMeter(kernel.call, detail_level)
@@ -57,22 +66,21 @@ class Collection:
                 self._stop_meters()
             raise
         if detail_level >= OP_DETAIL_LEVEL:
-            indices = {subgraph.context: index for index, subgraph in subgraphs.items()}
-            functions = {(indices[k.subgraph.context], k.op_index): k.name for k in kernels}
-            self._start_timer(OpTimer(subgraphs, functions, profiler))
+            self._start_timer(OpTimer(subgraphs, profiler))
 
     def run(self, action: Callable[[], None]) -> None:
         """Measures a run of the model."""
-        start = time.perf_counter()
+        has_spans = self._timer is not None and bool(self._kernels)
         try:
-            action()
+            with record() if has_spans else nullcontext() as recording:
+                start = time.perf_counter()
+                action()
+                time_s = time.perf_counter() - start
         except BaseException:
             if self._timer is not None:
-                self._timer.drop_run()
+                self._timer.take_run()
             raise
-        self._times_s.append(time.perf_counter() - start)
-        if self._timer is not None:
-            self._timer.take_run()
+        self._add_run(time_s, recording.spans if recording is not None else ())
 
     def stop(self) -> RunMetrics:
         """Ends, with what was measured.
@@ -80,15 +88,38 @@ class Collection:
         Raises:
           LiteRtError: a vendor's. Nothing is measured any more then.
         """
-        timer, self._timer = self._timer, None
         for planned in self._planned:
             planned.on_plan = None
-        if timer is not None:
-            timer.uninstall()
+        if self._timer is not None:
+            self._timer.uninstall()
         calls = self._stop_meters()
-        ops = timer.metrics(len(self._times_s)) if timer is not None else []
-        problems = [*self._problems, *(timer.problems if timer is not None else ())]
-        return RunMetrics(self._times_s, calls, ops, problems)
+        ops = self._rows.metrics(len(self._times_s))
+        return RunMetrics(self._times_s, calls, ops, list(self._find_problems()))
+
+    def _add_run(self, time_s: float, spans: Sequence[Span]) -> None:
+        runs = self._timer.take_run() if self._timer is not None else []
+        if self._warm_up:
+            self._warm_up -= 1
+            for kernel in self._kernels:
+                if kernel.meter is not None:
+                    kernel.meter.forget()
+            return
+        self._times_s.append(time_s)
+        self._rows.add_run(runs, spans)
+        if is_recording():
+            self._rows.tell_recordings(runs)
+
+    def _find_problems(self) -> Iterator[str]:
+        """What was not measured, and why."""
+        yield from self._problems
+        if self._timer is not None and self._timer.num_lost:
+            yield f"a run has too many ops to keep: {self._timer.num_lost} runs of ops are left out"
+        if self._rows.has_untold_parts:
+            yield (
+                "a delegate's part is one row: it tells nothing of its ops"
+                if self._has_profiler
+                else "XNNPACK's part is one row: Options.enable_profiling tells its ops apart"
+            )
 
     def _start_timer(self, timer: OpTimer) -> None:
         """Measures the ops, too, where that can be done."""

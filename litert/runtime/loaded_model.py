@@ -108,7 +108,7 @@ class LoadedModel:
             self._events = signature.start(inputs, outputs)
             return self._events
 
-    def start_metrics(self, detail_level: int) -> None:
+    def start_metrics(self, detail_level: int, warm_up: int = 0) -> None:
         """Measures runs from now on: NPU calls, and ops as `Collection` has it."""
         with self.hold():
             self._wait_for_run()
@@ -118,7 +118,12 @@ class LoadedModel:
                 )
             planned = list({signature.subgraph: None for signature in self.signatures})
             self._collection = Collection(
-                self._kernels, self.subgraphs, planned, self.interpreter.profiler, detail_level
+                self._kernels,
+                self.subgraphs,
+                planned,
+                self.interpreter.profiler,
+                detail_level,
+                warm_up,
             )
 
     def stop_metrics(self) -> RunMetrics:

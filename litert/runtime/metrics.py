@@ -86,11 +86,11 @@ class OpMetrics:
     """What one op took, or several that cannot be told apart.
 
     Attributes:
-      kind: CALL for an NPU call, CPU_OP for all others.
-      name: of an NPU call's function; else the ops' or the delegate's.
-      ops: none for a part of XNNPACK's that XNNPACK has added.
-      parent: the index of the op that it is a part of: of control flow that runs its subgraph, of a delegate's
-        part; -1 for none.
+      kind: CALL for an NPU call, CPU_OP for other ops; TASK, TRANSFER or WAIT for what a vendor did in a call.
+      name: of an NPU call's function, or of what a vendor did; else the ops' or the delegate's.
+      ops: several where a delegate runs them; none for what a vendor did.
+      parent: the index of what it is a part of: control flow that runs its subgraph, a delegate's part, an NPU
+        call; -1 for none.
       count: how often it ran, in all runs of the model.
       times: in a run of the model, all its own runs together.
       operators: XNNPACK's names for what ran.
@@ -151,6 +151,10 @@ class CallMeter:
         if self._vendor_measures:
             self._vendor_measures = False
             self._vendor += self._call.stop_metrics()
+
+    def forget(self) -> None:
+        """Drops the host's times so far."""
+        self._times_s.clear()
 
     def stop(self) -> CallMetrics:
         """Ends, with what was measured."""

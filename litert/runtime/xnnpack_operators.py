@@ -8,11 +8,14 @@ fit, the ops and operators that could be exchanged are one group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-_ADDED = ("Convert", "Copy", "Transpose", "Constant Pad", "Slice", "Pack Lh")
-"""What XNNPACK may put before or behind any op."""
+_ADDED_BEFORE = frozenset(
+    ("Constant Pad", "Convert", "Copy", "Pack Lh", "Slice", "Static Reshape", "Transpose")
+)
+_ADDED_BEHIND = frozenset(("Clamp", "Copy", "Slice", "Static Reshape", "Transpose"))
+"""Operators that XNNPACK may add to any op: its padding, its activation, another type or shape."""
 
 _OPS: Mapping[str, Sequence[str]] = {
     "Add": ("ADD",),
@@ -21,7 +24,7 @@ _OPS: Mapping[str, Sequence[str]] = {
     "Bankers Rounding": ("ROUND",),
     "Batch Matrix Multiply": ("BATCH_MATMUL", "FULLY_CONNECTED"),
     "Ceiling": ("CEIL",),
-    "Clamp": ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ADD", "SUB", "MUL", "DIV"),
+    "Clamp": ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1"),
     "Concatenate": ("CONCATENATION",),
     "Constant Pad": ("PAD", "PADV2"),
     "Convert": ("QUANTIZE", "DEQUANTIZE", "CAST"),
@@ -48,6 +51,7 @@ _OPS: Mapping[str, Sequence[str]] = {
     "Softmax": ("SOFTMAX",),
     "Space To Depth": ("SPACE_TO_DEPTH",),
     "Square Root": ("SQRT",),
+    "Static Reshape": ("RESHAPE", "EXPAND_DIMS", "SQUEEZE"),
     "Subtract": ("SUB",),
     "Sum": ("SUM", "MEAN"),
     "Transpose": ("TRANSPOSE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"),
@@ -55,45 +59,23 @@ _OPS: Mapping[str, Sequence[str]] = {
 }
 """The ops that an operator is for; names that are not here are those of their op: `Squared Difference`."""
 
-_MAY_VANISH = frozenset(
-    (
-        "CAST",
-        "DEQUANTIZE",
-        "EXPAND_DIMS",
-        "PAD",
-        "PADV2",
-        "QUANTIZE",
-        "RELU",
-        "RELU6",
-        "RELU_0_TO_1",
-        "RELU_N1_TO_1",
-        "RESHAPE",
-        "SQUEEZE",
-    )
-)
+_MAY_VANISH = frozenset((
+    "CAST", "DENSIFY", "DEQUANTIZE", "EXPAND_DIMS", "PAD", "PADV2", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1",
+    "RELU_N1_TO_1", "RESHAPE", "SQUEEZE",
+))  # fmt: skip
 """Ops that become a part of a neighbour, or nothing."""
 
-_BEFORE_THEIR_READER = frozenset(("PAD", "PADV2", "DEQUANTIZE"))
+_BEFORE_THEIR_READER = frozenset(("DENSIFY", "DEQUANTIZE", "PAD", "PADV2"))
 """Of those, the ops that become a part of the op behind them."""
 
-_SEVERAL = frozenset(
-    (
-        "BATCH_MATMUL",
-        "CONCATENATION",
-        "DEPTH_TO_SPACE",
-        "FULLY_CONNECTED",
-        "GELU",
-        "MEAN",
-        "PACK",
-        "SOFTMAX",
-        "SPACE_TO_DEPTH",
-        "SPLIT",
-        "STRIDED_SLICE",
-        "SUM",
-        "TRANSPOSE_CONV",
-    )
-)
+_SEVERAL = frozenset((
+    "BATCH_MATMUL", "CONCATENATION", "DEPTH_TO_SPACE", "FULLY_CONNECTED", "GELU", "MEAN", "PACK", "SOFTMAX",
+    "SPACE_TO_DEPTH", "SPLIT", "STRIDED_SLICE", "SUM", "TRANSPOSE_CONV",
+))  # fmt: skip
 """Ops that may become more than one operator."""
+
+_UNLIKELY, _BEAM, _TOO_MUCH = 4, 24, 1 << 30
+"""Costs of ways that fit, of which the cheapest count; one operator more than is usual costs 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,55 +96,69 @@ def group_operators(ops: Sequence[str], operators: Sequence[str]) -> list[Operat
     Returns:
       Groups in order, in which each op and each operator is once. One of all, where nothing fits.
     """
-    kinds = [operator.partition(" (")[0] for operator in operators]
-    for is_strict in (True, False):
-        found = _find_takers(ops, kinds, is_strict)
-        if found:
-            return _close_gaps(ops, _join(found))
-    return [OperatorGroup(range(len(ops)), range(len(operators)))]
+    found = _find_takers(ops, [operator.partition(" (")[0] for operator in operators])
+    if not found:
+        return [OperatorGroup(range(len(ops)), range(len(operators)))]
+    return _close_gaps(ops, _join(found))
 
 
-def _find_takers(
-    ops: Sequence[str], kinds: Sequence[str], is_strict: bool
-) -> list[tuple[int, int]]:
-    """For each operator the first and last op that it can be for, over all ways in which all fit."""
-    reached = [{0}]  # how many operators the first ops can have taken
-    steps: list[dict[int, list[int]]] = []  # for each op, from how many to how many
+def _find_takers(ops: Sequence[str], kinds: Sequence[str]) -> list[tuple[int, int]]:
+    """For each operator the first and last op that it can be for, over all ways that fit best."""
+    unknown = set(kinds) - _OPS.keys()
+    strange = {kind for kind in unknown if not any(_is_for(kind, op) for op in set(ops))}
+    reached: list[dict[int, int]] = [{0: 0}]  # how many operators the first ops took, at what cost
+    steps: list[
+        dict[tuple[int, int], int]
+    ] = []  # for each op from how many to how many, at what cost
     for op in ops:
-        step = {start: _ends(op, kinds, start, is_strict) for start in reached[-1]}
+        step = {
+            (start, end): cost
+            for start in reached[-1]
+            for end, cost in _ends(op, kinds, start, strange)
+        }
+        costs: dict[int, int] = {}
+        for (start, end), cost in step.items():
+            costs[end] = min(costs.get(end, _TOO_MUCH), reached[-1][start] + cost)
+        limit = min(costs.values(), default=0) + _BEAM
+        reached.append({end: cost for end, cost in costs.items() if cost <= limit})
         steps.append(step)
-        reached.append({end for ends in step.values() for end in ends})
     if len(kinds) not in reached[-1]:
         return []
-    first = [len(ops)] * len(kinds)
-    last = [-1] * len(kinds)
-    good = {len(kinds)}
+    takers = [(len(ops), -1)] * len(kinds)
+    best = {len(kinds)}
     for place in range(len(ops) - 1, -1, -1):
         on_the_way = set()
-        for start, ends in steps[place].items():
-            for end in good.intersection(ends):
+        for (start, end), cost in steps[place].items():
+            if end in best and reached[place][start] + cost == reached[place + 1][end]:
                 on_the_way.add(start)
                 for operator in range(start, end):
-                    first[operator] = min(first[operator], place)
-                    last[operator] = max(last[operator], place)
-        good = on_the_way
-    return list(zip(first, last, strict=True))
+                    first, last = takers[operator]
+                    takers[operator] = min(first, place), max(last, place)
+        best = on_the_way
+    return takers
 
 
-def _ends(op: str, kinds: Sequence[str], start: int, is_strict: bool) -> list[int]:
-    """How many operators may have been taken after an op, if it is the turn of operator `start` before it."""
-    ends = [start] if op in _MAY_VANISH or not is_strict else []
-    is_done = False
+def _ends(
+    op: str, kinds: Sequence[str], start: int, strange: Set[str]
+) -> Iterator[tuple[int, int]]:
+    """How many operators may have been taken after an op, if `start` were before it; each with its cost."""
+    yield start, 1 if op in _MAY_VANISH else _UNLIKELY
+    cost, is_done = 0, False
     for end, kind in enumerate(kinds[start:], start + 1):
-        is_own = _is_for(kind, op)
-        if not is_own and kind not in _ADDED:
-            break
-        if is_own and is_done and is_strict and op not in _SEVERAL:
-            break
-        is_done |= is_own
+        if _is_for(kind, op):
+            cost += _UNLIKELY if is_done and op not in _SEVERAL else 0
+            is_done = True
+        elif kind in (_ADDED_BEHIND if is_done else _ADDED_BEFORE):
+            cost += 1
+        elif kind in strange:
+            cost += 2
+            is_done = True
+        else:
+            return
+        if cost > _BEAM:
+            return
         if is_done:
-            ends.append(end)
-    return ends
+            yield end, cost
 
 
 def _is_for(kind: str, op: str) -> bool:

@@ -21,7 +21,7 @@ from litert_npu_tools.inspect_command import Inspection
 from litert_npu_tools.layer.check import SanitizedLayer
 from litert_npu_tools.layer.run import LayerRun
 from litert_npu_tools.layer.tune import TunedLayer
-from litert_npu_tools.profile_command import ProfileReport
+from litert_npu_tools.profile_report import ProfileReport
 from litert_npu_tools.run_command import RunReport
 from litert_npu_tools.vendor.check_report import VendorFindings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from threading import Thread
 from typing import NoReturn
@@ -291,10 +291,12 @@ class OpenClFunction:
         spans: Callable[[], Sequence[Span]] = tuple
         if self._times is not None:
             launched = tuple(self._tasks.launches)
-            spans = partial(self._times.spans, launched, events, transfers, (begin_ns, end_ns))
+            spans = cache(
+                partial(self._times.spans, launched, events, transfers, (begin_ns, end_ns))
+            )
             add_later(spans)
         if stopwatch is not None:
-            stopwatch.add((end_ns - begin_ns) / 1e9, spans())
+            stopwatch.add((end_ns - begin_ns) / 1e9, spans)
 
     def _start_in_thread(self, after: Sequence[Event]) -> Event:
         ended = Event()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
 from dispatch.api import Metric
 from litert.core.tracing import Span, SpanKind
 from vendor_reference.executable.executable import CpuTask, KernelTask
+
+_MOST_LATER = 100
+"""Runs whose events are kept."""
 
 
 class Stopwatch:
@@ -21,19 +24,21 @@ class Stopwatch:
         self._runs = 0
         self._total_s = 0.0
         self._best_s = inf
+        self._later: list[Callable[[], Iterable[Span]]] = []
 
-    def add(self, time_s: float, spans: Iterable[Span]) -> None:
-        """Adds a run that has ended, with what the device did in it."""
+    def add(self, time_s: float, spans: Callable[[], Iterable[Span]]) -> None:
+        """Adds a run that has ended; what the device did in it takes time to find out, mostly done later."""
         self._runs += 1
         self._total_s += time_s
         self._best_s = min(self._best_s, time_s)
         if self.has_tasks:
-            for span in spans:
-                if span.kind is SpanKind.TASK:
-                    self._task_ns[int(span.details["task"])] += span.duration_ns
+            self._later.append(spans)
+            if len(self._later) == _MOST_LATER:
+                self._add_tasks()
 
     def metrics(self) -> Sequence[Metric]:
         """The runs that ended well, how long they took as their caller sees it, and the tasks."""
+        self._add_tasks()
         runs = max(self._runs, 1)
         found = [
             Metric("runs", self._runs),
@@ -44,3 +49,10 @@ class Stopwatch:
             name = f"task {index}, kernel '{task.entry}' of op '{task.op_name}', mean_us"
             found.append(Metric(name, time_ns / runs / 1e3))
         return found
+
+    def _add_tasks(self) -> None:
+        for spans in self._later:
+            for span in spans():
+                if span.kind is SpanKind.TASK:
+                    self._task_ns[int(span.details["task"])] += span.duration_ns
+        self._later.clear()

@@ -1,0 +1,128 @@
+"""`litert-npu profile`: rows that add up, for people and machines; not how fast anything is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from litert_npu_tools.model_runs import Timing
+from litert_npu_tools.profile_command import ProfileOptions, profile_model
+from litert_npu_tools.profile_report import ProfileReport
+
+from litert.analysis.profile import ProfileRow
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
+from tests.tools.conftest import LitertNpu
+
+OPTIONS = ProfileOptions(warm_up=1, runs=4)
+
+
+def add_up(report: ProfileReport, parent: int) -> float:
+    return float(sum(row.mean_s for row in report.rows if row.parent == parent))
+
+
+def test_rows_add_up_to_the_run_and_parts_to_their_row(copying: str) -> None:
+    report = profile_model(copying, OPTIONS)
+    assert add_up(report, -1) == pytest.approx(report.run.mean_s)
+    assert sum(row.share for row in report.rows if row.parent < 0) == pytest.approx(1)
+    for index, row in enumerate(report.rows):
+        if any(part.parent == index for part in report.rows):
+            assert add_up(report, index) >= row.mean_s * 0.999
+    assert [row.name for row in report.rows if row.kind == "npu_call"] == ["copy_0"]
+    ops = {op.name for row in report.rows for op in row.ops}
+    assert ops == {"DISPATCH_OP", "MUL"}
+    assert report.run.runs == report.plain_run.runs == 4
+
+
+def test_rows_are_sorted_and_follow_what_they_are_parts_of(copying: str) -> None:
+    report = profile_model(copying, OPTIONS)
+    for parent in {row.parent for row in report.rows}:
+        times = [row.mean_s for row in report.rows if row.parent == parent]
+        assert times == sorted(times, reverse=True)
+    assert all(row.parent < index for index, row in enumerate(report.rows))
+
+
+def test_few_runs_are_noted(copying: str) -> None:
+    assert "4 runs" in profile_model(copying, OPTIONS).notes[-1]
+    assert not profile_model(copying, replace(OPTIONS, runs=50)).notes
+
+
+def test_csv_has_a_line_for_each_row(
+    copying: str, litert_npu: LitertNpu, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert litert_npu("profile", copying, "--runs=2", "--report=csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capfd.readouterr().out)))
+    assert [int(row["row"]) for row in rows] == list(range(len(rows)))
+    top = [float(row["share"]) for row in rows if row["parent"] == "-1"]
+    assert sum(top) == pytest.approx(1)
+    assert {row["kind"] for row in rows} >= {"npu_call", "cpu_op", "rest"}
+
+
+def test_json_has_all_of_it(
+    copying: str, litert_npu: LitertNpu, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert litert_npu("profile", copying, "--runs=2", "--report=json") == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["cost"] == found["run"]["p50_s"] / found["plain_run"]["p50_s"]
+    call = next(row for row in found["rows"] if row["kind"] == "npu_call")
+    assert call["ops"] == [{"subgraph": 0, "index": 0, "name": "DISPATCH_OP", "output": "c"}]
+
+
+def test_text_shows_the_longest_rows() -> None:
+    rows = [ProfileRow("cpu_op", f"OP_{i}", (), -1, 1 / (i + 1), 0.0, 0.1, 1) for i in range(5)]
+    timing = Timing.of([1.0, 1.0])
+    report = ProfileReport("m", "s", 1, "x", "1", 0.1, timing, timing, rows, ["a note"])
+    lines = list(report.lines(2))
+    assert [line.split()[-1] for line in lines if "OP_" in line] == ["OP_0", "OP_1"]
+    assert lines[-1].strip() == "3 more rows of at most 333.333 ms: --rows=0 shows all"
+    assert "  note: a note" in lines
+    assert sum("OP_" in line for line in report.lines(0)) == 5
+
+
+def test_a_raw_model_is_profiled_on_the_cpu(original: str) -> None:
+    report = profile_model(original, OPTIONS)
+    assert {op.name for row in report.rows for op in row.ops} == {"MUL"}
+    assert len(report.notes) == 1  # of the few runs alone
+
+
+def test_a_raw_model_is_compiled_when_the_load_flags_say_so(
+    copying: str, litert_npu: LitertNpu, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--soc_manufacturer=Null", "--npu_custom_op_info=Copy,copy.txt", "--report=json")
+    assert litert_npu("profile", "raw.tflite", "--runs=2", *flags) == 0
+    rows = json.loads(capfd.readouterr().out)["rows"]
+    assert [row["name"] for row in rows if row["kind"] == "npu_call"] == ["copy_0"]
+
+
+def test_a_signature_and_an_input_s_shape_are_chosen(in_folder: Path) -> None:
+    b = ModelBuilder()
+    b.output(b.op("NEG", [b.input("x", "float32", (2,))], [("y", "float32", (2,))]))
+    b.signature("main")
+    other = b.subgraph("other")
+    x = other.input("x", "float32", (1, 2), shape_signature=(-1, 2))
+    other.output(other.op("ABS", [x], [("y", "float32", (1, 2))]))
+    other.signature("other")
+    write_model(b.build(), "two.tflite")
+    np.save("x.npy", np.ones((3, 2), np.float32))
+    load = type(OPTIONS.load)(signature="other")
+    report = profile_model("two.tflite", replace(OPTIONS, load=load, inputs=["x=x.npy"]))
+    assert {(op.subgraph, op.name) for row in report.rows for op in row.ops} == {(1, "ABS")}
+
+
+def test_the_options_that_were_given_are_not_changed(copying: str) -> None:
+    options = replace(OPTIONS)
+    profile_model(copying, options)
+    assert not options.load.options.enable_profiling
+
+
+def test_a_file_that_is_no_model_is_an_error(
+    in_folder: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("no.tflite").write_bytes(b"no")
+    assert litert_npu("profile", "no.tflite") != 0
+    assert "no.tflite" in capsys.readouterr().err

@@ -1,0 +1,117 @@
+"""What `litert-npu profile` says: where the time of a model's runs goes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .console import PrintedReport, count_text, name_text, print_text
+from .model_runs import Timing
+
+if TYPE_CHECKING:
+    from litert.analysis.profile import ProfileRow
+
+MOST_ROWS = 40
+"""That people are shown."""
+
+_NUMBERS = ("mean_s", "deviation_s", "share", "runs_per_run")
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReport(PrintedReport):
+    """Where the time goes.
+
+    Attributes:
+      path: of the model.
+      signature: which one ran.
+      threads: number of CPU threads.
+      machine: processor, system and Python.
+      sdk_version: of this project.
+      load_s: seconds that loading took.
+      run: runs that are measured.
+      plain_run: runs in between that are not.
+      rows: each NPU call, op of the CPU, and part of one; a part follows what it is a part of.
+      notes: what was not measured, and why.
+    """
+
+    answers = ("cost", "is_cost_noise")
+
+    path: str
+    signature: str
+    threads: int
+    machine: str
+    sdk_version: str
+    load_s: float
+    run: Timing
+    plain_run: Timing
+    rows: Sequence[ProfileRow]
+    notes: Sequence[str]
+
+    @property
+    def cost(self) -> float:
+        """The median of runs that are measured over that of runs that are not."""
+        return self.run.p50_s / self.plain_run.p50_s
+
+    @property
+    def is_cost_noise(self) -> bool:
+        """Whether single runs of one side vary by more than the two medians differ."""
+        between = abs(self.run.p50_s - self.plain_run.p50_s)
+        return max(self.run.deviation_s, self.plain_run.deviation_s) > between
+
+    def lines(self, most_rows: int = MOST_ROWS) -> Iterator[str]:
+        """What people read, with the longest rows; 0 for all."""
+        threads = count_text(self.threads, "thread")
+        yield f"{self.path}: {count_text(self.run.runs, 'run')} on {threads}, {self.machine}"
+        yield f"  loaded in {self.load_s:.3f} s"
+        yield f"  measured      {self.run}"
+        yield f"  not measured  {self.plain_run}"
+        noise = ", less than single runs vary" if self.is_cost_noise else ""
+        yield f"  measuring makes a run {100 * (self.cost - 1):+.1f}% longer{noise}"
+        yield from (f"  note: {note}" for note in self.notes)
+        yield ""
+        yield "   share   mean ms      +-  times"
+        order = sorted(range(len(self.rows)), key=lambda index: -self.rows[index].mean_s)
+        shown = set(order[: most_rows or None])
+        depths: dict[int, int] = {-1: -1}
+        for index, row in enumerate(self.rows):
+            depths[index] = depths[row.parent] + 1
+            if index in shown:
+                yield _row_text(row, depths[index])
+        if len(shown) < len(order):
+            longest_ms = 1e3 * self.rows[order[len(shown)]].mean_s
+            left = count_text(len(order) - len(shown), "more row")
+            yield f"  {left} of at most {longest_ms:.3f} ms: --rows=0 shows all"
+
+    def to_csv(self) -> str:
+        """A line for each row; the first has the names of the columns."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["row", "parent", "kind", "name", *_NUMBERS, "ops", "outputs", "details"])
+        for index, row in enumerate(self.rows):
+            ops = " ".join(f"{op.subgraph}:{op.index}" for op in row.ops)
+            outputs = " ".join(op.output for op in row.ops)
+            details = "; ".join(f"{name}={value}" for name, value in row.details.items())
+            values = [getattr(row, name) for name in _NUMBERS]
+            writer.writerow([index, row.parent, row.kind, row.name, *values, ops, outputs, details])
+        return text.getvalue().rstrip("\n")
+
+    def show(self, form: str, most_rows: int = MOST_ROWS) -> None:
+        """Prints it as `text`, `json` or `csv`; text with the longest rows."""
+        if form == "text":
+            print_text("\n".join(self.lines(most_rows)), sys.stdout)
+        else:
+            PrintedReport.show(self, form)
+
+
+def _row_text(row: ProfileRow, depth: int) -> str:
+    deviation = "" if row.deviation_s is None else f"{1e3 * row.deviation_s:.3f}"
+    name = ("NPU call " if row.kind == "npu_call" else "") + name_text(row.name)
+    output = f" -> {name_text(row.ops[-1].output)}" if row.ops else ""
+    return (
+        f"  {row.share:6.1%} {1e3 * row.mean_s:9.3f} {deviation:>7} {row.runs_per_run:6g}  "
+        f"{'  ' * depth}{name}{output}"
+    )
