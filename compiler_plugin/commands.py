@@ -15,7 +15,7 @@ from compiler_plugin.graph_copy import CopiedData, copy_ops
 from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.leftovers import drop_subgraphs
 from compiler_plugin.outline import extract, replace_partitions
-from compiler_plugin.pipeline import start_run
+from compiler_plugin.pipeline import Watch, start_run
 from compiler_plugin.plan import plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
@@ -34,6 +34,7 @@ def partition_model(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],
     options: ApplyOptions | None = None,
+    watch: Watch = lambda model, report: None,
 ) -> Report:
     """Shows what a vendor takes: dispatch ops without byte code, and the partitions as further subgraphs.
 
@@ -48,6 +49,7 @@ def partition_model(
         unused = unused_decompositions(model, plans)
         report_plans(report, plans, unused)
         check_required(report, options.require_npu)
+        watch(model, report)
         partitions = [partition for plan in plans for partition in plan.partitions]
         copies = extract(partitions, share_buffers=True)
         replace_partitions(model, [(plan.dependencies, plan.partitions) for plan in plans])

@@ -19,6 +19,7 @@ from litert.core.progress import tell
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.graph import Buffer, Subgraph
+from litert.model.memory_plan import CallMemory
 
 Prepare: TypeAlias = Callable[[Sequence[Subgraph]], Sequence[str]]
 """Makes of partitions' copies what the vendor gets together; says in sentences what it did."""
@@ -195,6 +196,13 @@ def report_calls(
         for plan in plans
         for part in plan.partitions
         for made in [compilation.partitions[part]]
+    ]
+    report.memory = [
+        CallMemory(made.call.name, index[id(made.module)], made.call.memory)
+        for plan in plans
+        for part in plan.partitions
+        for made in [compilation.partitions[part]]
+        if made.call.memory is not None
     ]
     report.modules = [module.size for module in modules]
     report.notes = compilation.notes

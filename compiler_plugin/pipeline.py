@@ -56,12 +56,16 @@ from litert.model.assets import set_assets
 from litert.model.blob import Blob
 from litert.model.graph import Appended, Model, Op
 from litert.model.manifest import Digest, Manifest, ShapeOutput, set_manifest
+from litert.model.memory_plan import set_memory
 from litert.model.stamp import Stamp, set_stamp
 
 if TYPE_CHECKING:
     from compiler_plugin.transformations.running import Transformations
 
 __all__ = ["ApplyOptions", "apply_in_memory", "apply_plugin"]
+
+Watch = Callable[[Model, Report], None]
+"""Shown a model and a report that says where each of its ops goes, before calls take the ops' places."""
 
 _LAYER_HINT = "It is a layer of --custom_layers."
 _logger = logging.getLogger(__name__)
@@ -98,6 +102,7 @@ def apply_plugin(
     output_path: str | os.PathLike[str],
     options: ApplyOptions | None = None,
     progress: Progress | None = None,
+    watch: Watch = lambda model, report: None,
 ) -> Report:
     """Compiles a model for an NPU: the ops that its vendor takes become calls, with their assets embedded.
 
@@ -106,6 +111,7 @@ def apply_plugin(
       output_path: of the compiled file, another than any input; "" to write none.
       options: where they differ from the defaults.
       progress: told how far it is; without it, who listens already is told.
+      watch: shown the model with its ops as the report numbers them.
 
     Returns:
       Where each op went, and all else that there is to say.
@@ -117,7 +123,7 @@ def apply_plugin(
     with ExitStack() as stack:
         if progress is not None:
             stack.enter_context(listening(progress))
-        applied = apply_in_memory(os.fspath(model_path), options, target)
+        applied = apply_in_memory(os.fspath(model_path), options, target, watch)
         model, report = stack.enter_context(applied)
         write_output(model, target, report)
     _logger.info("compiled %s in %.2f s", report.model_path, report.seconds)
@@ -129,6 +135,7 @@ def apply_in_memory(
     source: str | bytes,
     options: ApplyOptions | None = None,
     target: str = "",
+    watch: Watch = lambda model, report: None,
 ) -> Iterator[tuple[Model, Report]]:
     """Does all of `apply_plugin` but the writing, for a model's path or its bytes.
 
@@ -157,6 +164,7 @@ def apply_in_memory(
         unused = unused_decompositions(model, plans)
         report_plans(report, plans, unused)
         check_required(report, options.require_npu)
+        watch(model, report)
         modules, shape_outputs = _put_calls(model, plans, compilation, plugin.vendor)
         drop_subgraphs(model, unused)
         check_runnable(report, model, is_required=options.require_runnable)
@@ -175,6 +183,7 @@ def apply_in_memory(
             sorted(native_assets),
         )
         set_manifest(model, manifest)
+        set_memory(model, report.memory)
         yield model, report
 
 

@@ -19,6 +19,7 @@ from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
 from litert.model.blob import Blob
 from litert.model.graph import Model, Op, Subgraph
+from litert.model.memory_plan import MemoryPlan
 
 DataLayout: TypeAlias = Literal["NHWC", "NCHW"]
 Grouping: TypeAlias = Literal["connected", "consecutive"]
@@ -71,11 +72,14 @@ class CallInfo:
       byte_code_index: which of the byte code modules has it.
       shape_outputs: indices of the partition's outputs whose shapes only a run tells. For each of them, in this
         order, the host adds an int32 output of shape `[rank]` behind the partition's own; `invoke` fills both.
+      memory: what lies where while it runs, for people who look for time or room; None where the vendor does not
+        say.
     """
 
     name: str
     byte_code_index: int = 0
     shape_outputs: Sequence[int] = ()
+    memory: MemoryPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
+from litert.model.memory_plan import CallMemory
+
 if TYPE_CHECKING:
     from compiler_plugin.outline import Partition
     from litert.core.compiler_options import CustomOpInfo
@@ -149,6 +151,7 @@ class Report:
       modules: sizes of byte code in bytes.
       assets: that were embedded, in their order.
       transformations: in the order in which they ran, before a vendor was asked.
+      memory: what lies where while a call runs, of those whose vendor says it.
       notes: what the vendor has to say.
       warnings: what the host has to say.
       not_runnable: names of custom ops that neither the NPU nor stock LiteRT's CPU runs; a program may.
@@ -170,6 +173,7 @@ class Report:
     modules: Sequence[int] = ()
     assets: Sequence[AssetReport] = ()
     transformations: Sequence[TransformationReport] = ()
+    memory: Sequence[CallMemory] = ()
     notes: Sequence[str] = ()
     warnings: list[str] = field(default_factory=list)
     not_runnable: Sequence[str] = ()

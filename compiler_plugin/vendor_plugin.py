@@ -35,6 +35,7 @@ from litert.host.vendor_call import VendorCall
 from litert.model.assets import check_companion_path, check_op_name
 from litert.model.blob import Blob
 from litert.model.graph import Model, Op, Subgraph
+from litert.model.memory_plan import find_plan_mistake
 
 NO_REASON = "the plugin does not take it"
 
@@ -275,6 +276,8 @@ class VendorPlugin:
             raise self._nonsense(
                 "compile", f"call '{call.name}' is in byte code module {number!r} of {num_modules}"
             )
+        if mistake := find_plan_mistake(call.memory):
+            raise self._nonsense("compile", f"the memory of call '{call.name}': {mistake}")
 
     def _check_shape_outputs(self, call: CallInfo, ranks: Sequence[int]) -> None:
         indices = self._check_list(call.shape_outputs, int, "shape_outputs")

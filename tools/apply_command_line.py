@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.isolation.hosting import Hosting
@@ -12,6 +14,7 @@ from litert.core.option import Flag, Section
 from .apply_flags import DECLARED, read_apply_options, start_hosting
 from .command_line import (
     COMMON,
+    PAGE,
     FlagValues,
     begin,
     describe_flags,
@@ -21,6 +24,7 @@ from .command_line import (
 )
 from .console import ProgressBar, print_text
 from .destinations import STDOUT, check_messages, open_output, print_to
+from .page.writing import check_pages, is_page_wanted, write_pages
 from .transform_flags import (
     LIST_TRANSFORMATIONS,
     OUTPUT,
@@ -31,6 +35,11 @@ from .transform_flags import (
     print_report,
     same,
 )
+
+if TYPE_CHECKING:
+    from compiler_plugin.report import Report
+
+    from .page.page import Graph
 
 COMMANDS = ("apply", "partition", "compile", "info", "noop")
 
@@ -64,6 +73,7 @@ _BEHIND = {
 _AFTER = (
     REPORT_FORM,
     REPORT_PLACE,
+    *PAGE,
     *COMMON,
 )
 
@@ -153,23 +163,44 @@ def _process(values: FlagValues, model: str, output: str, options: ApplyOptions)
     """Does what `--cmd` says with a model, and reports it."""
     assets = [info.asset_path for info in options.compiler.custom_op_infos]
     check_messages(values.err, [model, output, *assets])
+    if is_page_wanted(values):
+        if values.cmd not in ("apply", "partition"):
+            raise usage_error(
+                f"--cmd={values.cmd} makes no page", "--cmd=apply and --cmd=partition do."
+            )
+        check_pages(values, [model, output, values.err, *assets])
     with open_output(output) as path, ProgressBar():
         # Imported here, since --help must not wait for them.
         if values.cmd == "apply":
             from compiler_plugin.pipeline import apply_plugin
 
-            report = apply_plugin(model, path, options)
+            report = _with_page(values, partial(apply_plugin, model, path, options))
         else:
             from compiler_plugin import commands
 
             if values.cmd == "partition":
-                report = commands.partition_model(model, path, options)
+                report = _with_page(values, partial(commands.partition_model, model, path, options))
             elif values.cmd == "compile":
                 report = commands.compile_model(model, path, options)
             else:
                 report = commands.copy_model(model, path)
                 report.warnings += _idle_flags(options)
     print_report(report, values, output)
+
+
+def _with_page(values: FlagValues, work: Callable[..., Report]) -> Report:
+    """Does work that can be watched, and writes the page of its report where one is wanted."""
+    if not is_page_wanted(values):
+        return work()
+    from litert.core.tracing import record
+
+    from .apply_page import apply_page, planned_graph
+
+    graphs: list[Graph] = []
+    with record() as recording:
+        report = work(watch=lambda model, report: graphs.append(planned_graph(model, report)))
+    write_pages(values, lambda: apply_page(report, graphs[0], recording.spans))
+    return report
 
 
 def _idle_flags(options: ApplyOptions) -> list[str]:

@@ -26,6 +26,14 @@ COMMON = (
 """The flags that every command has, of both programs."""
 
 REPORT = Flag("report", "text", "text or json.", choices=("text", "json"))
+PAGE = (
+    Flag("html", "", "Also writes a page for browsers: graph, tables, time line, memory."),
+    Flag(
+        "model_explorer", "", "Also writes the graph for Model Explorer, with node data beside it."
+    ),
+)
+"""Files that a command writes beside its report."""
+
 SEED = Flag("seed", 0, "Seed of the random inputs.", least=0)
 DISPATCH_LIBRARY_PATH = Flag(
     "dispatch_library_path",

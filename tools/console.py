@@ -286,11 +286,13 @@ class PrintedReport(PlainReport):
         print_text(text(), sys.stdout)
 
 
-def json_text(value: object) -> str:
+def json_text(value: object, is_compact: bool = False) -> str:
     """A report as JSON; numbers that JSON has not are null."""
     import json  # here: --help must not wait for it
 
-    return json.dumps(_plain(value), indent=1, allow_nan=False)
+    separators = (",", ":") if is_compact else None
+    indent = None if is_compact else 1
+    return json.dumps(_plain(value), indent=indent, separators=separators, allow_nan=False)
 
 
 def _plain(value: object) -> object:

@@ -18,29 +18,35 @@ from .console import print_text, writing_to
 STDOUT, STDERR, NOWHERE = "-", "--", "none"
 
 
-def check_messages(path: str, others: Iterable[str]) -> None:
-    """Refuses a place of the report that would make a command fail, or lose a file, when its work is done.
+def check_messages(
+    path: str, others: Iterable[str], flag: str = "err", what: str = "the report"
+) -> None:
+    """Refuses a place of a report that would make a command fail, or lose a file, when its work is done.
 
-    It must not replace one of `others`, of which "" is none.
+    Args:
+      path: the place.
+      others: files that it must not replace, of which "" is none.
+      flag: that says the place.
+      what: is written there.
     """
     if path in ("", STDOUT, STDERR, NOWHERE):
         return
     for other in others:
         if other and os.path.realpath(other) == os.path.realpath(path):
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"the report would replace {other}", f"--err={path}"
+                Status.INVALID_ARGUMENT, f"{what} would replace {other}", f"--{flag}={path}"
             )
     folder = os.path.dirname(path) or os.curdir
     if not os.path.isdir(folder):
-        what = "no folder for it"
+        problem = "no folder for it"
     elif os.path.isdir(path):
-        what = "it is a folder"
+        problem = "it is a folder"
     elif os.access(path if os.path.exists(path) else folder, os.W_OK):
         return
     else:
-        what = "permission denied"
+        problem = "permission denied"
     raise LiteRtError(
-        Status.FILE_IO, f"cannot write the report: {what}", path, "Name another file with --err."
+        Status.FILE_IO, f"cannot write {what}: {problem}", path, f"Name another file with --{flag}."
     )
 
 

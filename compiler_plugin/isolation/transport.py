@@ -15,6 +15,7 @@ from compiler_plugin.isolation.exchange import Exchange
 from compiler_plugin.plugin import CallInfo, CompiledResult
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOptions
 from litert.model.graph import Buffer, Model, Op, Subgraph
+from litert.model.memory_plan import pack_plan, unpack_plan
 from litert.model.model_tables import all_buffers
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes
@@ -88,7 +89,10 @@ def pack_result(result: CompiledResult, exchange: Exchange) -> object:
     """What a plugin has compiled."""
     return {
         "byte_code": [exchange.put(module.view) for module in result.byte_code],
-        "calls": [[c.name, c.byte_code_index, list(c.shape_outputs)] for c in result.calls],
+        "calls": [
+            [c.name, c.byte_code_index, list(c.shape_outputs), pack_plan(c.memory)]
+            for c in result.calls
+        ],
         "notes": list(result.notes),
         "native_assets": list(result.native_assets),
     }
@@ -98,7 +102,10 @@ def unpack_result(packed: Mapping[str, Any], exchange: Exchange) -> CompiledResu
     """What `pack_result` packed."""
     return CompiledResult(
         [exchange.read(reference) for reference in packed["byte_code"]],
-        [CallInfo(name, index, shapes) for name, index, shapes in packed["calls"]],
+        [
+            CallInfo(name, index, shapes, unpack_plan(memory))
+            for name, index, shapes, memory in packed["calls"]
+        ],
         packed["notes"],
         packed["native_assets"],
     )

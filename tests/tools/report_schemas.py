@@ -17,7 +17,7 @@ from litert_npu_tools.check_command import CheckReport
 from litert_npu_tools.compare_report import CompareReport
 from litert_npu_tools.coverage_report import CoverageReport
 from litert_npu_tools.info_command import Info
-from litert_npu_tools.inspect_command import Inspection
+from litert_npu_tools.inspection import Inspection
 from litert_npu_tools.layer.check import SanitizedLayer
 from litert_npu_tools.layer.run import LayerRun
 from litert_npu_tools.layer.tune import TunedLayer

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from litert_npu_tools.inspect_command import inspect_file
+from litert_npu_tools.inspection import inspect_file
 
 from litert.model.assets import Asset
 from litert.model.blob import Blob

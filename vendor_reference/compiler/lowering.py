@@ -15,6 +15,7 @@ from vendor_reference.compiler.emission.module_emission import Lowered, emit_exe
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.levels.dialects import make_context
+from vendor_reference.compiler.memory_description import describe_memory
 from vendor_reference.compiler.pass_pipeline import (
     IMPORT,
     compile_passes,
@@ -50,4 +51,6 @@ def lower_partitions(
         names = [os.path.basename(path) for path in files.values()]
         notes.append(f"IR is written to {dump.folder}: {', '.join(names)}.")
     notes += memory_notes(imported.module, job.soc)
-    return replace(emit_executable(imported.module, imported.constants), notes=notes)
+    memory = describe_memory(imported.module)
+    lowered = emit_executable(imported.module, imported.constants)
+    return replace(lowered, notes=notes, memory=memory)

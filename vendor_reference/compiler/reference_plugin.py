@@ -104,7 +104,11 @@ class ReferencePlugin(CompilerPlugin):
             except LiteRtError as error:
                 raise self._with_notes(error, notes) from error
         calls = [
-            CallInfo(f.name, shape_outputs=[output.output for output in f.dynamic_outputs])
+            CallInfo(
+                f.name,
+                shape_outputs=[output.output for output in f.dynamic_outputs],
+                memory=lowered.memory.get(f.name),
+            )
             for f in executable.functions_on(has_fp16=False).values()
         ]
         native = [name for name, layer in used.items() if layer and layer.is_native]

@@ -7,7 +7,7 @@ Constants that kernels read are there once in each order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -18,6 +18,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
+from litert.model.memory_plan import MemoryPlan
 from vendor_reference.compiler.emission.cpu_task import emit_cpu_task
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.emission.launches import Launches, join_programs
@@ -72,6 +73,7 @@ class Lowered:
       titles: of programs with sources, in order: `Layer relu1 using Custom Layer ReLU`, of the first op of each.
       samples: the executable's programs; those that depend on shapes for the largest ones.
       notes: sentences for the report.
+      memory: of functions that have something between their tasks, by their names.
     """
 
     executable: Executable
@@ -79,6 +81,7 @@ class Lowered:
     titles: Sequence[str]
     samples: Sequence[Program]
     notes: Sequence[str] = ()
+    memory: Mapping[str, MemoryPlan] = field(default_factory=dict)
 
     def kernel_tasks(self) -> Iterator[tuple[Function, KernelTask, Sequence[BoundArgument]]]:
         """The tasks that run kernels, with their functions and what their arguments are."""

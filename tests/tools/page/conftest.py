@@ -1,0 +1,53 @@
+"""A browser that draws pages: headless Chromium, where it is installed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+
+class Drawn(NamedTuple):
+    """What a browser made of a page: its document as text, and what it printed on its console."""
+
+    document: str
+    console: str
+
+    def count(self, pattern: str) -> int:
+        """How often an expression is in the document."""
+        return len(re.findall(pattern, self.document))
+
+
+Draw = Callable[..., Drawn]
+
+
+@pytest.fixture(scope="session")
+def draw(tmp_path_factory: pytest.TempPathFactory) -> Draw:
+    """Opens a page's file in Chromium, in a window of some width, at a place in it."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no Chromium draws the page: apt install chromium")
+
+    def run(page: Path, width: int = 1400, place: str = "") -> Drawn:
+        home = tmp_path_factory.mktemp("browser")
+        flags = [
+            "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom",
+            f"--user-data-dir={home}", f"--window-size={width},1000",
+        ]  # fmt: skip
+        ran = subprocess.run(
+            [program, *flags, f"{page.resolve().as_uri()}{place}"],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        said = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
+        return Drawn(ran.stdout, "\n".join(said))
+
+    return run

@@ -1,0 +1,158 @@
+"""Ops of a subgraph in groups: those of each NPU call, and blocks of calls and CPU ops.
+
+Blocks are cut where few values cross. Groups never close a cycle: calls are such by how they were made, and blocks
+are consecutive in an order in which a call counts as one op.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .page import NodeGroup
+
+_FEW = 24
+"""Ops and calls that need no blocks."""
+_SMALLEST, _LARGEST = 8, 24
+
+_Unit: TypeAlias = "tuple[int, ...]"
+"""Positions of ops that stand together."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedOp:
+    """An op as far as grouping needs it.
+
+    Attributes:
+      reads: positions of the ops whose outputs it reads.
+      call: the NPU call that it went to; "" on the CPU.
+      is_constant: whether it works on constants alone: it goes where it is read.
+    """
+
+    name: str
+    reads: Sequence[int]
+    call: str = ""
+    is_constant: bool = False
+
+
+def group_ops(ops: Sequence[GroupedOp]) -> tuple[list[int], list[NodeGroup], list[int]]:
+    """Finds groups.
+
+    Returns:
+      For each op its group, -1 for none; the groups, each behind its parent; and positions of ops in an order in
+      which each stands behind those that it reads.
+    """
+    grouping = _Grouping(ops)
+    fixed = [position for position, op in enumerate(ops) if op.is_constant]
+    shown = _order(ops, _units(ops))
+    blocks = [shown] if len(shown) <= _FEW else _cut(ops, shown)
+    for block in blocks:
+        positions = [position for unit in block for position in unit]
+        parent = grouping.add(_span_name(positions), positions) if len(blocks) > 1 else -1
+        for unit in block:
+            if ops[unit[0]].call and len(unit) > 1:
+                grouping.add_call(unit, parent)
+    flat = fixed + [position for unit in shown for position in unit]
+    for position in reversed(flat):
+        for read in ops[position].reads:
+            if ops[read].is_constant:
+                grouping.of[read] = grouping.of[position]
+    return grouping.of, grouping.groups, flat
+
+
+class _Grouping:
+    """Groups in the making."""
+
+    def __init__(self, ops: Sequence[GroupedOp]) -> None:
+        self.of = [-1] * len(ops)
+        self.groups: list[NodeGroup] = []
+        self._ops = ops
+
+    def add(self, name: str, positions: Sequence[int], call: str = "", parent: int = -1) -> int:
+        """Makes a group of ops; returns its index."""
+        counts = Counter(self._ops[position].name for position in positions).most_common()
+        about = ", ".join(f"{count} {op_name}" for op_name, count in counts)
+        self.groups.append(NodeGroup(name, about, call, parent))
+        for position in positions:
+            self.of[position] = len(self.groups) - 1
+        return len(self.groups) - 1
+
+    def add_call(self, positions: _Unit, parent: int) -> None:
+        """Makes a group of a call's ops, with blocks in it where these are many."""
+        call = self._ops[positions[0]].call
+        group = self.add(call, positions, call, parent)
+        if len(positions) > _FEW:
+            order = _order(self._ops, [(position,) for position in positions])
+            for block in _cut(self._ops, order):
+                inside = [position for unit in block for position in unit]
+                self.add(_span_name(inside), inside, call, group)
+
+
+def _span_name(positions: Sequence[int]) -> str:
+    first, last = min(positions), max(positions)
+    return f"op {first}" if first == last else f"ops {first} to {last}"
+
+
+def _units(ops: Sequence[GroupedOp]) -> list[_Unit]:
+    """The ops of each call, and each other op alone, without those on constants."""
+    units: dict[str | int, list[int]] = {}
+    for position, op in enumerate(ops):
+        if not op.is_constant:
+            units.setdefault(op.call or position, []).append(position)
+    return [tuple(positions) for positions in units.values()]
+
+
+def _order(ops: Sequence[GroupedOp], units: Sequence[_Unit]) -> list[_Unit]:
+    """Units behind those that they read, one branch after the other; what is in a cycle comes last."""
+    unit_of = {position: index for index, unit in enumerate(units) for position in unit}
+    sources = [_sources(ops, unit, unit_of) - {index} for index, unit in enumerate(units)]
+    readers: list[list[int]] = [[] for _ in units]
+    for index, found in enumerate(sources):
+        for source in found:
+            readers[source].append(index)
+    waiting = [len(found) for found in sources]
+    ready = [index for index in reversed(range(len(units))) if not waiting[index]]
+    order: list[int] = []
+    while ready:
+        index = ready.pop()
+        order.append(index)
+        for reader in reversed(readers[index]):
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                ready.append(reader)
+    left = sorted(set(range(len(units))).difference(order))
+    return [units[index] for index in order + left]
+
+
+def _sources(ops: Sequence[GroupedOp], unit: _Unit, unit_of: dict[int, int]) -> set[int]:
+    """The units that a unit reads, and perhaps itself."""
+    reads = (read for position in unit for read in ops[position].reads)
+    return {unit_of[read] for read in reads if read in unit_of}
+
+
+def _cut(ops: Sequence[GroupedOp], units: Sequence[_Unit]) -> list[Sequence[_Unit]]:
+    """Cuts units into blocks, each where the fewest units are read across the cut."""
+    place_of = {position: place for place, unit in enumerate(units) for position in unit}
+    last_read = list(range(len(units)))
+    for place, unit in enumerate(units):
+        for source in _sources(ops, unit, place_of):
+            last_read[source] = max(last_read[source], place)
+    changes = [0] * (len(units) + 1)
+    for place, last in enumerate(last_read):
+        changes[place] += 1
+        changes[last] -= 1
+    crossing, live = [], 0
+    for change in changes:
+        live += change
+        crossing.append(live)
+    wanted = min(max(round(len(units) ** 0.5), _SMALLEST), _LARGEST)
+    blocks: list[Sequence[_Unit]] = []
+    start = 0
+    while len(units) - start > wanted * 3 // 2:
+        ends = range(start + wanted // 2, start + wanted * 3 // 2)
+        end = min(ends, key=lambda end: (crossing[end - 1], abs(end - start - wanted)))
+        blocks.append(units[start:end])
+        start = end
+    return [*blocks, units[start:]]

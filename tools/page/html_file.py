@@ -1,0 +1,53 @@
+"""A page as one HTML file that loads nothing, and runs no script but its own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from base64 import b64encode
+from dataclasses import asdict
+from html import escape
+from string import Template
+
+from litert.core.version import SDK_VERSION
+
+from ..console import json_text
+from .page import Page
+
+_ASSETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "assets")
+_SCRIPTS = ("text", "layout", "tree", "graph", "charts", "tables", "main")
+
+
+def html_text(page: Page) -> str:
+    """The file's text, all ASCII but for its own words."""
+    style = _read("page.css")
+    script = '"use strict";\n{\n' + "\n".join(_read(f"{name}.js") for name in _SCRIPTS) + "}\n"
+    data = json_text(
+        asdict(page) | {"made_by": f"Made by litert-npu {SDK_VERSION}."}, is_compact=True
+    )
+    return Template(_read("page.html")).substitute(
+        policy=(
+            f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
+            "base-uri 'none'; form-action 'none'"
+        ),
+        title=escape(page.title),
+        style=style,
+        script=script,
+        data=_for_script(data),
+    )
+
+
+def _for_script(data: str) -> str:
+    """JSON that no HTML parser finds a tag or comment in: strings alone can have these characters."""
+    for character in "<>&":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    return data
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _read(name: str) -> str:
+    with open(os.path.join(_ASSETS, name), encoding="utf-8") as stream:
+        return stream.read()

@@ -1,0 +1,129 @@
+"""The graph of a page for Model Explorer: its graph JSON, and a file of node data for each measure.
+
+The formats are those of `graph_builder.py` and `node_data_builder.py` in google-ai-edge/model-explorer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+from ..console import json_text
+from .page import Graph, GraphNode, Measure, NodeGroup, Page, ShownSubgraph, ShownTensor
+
+_GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff9447"}]
+_NPU_STYLE = {"backgroundColor": "#d5efec", "borderColor": "#0a7d74"}
+
+
+def explorer_files(page: Page, path: str) -> Mapping[str, str]:
+    """The graph's file, and those of node data beside it: `model.json`, `model.time.json`."""
+    if page.graph is None:
+        raise LiteRtError(Status.UNSUPPORTED, "there is no graph for Model Explorer", path)
+    names = _graph_names(page.graph)
+    graphs = [
+        {
+            "id": name,
+            "nodes": _nodes(subgraph, page.graph.tensors, page.measures),
+        }
+        for name, subgraph in zip(names, page.graph.subgraphs, strict=True)
+    ]
+    files = {path: json_text({"label": page.title, "graphs": graphs}, is_compact=True)}
+    stem, suffix = os.path.splitext(path)
+    for measure in page.measures:
+        data = {
+            name: _node_data(measure, subgraph)
+            for name, subgraph in zip(names, page.graph.subgraphs, strict=True)
+        }
+        place = f"{stem}.{measure.name.lower().replace(' ', '_')}{suffix}"
+        files[place] = json_text(data, is_compact=True)
+    return files
+
+
+def _graph_names(graph: Graph) -> Sequence[str]:
+    """A name for each subgraph, none twice."""
+    names = [subgraph.name for subgraph in graph.subgraphs]
+    return [
+        name if names.count(name) == 1 else f"{name} ({index})" for index, name in enumerate(names)
+    ]
+
+
+def _nodes(
+    subgraph: ShownSubgraph, tensors: Sequence[ShownTensor], measures: Sequence[Measure]
+) -> list[dict[str, object]]:
+    producers = {t: (n.id, i) for n in subgraph.nodes for i, t in enumerate(n.outputs)}
+    return [
+        {
+            **_node(node, tensors, producers),
+            "namespace": _namespace(node.group, subgraph.groups),
+            "attrs": _attributes(_facts(node, measures)),
+        }
+        for node in subgraph.nodes
+    ]
+
+
+def _facts(node: GraphNode, measures: Sequence[Measure]) -> Mapping[str, str]:
+    facts: dict[str, str] = {}
+    if node.kind == "op":
+        facts["runs on"] = f"NPU, {node.call}" if node.call else "CPU"
+    if node.reason:
+        facts["why it is on the CPU"] = node.reason
+    for measure in measures:
+        if node.id in measure.values:
+            facts[measure.name] = f"{measure.values[node.id]:g}"
+        if node.id in measure.flagged:
+            facts[f"{measure.name}, beyond"] = measure.flagged[node.id]
+    return facts
+
+
+def _node(
+    node: GraphNode, tensors: Sequence[ShownTensor], producers: Mapping[int, tuple[str, int]]
+) -> dict[str, object]:
+    made: dict[str, object] = {
+        "id": node.id,
+        "label": node.name,
+        "incomingEdges": [
+            {
+                "sourceNodeId": producers[tensor][0],
+                "sourceNodeOutputId": str(producers[tensor][1]),
+                "targetNodeInputId": str(index),
+            }
+            for index, tensor in enumerate(node.inputs)
+            if tensor in producers
+        ],
+        "outputsMetadata": [
+            {
+                "id": str(index),
+                "attrs": _attributes(
+                    {"tensor_name": tensors[tensor].name, "type": tensors[tensor].type}
+                ),
+            }
+            for index, tensor in enumerate(node.outputs)
+        ],
+    }
+    if node.call:
+        made["style"] = _NPU_STYLE
+    return made
+
+
+def _namespace(index: int, groups: Sequence[NodeGroup]) -> str:
+    names: list[str] = []
+    while index >= 0:
+        names.insert(0, groups[index].name.replace("/", "_"))
+        index = groups[index].parent
+    return "/".join(names)
+
+
+def _attributes(values: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in values.items()]
+
+
+def _node_data(measure: Measure, subgraph: ShownSubgraph) -> dict[str, object]:
+    results = {
+        node.id: {"value": measure.values[node.id]}
+        for node in subgraph.nodes
+        if node.id in measure.values
+    }
+    return {"name": measure.name, "results": results, "gradient": _GRADIENT}

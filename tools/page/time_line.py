@@ -1,0 +1,32 @@
+"""Spans of time as the time line of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from litert.core.tracing import Span
+
+from ..console import count_text, name_text
+from .page import ShownSpan
+
+_MOST = 4000
+"""Spans that a page draws at once."""
+
+
+def show_spans(spans: Sequence[Span]) -> tuple[list[ShownSpan], str]:
+    """Spans with times from the first one's begin, and a sentence where the shortest are left out."""
+    kept = sorted(spans, key=lambda span: -span.duration_ns)[:_MOST]
+    begin = min((span.start_ns for span in kept), default=0)
+    shown = [
+        ShownSpan(
+            span.kind.value,
+            name_text(span.name),
+            (span.start_ns - begin) / 1e9,
+            span.duration_ns / 1e9,
+            name_text(span.track),
+            {name: name_text(v) if isinstance(v, str) else v for name, v in span.details.items()},
+        )
+        for span in sorted(kept, key=lambda span: span.start_ns)
+    ]
+    left = len(spans) - len(kept)
+    return shown, f"Without the {count_text(left, 'shortest span')}." if left else ""

@@ -1,0 +1,45 @@
+"""Writes what `--html` and `--model_explorer` ask for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ..command_line import FlagValues, usage_error
+from ..destinations import check_messages, write_file
+
+if TYPE_CHECKING:
+    from .page import Page
+
+
+def is_page_wanted(flags: FlagValues) -> bool:
+    """Whether a command is to make a page."""
+    return bool(flags.html or flags.model_explorer)
+
+
+def check_pages(flags: FlagValues, others: Iterable[str]) -> None:
+    """Refuses places that a page cannot be written to, before the work begins, and those of `others`."""
+    kept = list(others)
+    for name in ("html", "model_explorer"):
+        check_messages(str(flags[name].value or ""), kept, name, "the page")
+    if flags.html and os.path.realpath(flags.html) == os.path.realpath(flags.model_explorer):
+        raise usage_error("--html and --model_explorer name the same file", "Name two files.")
+
+
+def write_pages(flags: FlagValues, make: Callable[[], Page]) -> None:
+    """Writes a page, which is made only where one is wanted."""
+    if not is_page_wanted(flags):
+        return
+    page = make()
+    if flags.html:
+        from .html_file import html_text
+
+        text = html_text(page)
+        write_file(flags.html, lambda file: file.write(text.encode()))
+    if flags.model_explorer:
+        from .model_explorer import explorer_files
+
+        for path, text in explorer_files(page, flags.model_explorer).items():
+            data = text.encode()
+            write_file(path, lambda file, data=data: file.write(data))  # type: ignore[misc]
