@@ -13,7 +13,7 @@ from litert.core.version import SDK_VERSION
 from .apply_flags import DECLARED, read_apply_options, start_hosting
 from .command import Command
 from .command_line import REPORT, FlagValues, split_arguments, usage_error
-from .console import ProgressBar
+from .console import ProgressBar, native_output_to_stderr
 
 if TYPE_CHECKING:
     from litert.analysis.coverage import ModelCoverage
@@ -82,7 +82,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     earlier = read_earlier_report(flags.compare) if flags.compare else None
     costs = CostOptions(_read_formulas(flags.flops), parse_shapes(flags.shape, "shape", "shape"))
     models = find_models(paths)
-    with ProgressBar():
+    with native_output_to_stderr(flags.report != "text"), ProgressBar():
         coverage = find_coverage(models, options, costs, compiles=flags.compile)
     report = CoverageReport(
         coverage.soc_manufacturer,
@@ -115,18 +115,17 @@ def _read_formulas(texts: Sequence[str]) -> dict[str, Formula]:
 
 
 def _failures(flags: FlagValues, models: Sequence[ModelCoverage]) -> Iterator[str]:
-    """Which models are below what flags ask for, in sentences; unknown arithmetic is."""
+    """Which models are below what flags ask for, in sentences; one is, too, if that is not known of it."""
     for model in models:
-        if model.problem:
-            continue
-        ops_share = model.num_npu_ops / model.num_ops if model.num_ops else 0.0
         for flag, what, share in (
-            ("fail_under", "arithmetic", model.arithmetic_share or 0.0),
-            ("fail_under_ops", "ops", ops_share),
+            ("fail_under", "arithmetic", model.arithmetic_share),
+            ("fail_under_ops", "ops", model.ops_share),
         ):
             least: float = getattr(flags, flag)
-            if 100 * share < least:
+            if share is not None and 100 * share < least:
                 yield f"{model.path}: {100 * share:.2f} % of its {what} on the NPU, --{flag}={least:g}"
+            elif share is None and least and model.num_unknown:
+                yield f"{model.path}: its arithmetic is not known, --{flag}={least:g}"
 
 
 COMMAND = Command(

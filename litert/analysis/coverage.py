@@ -21,7 +21,7 @@ from litert.analysis.refusals import (
     share,
 )
 from litert.core.errors import LiteRtError
-from litert.core.progress import listening, told
+from litert.core.progress import told
 from litert.model.graph import Tensor
 from litert.model.op_cost import KnownCost
 
@@ -66,6 +66,11 @@ class ModelCoverage:
     refusals: Sequence[Refusal] = ()
     warnings: Sequence[str] = ()
 
+    @property
+    def ops_share(self) -> float | None:
+        """The part of the ops that is on the NPU, 0 to 1; None where there are no ops."""
+        return share(self.num_npu_ops, self.num_ops)
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
@@ -109,8 +114,7 @@ def find_coverage(
     with open_assets(options.compiler.custom_op_infos):
         for path in told("cover", paths):
             try:
-                with listening(None):  # else a model's own steps would be shown
-                    models.append(_cover_model(path, options, registered, costs, compiles))
+                models.append(_cover_model(path, options, registered, costs, compiles))
             except LiteRtError as error:
                 models.append(ModelCoverage(path, str(error)))
     changes = add_calls_changes(refusal for model in models for refusal in model.refusals)

@@ -14,7 +14,7 @@ from litert.analysis.op_coverage import OpCoverage
 from litert.core.errors import LiteRtError
 from litert.model.op_cost import KnownCost
 
-_MOST_ESTIMATED = 50
+_MOST_ESTIMATED = 30
 """Refusals of one model whose effect on the calls is found out: each has the model partitioned anew."""
 
 

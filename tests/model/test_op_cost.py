@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from litert.model.builder import ModelBuilder
+from litert.model.builtin_options import BUILTIN_NUMBERS
 from litert.model.graph import Tensor
-from litert.model.op_cost import OpCost, find_cost
+from litert.model.op_cost import NO_COST, KnownCost, OpCost, find_cost
+from litert.model.reader import read_model
 
 Build = Callable[[ModelBuilder], object]
 CUBE = ("float32", (10, 10, 10))
@@ -128,3 +131,111 @@ BY_HAND = {
 def test_costs_are_those_by_hand(name: str) -> None:
     build, cost = BY_HAND[name]
     assert cost_of(build) == cost
+
+
+def cost_in(build: Build, index: int = 0) -> OpCost:
+    b = ModelBuilder()
+    build(b)
+    return find_cost(list(b.build().ops())[index])
+
+
+def test_four_bit_weights_are_half_a_byte() -> None:
+    def build(b: ModelBuilder) -> None:
+        w = b.constant("w", bytes(8 * 6 // 2), "int4", (8, 6))
+        b.op("FULLY_CONNECTED", [b.input("x", "int8", (2, 6)), w, None], [("y", "int8", (2, 8))])
+
+    assert cost_of(build) == OpCost(2 * 8 * 6, 0, 2 * 6 + 24 + 2 * 8)
+
+
+def test_what_is_read_twice_counts_once() -> None:
+    def build(b: ModelBuilder) -> None:
+        x = b.input("x", *CUBE)
+        b.op("MUL", [x, x], [("y", *CUBE)])
+
+    assert cost_of(build).bytes == 2 * 4000
+
+
+def test_a_gather_reads_no_more_of_its_table_than_it_writes() -> None:
+    def build(b: ModelBuilder) -> None:
+        table = b.constant("t", np.zeros((1000, 16), np.float32))
+        b.op("GATHER", [table, b.input("i", "int32", (3,))], [("y", "float32", (3, 16))])
+
+    assert cost_of(build) == OpCost(0, 0, 2 * 3 * 16 * 4 + 3 * 4)
+
+
+def test_sparse_weights_are_read_as_they_are_stored(networks: Path) -> None:
+    with read_model(networks / "face_detection_full_range_sparse.tflite") as model:
+        op = next(op for op in model.ops() if op.name == "DENSIFY")
+        stored, dense = len(op.inputs[0].data), op.outputs[0].type.size_bytes  # type: ignore[union-attr]
+        assert find_cost(op) == OpCost(0, 0, stored + dense) and stored < dense
+
+
+def test_a_dynamic_dimension_makes_what_depends_on_it_unknown() -> None:
+    def build(b: ModelBuilder) -> None:
+        x = b.input("x", "float32", (1, 6), shape_signature=(-1, 6))
+        y = b.tensor("y", "float32", (1, 8), shape_signature=(-1, 8))
+        b.op("FULLY_CONNECTED", [x, weights(b, 8, 6), None], [y])
+
+    assert cost_of(build) == OpCost(None, None, None)
+
+
+def test_a_custom_op_has_traffic_alone() -> None:
+    cost = cost_of(lambda b: b.custom("My", [b.input("x", *CUBE)], [("y", *CUBE)]))
+    assert cost == OpCost(None, None, 8000) and cost.arithmetic is None
+    assert KnownCost.of([cost, OpCost(1, 2, 3)]) == KnownCost(1, 2, 8003, num_unknown=1)
+
+
+def test_strings_have_no_size() -> None:
+    assert (
+        cost_of(lambda b: b.custom("My", [b.input("x", "string", (2,))], [("y", *CUBE)])).bytes
+        is None
+    )
+
+
+def test_ops_that_call_subgraphs_take_nothing_themselves() -> None:
+    def build(b: ModelBuilder) -> None:
+        body = b.subgraph("body")
+        body.output(body.op("ADD", [body.input("a", *CUBE)] * 2, [("s", *CUBE)]))
+        b.op(
+            "WHILE",
+            [b.input("x", *CUBE)],
+            [("y", *CUBE)],
+            cond_subgraph_index=1,
+            body_subgraph_index=1,
+        )
+
+    assert cost_in(build) == NO_COST
+    assert cost_in(build, 1) == OpCost(0, 1000, 8000)
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN_NUMBERS))
+def test_a_damaged_op_of_any_name_has_some_answer(name: str) -> None:
+    """Without inputs and outputs, without inputs, and with dimensions of 0."""
+    empty = ("float32", (0, 0, 0, 0))
+    for make in (
+        lambda b: b.op(name, [], []),
+        lambda b: b.op(name, [None] * 4, [("y", *CUBE)]),
+        lambda b: b.op(name, [b.input("x", *empty)] * 4, [("y", *empty)]),
+        lambda b: b.op(name, [b.input("x", "float32", ())] * 4, [("y", "float32", ())]),
+    ):
+        cost = cost_of(make)
+        assert all(
+            number is None or number >= 0 for number in (cost.macs, cost.operations, cost.bytes)
+        )
+
+
+def test_networks_agree_with_a_count_of_each_output_s_products(networks: Path) -> None:
+    """Each output element of a convolution is a sum of products with one filter: by shapes that stock reads."""
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter")
+    for path in sorted(networks.glob("*.tflite")):
+        stock = interpreter.Interpreter(str(path))
+        shapes = {t["index"]: t["shape"] for t in stock.get_tensor_details()}
+        products = 0
+        for op in stock._get_ops_details():
+            if op["op_name"] not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+                continue
+            filters, outputs = shapes[op["inputs"][1]], shapes[op["outputs"][0]]
+            per_filter = filters[1:3] if op["op_name"] == "DEPTHWISE_CONV_2D" else filters[1:]
+            products += int(np.prod(outputs)) * int(np.prod(per_filter))
+        with read_model(path) as model:
+            assert KnownCost.of(map(find_cost, model.ops())).macs == products, path.name

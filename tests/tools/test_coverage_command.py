@@ -135,6 +135,17 @@ def test_less_than_is_asked_for_fails(
     assert ("Failed: models/first.tflite" in capsys.readouterr().out) is bool(status)
 
 
+def test_a_model_of_unknown_arithmetic_fails_where_some_is_asked_for(
+    in_folder: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    b = ModelBuilder()
+    b.output(b.custom("My", [b.input("x", *VECTOR)], [("y", *VECTOR)]))
+    write_model(b.build(), "m.tflite")
+    assert litert_npu("coverage", "m.tflite", *FAKE) == 0
+    assert litert_npu("coverage", "m.tflite", *FAKE, "--fail_under=1") == 1
+    assert "Failed: m.tflite: its arithmetic is not known" in capsys.readouterr().out
+
+
 def test_a_table_has_a_row_for_each_op(
     folder: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:

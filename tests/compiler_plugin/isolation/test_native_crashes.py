@@ -20,6 +20,7 @@ from compiler_plugin.native.plugin_library import FUNCTIONS
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.registry import load_point
 from litert.abi.headers import INCLUDE_FOLDER
+from litert.analysis.coverage import find_coverage
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import EntryPoint
@@ -134,6 +135,19 @@ def test_other_ends_are_named_as_well(
     monkeypatch.setenv("BEFALL", f"LiteRtCompilerPluginCompile:{what}")
     error = fails(chain, befallen, tmp_path / "out.bin", 4 if what == "hang" else 60)
     assert error.what.startswith(f"the compiler plugin {LIBRARY} {says}")
+
+
+@pytest.mark.parametrize("function", ["Partition", "Compile"])
+def test_coverage_has_a_crash_as_a_model_s_problem_and_goes_on(
+    chain: Chain, befallen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    monkeypatch.setenv("BEFALL", f"LiteRtCompilerPlugin{function}:segv")
+    path = chain("A", "B")
+    paths = [str(path), str(shutil.copy(path, tmp_path / "other.tflite"))]
+    for model in find_coverage(paths, options(befallen), compiles=True).models:
+        assert f"crashed in LiteRtCompilerPlugin{function} (SIGSEGV" in model.problem
+    asked = find_coverage(paths, options(befallen)).models
+    assert [model.num_npu_ops for model in asked] == ([0, 0] if function == "Partition" else [2, 2])
 
 
 def test_the_list_of_plugins_has_one_that_crashes_and_all_others(
