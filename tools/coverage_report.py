@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from textwrap import indent
 
 from litert.analysis.coverage import ModelCoverage
 from litert.analysis.coverage_change import CoverageChange
@@ -91,7 +92,7 @@ class CoverageReport(PrintedReport):
 
 def _model_lines(model: ModelCoverage) -> Iterator[str]:
     if model.problem:
-        yield f"{name_text(model.path)}: {model.problem}"
+        yield _problem_text(model)
         return
     yield (
         f"NPU: {model.num_npu_ops} of {count_text(model.num_ops, 'op')} in "
@@ -109,6 +110,11 @@ def _model_lines(model: ModelCoverage) -> Iterator[str]:
         yield f"{unknown} of unknown arithmetic or traffic, which the shares leave out"
     yield "Ops:"
     yield from table_lines(_kind_rows(model))
+
+
+def _problem_text(model: ModelCoverage) -> str:
+    """A model's problem, with the lines that a vendor may have printed below its first."""
+    return f"{name_text(model.path)}: " + model.problem.replace("\n", "\n  ")
 
 
 def _kind_rows(model: ModelCoverage) -> Iterator[Sequence[str]]:
@@ -158,7 +164,7 @@ def _models_lines(models: Sequence[ModelCoverage]) -> Iterator[str]:
         yield from table_lines(rows)
     for model in models:
         if model.problem:
-            yield f"  {name_text(model.path)}: {model.problem}"
+            yield indent(_problem_text(model), "  ")
 
 
 def _common_folder(models: Sequence[ModelCoverage]) -> str:
