@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ class ProfileReport(PrintedReport):
       notes: what was not measured, and why.
     """
 
-    answers = ("cost", "is_cost_noise")
+    answers = ("cost", "is_cost_noise", "shares")
 
     path: str
     signature: str
@@ -62,6 +62,16 @@ class ProfileReport(PrintedReport):
         between = abs(self.run.p50_s - self.plain_run.p50_s)
         return max(self.run.deviation_s, self.plain_run.deviation_s) > between
 
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """Shares of a run: NPU calls, the tasks, transfers and waits in them, CPU ops, and the rest."""
+        found = dict.fromkeys(("npu_call", "task", "transfer", "wait"), 0.0)
+        for row in self.rows:
+            if row.kind in found:
+                found[row.kind] += row.share
+        rest = sum(row.share for row in self.rows if row.parent < 0 and row.kind == "rest")
+        return {**found, "cpu_op": max(0.0, 1 - found["npu_call"] - rest), "rest": rest}
+
     def lines(self, most_rows: int = MOST_ROWS) -> Iterator[str]:
         """What people read, with the longest rows; 0 for all."""
         threads = count_text(self.threads, "thread")
@@ -72,6 +82,7 @@ class ProfileReport(PrintedReport):
         noise = ", less than single runs vary" if self.is_cost_noise else ""
         yield f"  measuring makes a run {100 * (self.cost - 1):+.1f}% longer{noise}"
         yield from (f"  note: {note}" for note in self.notes)
+        yield from self._sums()
         yield ""
         yield "   share   mean ms      +-  times"
         order = sorted(range(len(self.rows)), key=lambda index: -self.rows[index].mean_s)
@@ -85,6 +96,19 @@ class ProfileReport(PrintedReport):
             longest_ms = 1e3 * self.rows[order[len(shown)]].mean_s
             left = count_text(len(order) - len(shown), "more row")
             yield f"  {left} of at most {longest_ms:.3f} ms: --rows=0 shows all"
+
+    def _sums(self) -> Iterator[str]:
+        """Where the time goes, in two lines."""
+        shares = self.shares
+        inside = [(name, shares[name]) for name in ("task", "transfer", "wait") if shares[name]]
+        yield (
+            f"  NPU calls {shares['npu_call']:.1%}, CPU ops {shares['cpu_op']:.1%}, "
+            f"rest {shares['rest']:.1%} of a run"
+        )
+        if inside:
+            parts = "".join(f"{name}s {share:.1%}, " for name, share in inside)
+            host = shares["npu_call"] - sum(share for _, share in inside)
+            yield f"  in NPU calls: {parts}the host's part {max(0.0, host):.1%}"
 
     def to_csv(self) -> str:
         """A line for each row; the first has the names of the columns."""

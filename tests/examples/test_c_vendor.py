@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from litert_npu_tools.load_flags import LoadChoice
+from litert_npu_tools.profile_command import ProfileOptions, profile_model
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
@@ -212,3 +214,17 @@ def test_an_asset_that_is_no_number_is_refused_by_the_driver(
     apply_ours(c_vendor, gained, tmp_path / "o.tflite", asset)
     with pytest.raises(LiteRtError, match="'Cobalt', invocation_context_create of 'f1'"):
         load(c_vendor, tmp_path / "o.tflite")
+
+
+def test_its_calls_and_the_op_between_them_are_profiled(
+    c_vendor: Path, products: Path, tmp_path: Path
+) -> None:
+    apply_ours(c_vendor, products, tmp_path / "o.tflite", None)
+    load = LoadChoice(environment=EnvironmentOptions(dispatch_library_path=str(c_vendor)))
+    report = profile_model(str(tmp_path / "o.tflite"), ProfileOptions(load, runs=10))
+    calls = [row for row in report.rows if row.kind == "npu_call"]
+    assert sorted(row.ops[0].index for row in calls) == [0, 2]
+    assert [dict(row.details) for row in calls] == [{"runs": 2}, {"runs": 2}]  # of the last turn
+    assert sum(row.share for row in report.rows if row.parent < 0) == pytest.approx(1)
+    tanh = [row for row in report.rows if [op.name for op in row.ops] == ["TANH"]]
+    assert tanh and tanh[0].runs_per_run == 1

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from litert_npu_tools.load_flags import LoadChoice
+from litert_npu_tools.profile_command import ProfileOptions, profile_model
 
+from litert.core.environment_options import EnvironmentOptions
 from litert.model.assets import Asset, set_assets
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
@@ -133,3 +136,16 @@ def test_a_library_is_found_by_name_and_not_by_being_first(
     inputs = random_inputs(compiled)
     ours = run_in_ours(compiled, folder, inputs)
     check_same(ours, run_in_stock(compiled, intel / "dispatch", inputs))
+
+
+def test_intels_calls_are_profiled(
+    intel: Path, compile_for_intel: Compile, between_cpu_ops: Path
+) -> None:
+    compiled = compile_for_intel(between_cpu_ops)
+    environment = EnvironmentOptions(dispatch_library_path=str(intel / "dispatch"))
+    report = profile_model(
+        str(compiled), ProfileOptions(LoadChoice(environment=environment), runs=10)
+    )
+    rows = {(row.kind, row.ops[0].index) for row in report.rows if row.parent < 0 and row.ops}
+    assert rows == {("npu_call", 0), ("cpu_op", 1), ("npu_call", 2)}
+    assert sum(row.share for row in report.rows if row.parent < 0) == pytest.approx(1)

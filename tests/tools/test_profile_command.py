@@ -47,6 +47,26 @@ def test_rows_are_sorted_and_follow_what_they_are_parts_of(copying: str) -> None
     assert all(row.parent < index for index, row in enumerate(report.rows))
 
 
+def test_shares_are_those_of_the_rows() -> None:
+    kinds = {"npu_call": (-1, 0.5), "task": (0, 0.3), "wait": (0, 0.1), "rest": (0, 0.1)}
+    rows = [ProfileRow(k, k, (), parent, 1.0, 0.0, s, 1) for k, (parent, s) in kinds.items()]
+    rows += [ProfileRow("cpu_op", "ADD", (), -1, 1.0, 0.0, 0.3, 1)]
+    rows += [ProfileRow("rest", "rest", (), -1, 1.0, None, 0.2, 1)]
+    timing = Timing.of([1.0, 1.0])
+    report = ProfileReport("m", "s", 1, "x", "1", 0.1, timing, timing, rows, [])
+    expected = {
+        "npu_call": 0.5,
+        "task": 0.3,
+        "transfer": 0,
+        "wait": 0.1,
+        "cpu_op": 0.3,
+        "rest": 0.2,
+    }
+    assert report.shares == pytest.approx(expected)
+    assert "  NPU calls 50.0%, CPU ops 30.0%, rest 20.0% of a run" in report.lines()
+    assert "  in NPU calls: tasks 30.0%, waits 10.0%, the host's part 10.0%" in report.lines()
+
+
 def test_few_runs_are_noted(copying: str) -> None:
     assert "4 runs" in profile_model(copying, OPTIONS).notes[-1]
     assert not profile_model(copying, replace(OPTIONS, runs=50)).notes
