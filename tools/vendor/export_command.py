@@ -13,7 +13,8 @@ from litert.core.status import Status
 
 from ..command import Command
 from ..command_line import FlagValues, usage_error
-from ..console import print_text
+from ..console import ProgressBar, print_text
+from ..destinations import writes
 from .stock_trial import stock_limits
 from .vendor_libraries import KINDS, find_installed
 
@@ -41,13 +42,15 @@ def export(origins: Sequence[Origin], folder: str) -> list[str]:
     libraries = [_plan(origin, folder) for origin in origins]
     make_folder(folder)
     interpreter = Interpreter.of_this_process()
-    build_libraries(
-        libraries,
-        include_folder=INCLUDE_FOLDER,
-        interpreter=interpreter,
-        is_tried=bool(interpreter.libpython),
-    )
-    return [library.output for library in libraries]
+    outputs = [library.output for library in libraries]
+    with writes(outputs):
+        build_libraries(
+            libraries,
+            include_folder=INCLUDE_FOLDER,
+            interpreter=interpreter,
+            is_tried=bool(interpreter.libpython),
+        )
+    return outputs
 
 
 def _plan(origin: Origin, folder: str) -> PlannedLibrary:
@@ -103,9 +106,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         origins = [
             Origin(kind, vendor.manufacturer, place) for kind, place in vendor.origins.items()
         ]
-    paths = export(origins, flags.output or ".")
-    libraries = dict(zip([origin.kind for origin in origins], paths, strict=True))
-    lines = [*(f"Wrote {path}" for path in paths), *_needs(), *stock_limits(libraries)]
+    with ProgressBar():
+        paths = export(origins, flags.output or ".")
+        libraries = dict(zip([origin.kind for origin in origins], paths, strict=True))
+        lines = [*(f"Wrote {path}" for path in paths), *_needs(), *stock_limits(libraries)]
     print_text("\n".join(lines), sys.stdout)
     return 0
 

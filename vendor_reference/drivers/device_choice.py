@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
+from litert.core.progress import told
 from litert.core.status import Status
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import VARIABLE, driver_of_device, known_drivers
@@ -70,7 +71,8 @@ def prove_all(wanted: str = "") -> Sequence[Proof]:
     named = [prove(i) for i in installations if i.driver.name and i.driver.name == name]
     if any(proof.devices for proof in named):
         return named  # others may be slow to try
-    return [prove(i) for i in installations if not i.driver.is_simulator or i.driver.name in wanted]
+    tried = [i for i in installations if not i.driver.is_simulator or i.driver.name in wanted]
+    return [prove(installation) for installation in told("try drivers", tried)]
 
 
 def rank_devices(devices: Sequence[DeviceInfo], wanted: str) -> Sequence[int]:

@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError, file_error
+from litert.core.progress import told
 from litert.core.status import Status
 
 SOURCES = os.path.dirname(os.path.abspath(__file__))
@@ -121,7 +122,7 @@ def build_libraries(
     compiler = find_compiler()
     with ExitStack() as stack:
         folders: list[str] = []
-        for library in libraries:
+        for library in told("build", libraries):
             with _writing(library.output):
                 beside = tempfile.TemporaryDirectory(dir=os.path.dirname(library.output) or ".")
                 folders.append(stack.enter_context(beside))
