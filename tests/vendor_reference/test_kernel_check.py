@@ -10,6 +10,7 @@ import pytest
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
+from litert.core.progress import listening
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
@@ -63,6 +64,21 @@ def test_what_was_built_before_is_not_built_again(monkeypatch: pytest.MonkeyPatc
     assert build_programs(*executable("kernel_a", "kernel_c warn")) == first
     with pytest.raises(LiteRtError, match="does not build"):  # another text
         build_programs(*executable("kernel_a", "kernel_d"))
+
+
+def test_ctrl_c_keeps_what_was_built_until_then(
+    monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    def interrupt(*now: object) -> None:
+        if now == ("build", 2, 3):
+            raise KeyboardInterrupt
+
+    pretend(monkeypatch, "answer")
+    with pytest.raises(KeyboardInterrupt) as error, listening(interrupt):
+        build_programs(*executable("kernel_a", "kernel_b", "kernel_c"))
+    assert error.value.args == ("2 of 3 kernels are built, and kept in the cache",)
+    pretend(monkeypatch, "refuse")
+    assert len(build_programs(*executable("kernel_a", "kernel_b"))) == 2
 
 
 def test_another_driver_builds_anew(monkeypatch: pytest.MonkeyPatch) -> None:
