@@ -179,15 +179,16 @@ def _join(takers: Sequence[tuple[int, int]]) -> list[OperatorGroup]:
 
 
 def _close_gaps(ops: Sequence[str], groups: Sequence[OperatorGroup]) -> list[OperatorGroup]:
-    """Gives ops without an operator to the group before or behind them."""
+    """Gives ops without an operator to the group before or behind them; those that no op here reads are one."""
     closed: list[OperatorGroup] = []
     start = 0
     for group, following in zip(groups, [*groups[1:], None], strict=True):
-        stop = len(ops)
-        if following is not None:
-            stop = group.ops.stop
-            while stop < following.ops.start and ops[stop] not in _BEFORE_THEIR_READER:
-                stop += 1
+        stop, end = group.ops.stop, following.ops.start if following is not None else len(ops)
+        while stop < end and ops[stop] not in _BEFORE_THEIR_READER:
+            stop += 1
         closed.append(OperatorGroup(range(start, stop), group.operators))
         start = stop
+    if start < len(ops):
+        none_left = groups[-1].operators.stop
+        closed.append(OperatorGroup(range(start, len(ops)), range(none_left, none_left)))
     return closed

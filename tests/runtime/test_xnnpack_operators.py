@@ -59,6 +59,11 @@ CASES = {
         ["Add (ND)", "Brand New (NC)", "Multiply (ND)"],
         ["ADD", "STABLEHLO_NEW", "MUL"],
     ),
+    "constants for another part": (
+        ["CONV_2D", "RELU", "DEQUANTIZE", "DEQUANTIZE"],
+        [CONV],
+        ["CONV_2D RELU", "DEQUANTIZE DEQUANTIZE"],
+    ),
     "nothing fits": (["ADD", "MUL"], [CONV], ["ADD MUL"]),
     "no operators": (["DEQUANTIZE"], [], ["DEQUANTIZE"]),
 }
