@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from litert.interpreter import Interpreter as Interpreter
     from litert.options import Options as Options
     from litert.runtime.metrics import CallMetrics as CallMetrics
+    from litert.runtime.metrics import OpMetrics as OpMetrics
+    from litert.runtime.metrics import RunMetrics as RunMetrics
     from litert.tensor_buffer import TensorBuffer as TensorBuffer
 
 _MODULES = {
@@ -41,7 +43,9 @@ _MODULES = {
     "HardwareAccelerator": "litert.hardware_accelerator",
     "Interpreter": "litert.interpreter",
     "LiteRtError": "litert.core.errors",
+    "OpMetrics": "litert.runtime.metrics",
     "Options": "litert.options",
+    "RunMetrics": "litert.runtime.metrics",
     "Status": "litert.core.status",
     "TensorBuffer": "litert.tensor_buffer",
 }

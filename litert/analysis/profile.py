@@ -48,8 +48,7 @@ def profile_rows(collections: Sequence[RunMetrics]) -> list[ProfileRow]:
       The longest first, each followed by its parts. The rows without a parent add up to the run, and the parts of
       a row to the row, each with a rest. Clocks differ: where parts are longer than the whole, the rest is 0.
     """
-    times_s = [time_s for collection in collections for time_s in collection.run_times_s]
-    runs = Spread(len(times_s), sum(times_s))
+    runs = Spread.of([time_s for c in collections for time_s in c.run_times_s])
     root = _Part.of(collections, runs)
     rows: list[ProfileRow] = []
     root.write(-1, runs, rows)
@@ -73,7 +72,7 @@ class _Part:
         root.times = runs
         for collection in collections:
             parts: list[_Part] = []
-            for op in collection.ops:
+            for op in collection.ops or _calls_alone(collection):
                 parent = parts[op.parent] if op.parent >= 0 else root
                 part = parent.parts.setdefault((op.kind, op.name, *op.ops), cls())
                 part.add(op)
@@ -120,6 +119,13 @@ class _Part:
             self.count / runs.runs if runs.runs else 0.0,
             self.details,
         )
+
+
+def _calls_alone(collection: RunMetrics) -> Iterator[OpMetrics]:
+    """The NPU calls, where ops could not be measured."""
+    for call in collection.calls:
+        times = Spread.of(call.times_s)
+        yield OpMetrics(SpanKind.CALL, call.name, (), -1, len(call.times_s), times)
 
 
 def _rest_row(parent: int, rest_s: float, runs: Spread) -> ProfileRow:

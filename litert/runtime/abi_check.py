@@ -119,8 +119,9 @@ def _run_tiny_model() -> None:
         value = np.array([[4, 5, 6], [7, 8, 9]], np.float32)
         raw.ResizeInputTensor(0, np.array(_NEW_SHAPE, np.int32), False)
         raw.AllocateTensors()
-        names = [node.name for node in subgraph.nodes()]
-        _expect((names[0], len(names)), (KERNEL_NAME, 2), "the plan")
+        nodes = list(subgraph.nodes())
+        _expect((nodes[0].name, len(nodes)), (KERNEL_NAME, 2), "the plan")
+        _expect(subgraph.delegated_ops(nodes[0].index), (0,), "TfLiteDelegateParams")
         own = TensorBuffer.allocate(
             RankedTensorType.of(subgraph.tensor_type(0).element_type, _NEW_SHAPE)
         )

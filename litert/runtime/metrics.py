@@ -46,6 +46,11 @@ class Spread:
     total_s: float = 0.0
     squares: float = 0.0
 
+    @classmethod
+    def of(cls, times_s: Sequence[float]) -> Spread:
+        """The spread of something that took so long in each run."""
+        return cls(len(times_s), sum(times_s), sum(time_s * time_s for time_s in times_s))
+
     def __add__(self, other: Spread) -> Spread:
         """The spread of all runs of both."""
         return Spread(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litert.analysis.profile import profile_rows
 from litert.compiled_model import CompiledModel, CpuKernelMode, CpuOptions, HardwareAccelerator
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tracing import SpanKind, record
+from litert.core.tracing import Span, SpanKind, add, record, span
 from litert.options import Options
 from litert.runtime.metrics import OpMetrics, RunMetrics
 from tests.runtime.conftest import Load
@@ -205,3 +208,64 @@ def test_a_recording_has_the_cpu_s_ops(load: Load, vendor: Any) -> None:
     spans = [span for span in recording.spans if span.kind is SpanKind.CPU_OP]
     assert len(spans) >= 2
     assert all(span.details.get("output", "") in ("a", "z", "") for span in spans)
+
+
+def test_a_system_that_lets_no_new_code_run_has_fewer_rows_and_says_so(
+    load: Load, vendor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError("not here")
+
+    model = load(cpu_around_npu(), options())
+    before = pointers(model)
+    monkeypatch.setattr("os.memfd_create", refuse)
+    metrics = measure(model, {"x": X})
+    assert "not here" in metrics.problems[0] and not metrics.ops
+    assert len(metrics.run_times_s) == len(metrics.calls[0].times_s) == 3
+    assert pointers(model) == before
+    rows = profile_rows([metrics])
+    assert {row.kind for row in rows} == {"npu_call", "rest"}
+    assert sum(row.share for row in rows) == pytest.approx(1)
+
+
+def test_a_run_of_more_ops_than_there_is_place_for_is_measured_as_far(
+    load: Load, vendor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("litert.runtime.timing_code.CAPACITY", 7)
+    model = load(loop(adds_one=True), options(mode=CpuKernelMode.BUILTIN))
+    metrics = measure(model, {"n": np.array(5, np.int32), "x": X}, runs=1)
+    assert sum(op.count for op in metrics.ops) == 7
+    assert "15 runs of ops are left out" in metrics.problems[0]
+
+
+def test_runs_to_warm_up_are_not_counted(load: Load, vendor: Any) -> None:
+    model = load(cpu_around_npu(), options())
+    model.start_metrics_collection(2, warm_up=2)
+    for _ in range(5):
+        model.run({"x": X})
+    metrics = model.stop_metrics_collection()
+    assert len(metrics.run_times_s) == len(metrics.calls[0].times_s) == 3
+    assert {op.count for op in metrics.ops if op.parent < 0} == {3}
+
+
+def test_what_a_vendor_tells_of_a_call_is_a_part_of_it(
+    load: Load, vendor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nap(*_: object) -> None:
+        start_ns = time.perf_counter_ns()
+        with span(SpanKind.WAIT, "queue", call="nap"):
+            time.sleep(0.004)
+        half_ns = (time.perf_counter_ns() - start_ns) // 2
+        task = {"call": "nap", "task": 0}
+        add(Span(SpanKind.TASK, "kernel", start_ns, half_ns, "NPU", task))
+        add(Span(SpanKind.TASK, "another's", start_ns, half_ns, "NPU", {"call": "other"}))
+
+    monkeypatch.setitem(sys.modules[type(vendor).__module__].FUNCTIONS, "nap", nap)
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (4,))
+    builder.output(builder.npu("nap", [x], [("y", FLOAT, (4,))]))
+    call, *parts = measure(load(builder.bytes(), options()), {"x": X[0]}).ops
+    assert [(part.kind, part.parent) for part in parts] == [(SpanKind.TASK, 0), (SpanKind.WAIT, 0)]
+    task, wait = (part.times.mean_s for part in parts)
+    assert task >= 0.002 and wait >= 0.001  # the wait without the task in it
+    assert task + wait <= call.times.mean_s
