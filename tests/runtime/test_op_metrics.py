@@ -256,7 +256,7 @@ def test_what_a_vendor_tells_of_a_call_is_a_part_of_it(
         with span(SpanKind.WAIT, "queue", call="nap"):
             time.sleep(0.004)
         half_ns = (time.perf_counter_ns() - start_ns) // 2
-        task = {"call": "nap", "task": 0}
+        task: dict[str, str | int] = {"call": "nap", "task": 0}
         add(Span(SpanKind.TASK, "kernel", start_ns, half_ns, "NPU", task))
         add(Span(SpanKind.TASK, "another's", start_ns, half_ns, "NPU", {"call": "other"}))
 
