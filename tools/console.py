@@ -25,6 +25,7 @@ _LINE_INTERVAL_S = 0.1
 _LOG_INTERVAL_S = 5.0
 _TICK_S = 1.0
 _COLUMNS = 80
+_LEAST_COLUMNS = 45  # narrower ones have no bar: the text tells more
 _LARGE = 1_000_000  # bytes, not things: 1.07G
 
 
@@ -162,7 +163,8 @@ class ProgressBar:
         from tqdm import tqdm  # here: short work must not wait for it
 
         step, done, total = self._work
-        bar = "{percentage:3.0f}%|{bar}| " if total and self._is_line else ""
+        columns = self._columns() if self._is_line else 0
+        bar = "{percentage:3.0f}%|{bar}| " if total and columns >= _LEAST_COLUMNS else ""
         shown = ["{n_fmt}/{total_fmt}" if total else "{n_fmt}"] if total or done else []
         if not (self._is_line and total and done):
             shown.append("{elapsed} passed")
@@ -172,7 +174,7 @@ class ProgressBar:
             done,
             total or math.inf,
             seconds,
-            ncols=self._columns() if self._is_line else None,
+            ncols=columns or None,
             prefix=name_text(step),
             ascii=" #",
             unit_scale=max(done, total) >= _LARGE,
