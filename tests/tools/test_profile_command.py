@@ -16,10 +16,12 @@ from litert_npu_tools.profile_report import ProfileReport
 
 from litert.analysis.profile import ProfileRow
 from litert.model.builder import ModelBuilder
+from litert.model.reader import read_model
 from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu
 
 OPTIONS = ProfileOptions(warm_up=1, runs=4)
+CONSTANTS = {"DEQUANTIZE", "DENSIFY"}
 
 
 def add_up(report: ProfileReport, parent: int) -> float:
@@ -146,3 +148,19 @@ def test_a_file_that_is_no_model_is_an_error(
     Path("no.tflite").write_bytes(b"no")
     assert litert_npu("profile", "no.tflite") != 0
     assert "no.tflite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "network", ["selfie_segmentation", "hand_landmark_full", "pose_landmark_full"]
+)
+def test_each_op_of_a_real_network_is_in_one_row(networks: Path, network: str) -> None:
+    path = str(networks / f"{network}.tflite")
+    with read_model(path) as model:
+        ops = [(0, index, op.name) for index, op in enumerate(model.subgraphs[0].ops)]
+    report = profile_model(path, OPTIONS)
+    parents = {row.parent for row in report.rows}
+    leaves = [row for index, row in enumerate(report.rows) if index not in parents]
+    found = [(op.subgraph, op.index, op.name) for row in leaves for op in row.ops]
+    assert sorted(found) == ops
+    large = [row for row in leaves if len({op.name for op in row.ops} - CONSTANTS) > 2]
+    assert len(large) <= 3  # nearly all of XNNPACK's operators are told apart
