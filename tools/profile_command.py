@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from litert.core.option import Flag
 from litert.core.progress import told
 from litert.core.version import SDK_VERSION
+from litert.model.dispatch_op import is_dispatch_op
+from litert.model.reader import read_model
 
 from .array_files import TensorSpec, complete_inputs, read_inputs
 from .command import Command
@@ -23,6 +25,7 @@ from .model_runs import SignatureRuns, Timing, measure_s
 from .profile_report import MOST_ROWS, ProfileReport
 
 if TYPE_CHECKING:
+    from litert.analysis.profile import ProfileRow
     from litert.runtime.metrics import RunMetrics
 
 _DETAIL_LEVEL = 2
@@ -76,7 +79,7 @@ def profile_model(path: str, options: ProfileOptions | None = None) -> ProfileRe
             load_s,
             Timing.of(run_s),
             Timing.of(plain_s),
-            profile_rows(collections),
+            _in_file(path, profile_rows(collections)),
             _notes(collections),
         )
 
@@ -103,6 +106,31 @@ def _measure(runs: SignatureRuns, count: int) -> tuple[Sequence[RunMetrics], Seq
         finally:
             collections.append(runs.model.stop_metrics_collection())
     return collections, plain_s
+
+
+def _in_file(path: str, rows: Sequence[ProfileRow]) -> Sequence[ProfileRow]:
+    """Rows with ops by their places in the file, where the model was compiled when it was loaded.
+
+    An op is the one that writes the same tensor; what a compiler has made is at index -1.
+    """
+    if not any(row.kind == "npu_call" for row in rows):
+        return rows
+    with read_model(path) as model:
+        if any(map(is_dispatch_op, model.ops())):
+            return rows
+        places = {
+            (number, tensor.name): index
+            for number, subgraph in enumerate(model.subgraphs)
+            for index, op in enumerate(subgraph.ops)
+            for tensor in op.outputs
+        }
+    return [
+        replace(
+            row,
+            ops=[replace(op, index=places.get((op.subgraph, op.output), -1)) for op in row.ops],
+        )
+        for row in rows
+    ]
 
 
 def _notes(collections: Sequence[RunMetrics]) -> list[str]:

@@ -75,7 +75,7 @@ class OpPlace:
     """An op of the model that was loaded.
 
     Attributes:
-      subgraph, index: its place in the file.
+      subgraph, index: its place in the file; -1 in a file that was compiled when it was loaded, and has it not.
       name: in the schema, or that of a custom op.
       output: its first output tensor's name.
     """
