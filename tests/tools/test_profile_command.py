@@ -116,17 +116,20 @@ def test_ops_of_a_model_that_is_compiled_at_load_have_the_places_of_the_file(
     in_folder: Path, litert_npu: LitertNpu, capfd: pytest.CaptureFixture[str]
 ) -> None:
     b = ModelBuilder()
-    y = b.custom("Copy", [b.input("x", "float32", (4,))], [("c", "float32", (4,))])
-    y = b.custom("Copy", [y], [("d", "float32", (4,))])
+    x = b.input("x", "float32", (4,))
+    y = b.op("ADD", [x, x], [("a", "float32", (4,))])
+    y = b.op("MUL", [y, x], [("m", "float32", (4,))])
     b.output(b.op("NEG", [y], [("y", "float32", (4,))]))
     write_model(b.build(), "raw.tflite")
-    Path("copy.txt").write_text("kernel")
-    flags = ("--soc_manufacturer=Null", "--npu_custom_op_info=Copy,copy.txt", "--report=json")
-    assert litert_npu("profile", "raw.tflite", "--runs=2", *flags) == 0
+    flags = ("--reference_ops=ADD,MUL", "--report=json", "--runs=2")
+    assert litert_npu("profile", "raw.tflite", *flags) == 0
     rows = json.loads(capfd.readouterr().out)["rows"]
     assert sum(row["kind"] == "npu_call" for row in rows) == 1
     places = {(op["index"], op["name"]) for row in rows for op in row["ops"]}
-    assert (2, "NEG") in places  # which is not the third op any more, where a call has two
+    assert places == {
+        (1, "DISPATCH_OP"),
+        (2, "NEG"),
+    }  # a call has two ops, and the place of the last
 
 
 def test_a_signature_and_an_input_s_shape_are_chosen(in_folder: Path) -> None:
