@@ -94,7 +94,7 @@ def run_guarded(
         status, text = _explain(error, os.path.basename(arguments[0]))
         if "--debug" in arguments:
             traceback.print_exception(error)
-        if isinstance(error, KeyboardInterrupt) and not ProgressBar.make_room():
+        if status is Status.CANCELLED and not ProgressBar.make_room():
             text = f"{after_ctrl_c()}{text}"
     with suppress(LiteRtError):  # there is nowhere else to say it
         print_text(text, sys.stderr)

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from litert.core.errors import LiteRtError
 from litert.core.interrupts import on_interrupt
 from litert.core.progress import counted, counting, is_heard, listening, tell, told
+from litert.core.status import Status
 
 Heard = list[tuple[str, int, int]]
 
@@ -71,3 +73,12 @@ def test_an_interrupt_collects_what_is_kept_from_the_inside_out() -> None:
     ):
         raise KeyboardInterrupt
     assert interrupt.value.args == ("2 of 3 are kept", "out is as it was")
+
+
+def test_an_error_that_stands_for_an_interrupt_says_what_is_kept_too() -> None:
+    with pytest.raises(LiteRtError) as error, on_interrupt(lambda: "out is as it was"):
+        raise LiteRtError(Status.CANCELLED, "interrupted", "a.py:6", "Before it ran: b.")
+    assert error.value.hint == "Before it ran: b. out is as it was."
+    with pytest.raises(LiteRtError) as other, on_interrupt(lambda: "out is as it was"):
+        raise LiteRtError(Status.NOT_FOUND, "no such file", "a.py")
+    assert not other.value.hint

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 HEAVY = (
-    "absl.app", "ai_edge_litert", "cffi", "flatbuffers", "numpy", "pyopencl", "tflite", "xdsl",
+    "absl.app", "ai_edge_litert", "cffi", "flatbuffers", "numpy", "pyopencl", "tflite", "tqdm", "xdsl",
 )  # fmt: skip
 
 
