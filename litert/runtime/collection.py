@@ -71,15 +71,12 @@ class Collection:
     def run(self, action: Callable[[], None]) -> None:
         """Measures a run of the model."""
         has_spans = self._timer is not None and bool(self._kernels)
-        try:
-            with record() if has_spans else nullcontext() as recording:
-                start = time.perf_counter()
-                action()
-                time_s = time.perf_counter() - start
-        except BaseException:
-            if self._timer is not None:
-                self._timer.take_run()
-            raise
+        if self._timer is not None:
+            self._timer.drop_runs()
+        with record() if has_spans else nullcontext() as recording:
+            start = time.perf_counter()
+            action()
+            time_s = time.perf_counter() - start
         self._add_run(time_s, recording.spans if recording is not None else ())
 
     def stop(self) -> RunMetrics:

@@ -85,6 +85,11 @@ class OpTimer:
             if registration.invoke == log.function(number):
                 registration.invoke = self._originals[number]
 
+    def drop_runs(self) -> None:
+        """Forgets runs that failed, or that nobody waited for."""
+        if self._log is not None:
+            self._log.take()
+
     def take_run(self) -> list[OpRun]:
         """What the last run of the model has run, in order."""
         if self._log is None:

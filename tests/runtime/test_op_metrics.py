@@ -131,6 +131,17 @@ def test_a_failing_run_is_not_counted_and_leaves_the_model_as_it_was(
     assert model.run({"x": X})["z"].tolist() == (6 * X).tolist()
 
 
+def test_runs_that_nobody_waits_for_are_not_measured(load: Load, vendor: Any) -> None:
+    model = load(one_call(), options())
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(X)
+    model.start_metrics_collection(2)
+    model.run_async_by_index(0, inputs, outputs).wait()
+    model.run_by_index(0, inputs, outputs)
+    metrics = model.stop_metrics_collection()
+    assert len(metrics.run_times_s) == 1 and [op.count for op in metrics.ops] == [1]
+
+
 def test_a_collection_that_measures_no_ops_changes_no_pointer(load: Load, vendor: Any) -> None:
     model = load(cpu_around_npu(), options())
     before = pointers(model)
