@@ -26,6 +26,12 @@ def test_what_an_encoding_lacks_is_escaped() -> None:
     assert raw.getvalue() == b"\\xe9\n"
 
 
+@pytest.fixture(autouse=True)
+def style(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that of a command line before."""
+    monkeypatch.setattr(ProgressBar, "style", ProgressStyle.AUTOMATIC)
+
+
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
     with Terminal() as opened:
