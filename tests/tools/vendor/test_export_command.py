@@ -58,7 +58,8 @@ def test_an_installed_vendor_becomes_two_libraries(
     assert sorted((tmp_path / "new").iterdir()) == [plugin, dispatch]
     assert str(plugin) in said and str(dispatch) in said
     assert sys.executable in said and "LITERT_NPU_PYTHON" in said
-    assert symbols(dispatch) == {"LiteRtDispatchGetApi", "LiteRtDispatchRegisterAsset"}
+    functions = ("GetApi", "RegisterAsset", "InvokeTapped")
+    assert symbols(dispatch) == {f"LiteRtDispatch{name}" for name in functions}
     assert len(symbols(plugin)) == 20 and "LiteRtCompilerPluginCompile" in symbols(plugin)
 
 
