@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, measured
 from litert.model.assets import Asset, check_op_name
 from litert.model.blob import MappedFile
 from litert.model.graph import Model
@@ -45,6 +46,7 @@ def open_assets(
         yield files
 
 
+@measured(SpanKind.STEP, "read assets")
 def read_assets(
     plugin: VendorPlugin, infos: Sequence[CustomOpInfo], files: Mapping[str, MappedFile]
 ) -> list[Asset]:

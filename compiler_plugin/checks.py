@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, measured
 from litert.model.atomic_file import check_place
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.graph import Model, Tensor
@@ -43,6 +44,7 @@ def check_output(target: str, sources: Iterable[str]) -> None:
         )
 
 
+@measured(SpanKind.STEP, "read")
 def read_uncompiled(source: str | bytes) -> Model:
     """Reads a model, of a file or of bytes; refuses one that was compiled before.
 
@@ -61,6 +63,7 @@ def read_uncompiled(source: str | bytes) -> Model:
         )
 
 
+@measured(SpanKind.STEP, "write")
 def write_output(model: Model, target: str, report: Report) -> None:
     """Writes a model, unless the target is "", and says so in a report."""
     if target:

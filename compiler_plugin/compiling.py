@@ -17,6 +17,7 @@ from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.progress import tell
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, measured
 from litert.model.blob import Blob
 from litert.model.graph import Buffer, Subgraph
 from litert.model.memory_plan import CallMemory
@@ -58,6 +59,7 @@ class Compilation:
     warnings: list[str] = field(default_factory=list)
 
 
+@measured(SpanKind.STEP, "compile")
 def compile_partitions(
     plugin: VendorPlugin,
     plans: Sequence[SubgraphPlan],

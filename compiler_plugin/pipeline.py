@@ -52,6 +52,7 @@ from litert.core.compiler_options import DEFAULT_MANUFACTURER, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.option import Goes, given_flags
 from litert.core.progress import Progress, listening
+from litert.core.tracing import SpanKind, measured, span
 from litert.model.assets import set_assets
 from litert.model.blob import Blob
 from litert.model.graph import Appended, Model, Op
@@ -209,7 +210,7 @@ def start_run(
     start = time.perf_counter()
     where, files = (source, [source]) if isinstance(source, str) else ("model from a buffer", [])
     check_output(target, [*files, *options.asset_paths])
-    with ExitStack() as stack:
+    with span(SpanKind.COMPILE, where, command=cmd), ExitStack() as stack:
         # Now, while a plugin's process still starts.
         model = stack.enter_context(read_uncompiled(source))
         look(model)
@@ -231,6 +232,7 @@ def start_run(
     report.seconds = time.perf_counter() - start
 
 
+@measured(SpanKind.STEP, "load plugin")
 def load_chosen_plugin(options: ApplyOptions) -> RegisteredPlugin:
     """The plugin of the vendor that options name.
 
@@ -258,6 +260,7 @@ def _new_report(
     )
 
 
+@measured(SpanKind.STEP, "put calls")
 def _put_calls(
     model: Model, plans: Sequence[SubgraphPlan], compilation: Compilation, vendor: str
 ) -> tuple[list[Blob], list[ShapeOutput]]:

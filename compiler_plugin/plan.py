@@ -19,6 +19,7 @@ from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
 from litert.core.progress import told
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, measured
 from litert.model.graph import Model, Subgraph, Tensor
 from litert.model.positions import (
     Edge,
@@ -104,6 +105,7 @@ class SubgraphPlan:
         return [half for half in halves if half]
 
 
+@measured(SpanKind.STEP, "partition")
 def plan_model(
     model: Model, plugin: VendorPlugin, chosen: Collection[int], max_partitions: int
 ) -> list[SubgraphPlan]:

@@ -15,6 +15,7 @@ from compiler_plugin.compiling import Prepare, leave_as_is
 from compiler_plugin.outline import model_of
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import Report
+from litert.core.tracing import SpanKind, measured
 from litert.model.graph import Model, Subgraph
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def transform_file(
     return report
 
 
+@measured(SpanKind.STEP, "transform")
 def transform_model(
     model: Model, options: TransformOptions | None, report: Report
 ) -> Transformations | None:

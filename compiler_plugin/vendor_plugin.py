@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -30,6 +31,7 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import VENDOR_REPAIRS, ChildEndedError, LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, span
 from litert.core.version import COMPILER_PLUGIN_API_VERSION
 from litert.host.vendor_call import VendorCall
 from litert.model.assets import check_companion_path, check_op_name
@@ -91,11 +93,11 @@ class VendorPlugin:
         self.soc_model = soc_model
         self._warnings = warnings
         self._is_closed = False
-        with self._call("check_compiler_compatibility", Status.UNSUPPORTED_COMPILER_VERSION):
+        with self._measured("check_compiler_compatibility", Status.UNSUPPORTED_COMPILER_VERSION):
             factory.check_compiler_compatibility(
                 COMPILER_PLUGIN_API_VERSION, soc_model, compiler_options
             )
-        with self._call("create", Status.DYNAMIC_LOADING):
+        with self._measured("create", Status.DYNAMIC_LOADING):
             self._plugin: CompilerPlugin = factory.create(environment_options, compiler_options)
         missing = [name for name in _CALLS if not callable(getattr(self._plugin, name, None))]
         if missing:
@@ -128,7 +130,7 @@ class VendorPlugin:
             return
         self._is_closed = True
         try:
-            with self._call("close"):
+            with self._measured("close"):
                 self._plugin.close()
         except LiteRtError as error:
             if isinstance(error.__cause__, ChildEndedError):
@@ -140,7 +142,7 @@ class VendorPlugin:
         if not has_optional(self._plugin, "transform"):
             return []
         start = time.perf_counter()
-        with self._call("transform"):
+        with self._measured("transform"):
             matches = self._plugin.transform(model)
         if not isinstance(matches, Mapping):
             raise self._nonsense("transform", f"it returns {type(matches).__name__}")
@@ -161,7 +163,7 @@ class VendorPlugin:
         position = {op: index for index, op in enumerate(subgraph.ops)}
         op_list = OpList()
         before = Snapshot.take(subgraph)
-        with self._call("partition"):
+        with self._measured("partition", num_ops=len(subgraph.ops)):
             returned: object = self._plugin.partition(self.soc_model, subgraph, op_list)  # type: ignore[func-returns-value]
             change = before.find_change(subgraph)
         if change:
@@ -202,7 +204,8 @@ class VendorPlugin:
     def compile(self, partitions: Sequence[Subgraph]) -> CompiledResult:
         """Compiles partitions; a call for each of them comes back."""
         ranks = [[len(tensor.shape) for tensor in p.outputs] for p in partitions]  # as they are now
-        with self._call("compile", Status.COMPILATION):
+        num_ops = sum(len(partition.ops) for partition in partitions)
+        with self._measured("compile", Status.COMPILATION, num_ops=num_ops):
             result = self._plugin.compile(self.soc_model, partitions)
         if not isinstance(result, CompiledResult):
             raise self._nonsense("compile", f"it returns {type(result).__name__}")
@@ -226,7 +229,7 @@ class VendorPlugin:
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
         """The files that an asset names."""
-        with self._call("companions"):
+        with self._measured("companions", op=op_name):
             companions = self._plugin.companions(op_name, asset_path, data)
         for companion in self._check_list(companions, Companion, "companions", "companions"):
             if not isinstance(companion.relative_path, str) or not isinstance(companion.blob, Blob):
@@ -242,7 +245,7 @@ class VendorPlugin:
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
         """The assets that the vendor has for ops of those names among layers for any model."""
-        with self._call("custom_layers"):
+        with self._measured("custom_layers"):
             # A vendor's plugin may be of a class of its own, without what is optional.
             if not has_optional(self._plugin, "custom_layers"):
                 return CompilerPlugin.custom_layers(self._plugin, paths, op_names)
@@ -303,6 +306,14 @@ class VendorPlugin:
 
     def _call(self, name: str, status: Status = Status.RUNTIME_FAILURE) -> VendorCall:
         return VendorCall(self.vendor, name, status)
+
+    @contextmanager
+    def _measured(
+        self, name: str, status: Status = Status.RUNTIME_FAILURE, **details: str | int
+    ) -> Iterator[None]:
+        """A call of the vendor's function, as a span."""
+        with span(SpanKind.PLUGIN, name, vendor=self.vendor, **details), self._call(name, status):
+            yield
 
     def _nonsense(self, call: str, what: str) -> LiteRtError:
         return LiteRtError(

@@ -25,6 +25,7 @@ from .command_line import (
 from .console import ProgressBar, print_text
 from .destinations import STDOUT, check_messages, open_output, print_to
 from .page.writing import check_pages, is_page_wanted, write_pages
+from .trace_file import TRACE, traced
 from .transform_flags import (
     LIST_TRANSFORMATIONS,
     OUTPUT,
@@ -74,6 +75,7 @@ _AFTER = (
     REPORT_FORM,
     REPORT_PLACE,
     *PAGE,
+    TRACE,
     *COMMON,
 )
 
@@ -163,13 +165,14 @@ def _process(values: FlagValues, model: str, output: str, options: ApplyOptions)
     """Does what `--cmd` says with a model, and reports it."""
     assets = [info.asset_path for info in options.compiler.custom_op_infos]
     check_messages(values.err, [model, output, *assets])
+    others = [model, output, values.err, *assets]
     if is_page_wanted(values):
         if values.cmd not in ("apply", "partition"):
             raise usage_error(
                 f"--cmd={values.cmd} makes no page", "--cmd=apply and --cmd=partition do."
             )
-        check_pages(values, [model, output, values.err, *assets])
-    with open_output(output) as path, ProgressBar():
+        check_pages(values, others)
+    with traced(values.trace, others), open_output(output) as path, ProgressBar():
         # Imported here, since --help must not wait for them.
         if values.cmd == "apply":
             from compiler_plugin.pipeline import apply_plugin

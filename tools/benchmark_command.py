@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.progress import tell, told
+from litert.core.tracing import is_recording, paused
 from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
@@ -23,6 +24,9 @@ from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .model_runs import SignatureRuns, Timing, measure_s
 from .stock_model import StockModel
+from .trace_file import TRACE, traced
+
+_TRACED_RUNS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +162,15 @@ def benchmark_model(
         times: dict[Callable[[], None], list[float]] = {ours.run: []}
         if stock:
             times[stock.run] = []
-        for index in told("measure", range(options.warm_up + options.runs)):
-            for run, measured in times.items():
-                seconds = measure_s(run)
-                if index >= options.warm_up:
-                    measured.append(seconds)
-        calls = _measure_calls(ours, max(1, options.runs // 2))
+        with paused():
+            for index in told("measure", range(options.warm_up + options.runs)):
+                for run, measured in times.items():
+                    seconds = measure_s(run)
+                    if index >= options.warm_up:
+                        measured.append(seconds)
+            calls = _measure_calls(ours, max(1, options.runs // 2))
+        for _ in range(_TRACED_RUNS if is_recording() else 0):
+            ours.run()
         return BenchmarkReport(
             path,
             signature,
@@ -255,6 +262,9 @@ _FLAGS = (
     INPUT_RANGE,
     SEED,
     *LOAD_FLAGS,
+    TRACE._replace(
+        help=f"{TRACE.help} It has the load, the first run, and {_TRACED_RUNS} runs after the measured ones."
+    ),
     REPORT,
 )
 
@@ -270,7 +280,12 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.seed,
         flags.input_range,
     )
-    with native_output_to_stderr(flags.report == "json"), ProgressBar():
+    others = [path, options.stock_model, *options.inputs]
+    with (
+        native_output_to_stderr(flags.report == "json"),
+        ProgressBar(),
+        traced(flags.trace, others),
+    ):
         report = benchmark_model(path, options)
     report.show(flags.report)
     return 0

@@ -30,6 +30,7 @@ from .destinations import writes
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .pictures import Array, Range
+from .trace_file import TRACE, traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +230,7 @@ _FLAGS = (
         "picture_range", ("0", "1"), "The real numbers that stand for black and white in pictures."
     ),
     *LOAD_FLAGS,
+    TRACE,
     REPORT,
 )
 
@@ -245,7 +247,12 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         _range(flags.picture_range),
         flags.input_range,
     )
-    with native_output_to_stderr(flags.report == "json"), ProgressBar():
+    others = [path, options.golden, *options.inputs, *options.outputs]
+    with (
+        native_output_to_stderr(flags.report == "json"),
+        ProgressBar(),
+        traced(flags.trace, others),
+    ):
         report = run_model(path, options)
     report.show(flags.report)
     return 0 if report.passed else 1

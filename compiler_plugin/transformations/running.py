@@ -41,6 +41,7 @@ from compiler_plugin.transformations.transformation_plan import plan_transformat
 from litert.core.errors import LiteRtError, describe
 from litert.core.progress import tell
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, span
 from litert.host.extensions import find_place
 from litert.model.builtin_options import BUILTIN_NUMBERS
 from litert.model.graph import Model, Subgraph
@@ -199,7 +200,10 @@ class Transformations:
         transformation = item.transformation
         start, edits = time.perf_counter(), graph.edit_count
         subject = f"{item.name} of {item.origin.path}"
-        with self._naming(subject, graph, [item.origin.folder]):
+        with (
+            self._naming(subject, graph, [item.origin.folder]),
+            span(SpanKind.TRANSFORMATION, item.name, phase=item.phase.value),
+        ):
             if all([condition(graph) for condition in transformation.graph_condition]):
                 result = transformation.find_and_replace_pattern(graph)
                 self._matches[item.name] += _count_matches(result, graph.edit_count != edits)

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import cache, wraps
+from typing import Any, TypeVar, cast
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class SpanKind(str, Enum):
@@ -58,9 +61,11 @@ class Span:
 class Recording:
     """What was measured while it was active."""
 
-    __slots__ = ("_later", "_spans")
+    __slots__ = ("_later", "_spans", "_thread")
 
-    def __init__(self) -> None:
+    def __init__(self, thread: int | None) -> None:
+        """Starts with nothing; `thread` is the one whose spans it takes, None for all."""
+        self._thread = thread
         self._spans: list[Span] = []
         self._later: list[Callable[[], Iterable[Span]]] = []
 
@@ -72,6 +77,15 @@ class Recording:
         self._spans.sort(key=lambda one: (one.start_ns, -one.duration_ns))
         return self._spans
 
+    def to_plain(self) -> Sequence[Sequence[Any]]:
+        """The spans as JSON has them, for `take_in` of another process."""
+        return [
+            [s.kind.value, s.name, s.start_ns, s.duration_ns, s.track, dict(s.details)]
+            for s in self.spans
+        ]
+
+
+_MAIN = threading.main_thread().name
 
 RECORDINGS: list[Recording] = []
 """Those that are active. To look whether there are any costs 10 ns, `is_recording` 50, and `span` 200."""
@@ -83,9 +97,9 @@ def is_recording() -> bool:
 
 
 @contextmanager
-def record() -> Iterator[Recording]:
-    """Records the spans of all threads while the block runs; recordings may overlap."""
-    recording = Recording()
+def record(*, own_thread: bool = False) -> Iterator[Recording]:
+    """Records the spans of all threads while the block runs, or of this one alone; recordings may overlap."""
+    recording = Recording(threading.get_ident() if own_thread else None)
     RECORDINGS.append(recording)
     try:
         yield recording
@@ -93,22 +107,58 @@ def record() -> Iterator[Recording]:
         RECORDINGS.remove(recording)
 
 
+@contextmanager
+def paused() -> Iterator[None]:
+    """Records nothing while the block runs, which measures by itself."""
+    active, RECORDINGS[:] = RECORDINGS[:], []
+    try:
+        yield
+    finally:
+        RECORDINGS[:0] = active
+
+
+def take_in(plain: Iterable[Sequence[Any]], process: str) -> None:
+    """Adds spans that `Recording.to_plain` of another process gave; its tracks are called after that."""
+    for kind, name, start_ns, duration_ns, track, details in plain:
+        where = process if track == _MAIN else f"{process}: {track}"
+        add(Span(SpanKind(kind), name, start_ns, duration_ns, where, details))
+
+
 def span(kind: SpanKind, name: str, **details: str | int | float) -> AbstractContextManager[None]:
     """Measures a block on this thread's track; a block that raises is measured, too."""
     return _Measured(kind, name, details) if RECORDINGS else _NOT_MEASURED
 
 
-def add(measured: Span) -> None:
+def measured(kind: SpanKind, name: str) -> Callable[[_Function], _Function]:
+    """Makes each call of a function a span."""
+
+    def decorate(function: _Function) -> _Function:
+        @wraps(function)
+        def measure(*args: Any, **kwargs: Any) -> Any:
+            with span(kind, name):
+                return function(*args, **kwargs)
+
+        return cast(_Function, measure)
+
+    return decorate
+
+
+def add(one: Span) -> None:
     """Adds a span that was measured otherwise, such as one by a device's clock."""
-    for recording in tuple(RECORDINGS):
-        recording._spans.append(measured)
+    for recording in _takers():
+        recording._spans.append(one)
 
 
 def add_later(make: Callable[[], Iterable[Span]]) -> None:
     """Adds spans that take time to find out, which is then not measured: `make` is called when they are read."""
     make_once = cache(make)
-    for recording in tuple(RECORDINGS):
+    for recording in _takers():
         recording._later.append(make_once)
+
+
+def _takers() -> Sequence[Recording]:
+    """The recordings that take what this thread measures."""
+    return [r for r in RECORDINGS[:] if r._thread in (None, threading.get_ident())]
 
 
 class _Measured:

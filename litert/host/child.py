@@ -17,6 +17,7 @@ from typing import IO, Any
 from litert.core.errors import LiteRtError
 from litert.core.progress import Progress, is_heard, listening, tell
 from litert.core.status import Status
+from litert.core.tracing import is_recording, record, take_in
 from litert.host.child_process import ChildProcess
 from litert.host.child_side import become_child, error_message, load_function, set_alarm
 
@@ -54,9 +55,10 @@ def call_in_child(
         DYNAMIC_LOADING, if it could not be started.
     """
     with ExitStack() as stack:
+        numbers = (timeout_s, memory_bytes, int(is_heard()), int(is_recording()))
         child = ChildProcess(
             "litert.host.child:serve",
-            [target, str(timeout_s), str(memory_bytes), "1" if is_heard() else ""],
+            [target, *map(str, numbers)],
             subject=subject,
             where=target,
             hear=hear,
@@ -69,6 +71,7 @@ def call_in_child(
             if "progress" in message:
                 tell(*message["progress"])
                 continue
+            take_in(message.get("spans", ()), subject)
             if "answer" not in message:
                 child.set_time_limit(end_s)
                 child.await_end()
@@ -93,21 +96,24 @@ def _temporary_folder() -> AbstractContextManager[str]:
         return nullcontext("")
 
 
-def serve(target: str, timeout: str, memory: str, is_heard: str) -> None:
+def serve(target: str, timeout: str, memory: str, heard: str, recorded: str) -> None:
     """The child's side: reads the argument, writes a line for each answer."""
     channel = become_child(int(memory))
     timeout_s = float(timeout)
     set_alarm(timeout_s)
     argument = json.load(sys.stdin)
-    hear = _progress_sender(channel) if is_heard else None
-    try:
-        with listening(hear):
-            for answer in load_function(target)(argument):
-                print(json.dumps({"answer": answer}), file=channel, flush=True)
-                set_alarm(timeout_s)
-        last: dict[str, object] = {"end": True}
-    except Exception as error:
-        last = error_message(error, target)
+    hear = _progress_sender(channel) if int(heard) else None
+    with record() if int(recorded) else nullcontext() as recording:
+        try:
+            with listening(hear):
+                for answer in load_function(target)(argument):
+                    print(json.dumps({"answer": answer}), file=channel, flush=True)
+                    set_alarm(timeout_s)
+            last: dict[str, object] = {"end": True}
+        except Exception as error:
+            last = error_message(error, target)
+    if recording is not None:
+        last["spans"] = recording.to_plain()
     print(json.dumps(last), file=channel, flush=True)
 
 

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import is_recording, take_in
 from litert.host.child import raise_error
 from litert.host.child_process import ChildProcess
 from litert.host.serving import FILE_START
@@ -51,7 +52,7 @@ class Service:
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._end_error: ChildEndedError | None = None
-        self._begun = b""
+        self._begun: tuple[str, object] | None = None
         try:
             with tempfile.TemporaryFile(buffering=0) as unnamed:
                 fd = fcntl.fcntl(unnamed.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_SHARED)
@@ -74,8 +75,8 @@ class Service:
 
     def begin(self, call: str, argument: object = None) -> None:
         """Has the child begin with its first call, a short one; `ask` with the same gets the answer."""
-        self._begun = self._request(call, argument)
-        self._child.send(self._begun)
+        self._begun = call, argument
+        self._child.send(self._request(call, argument))
 
     def ask(self, call: str, argument: object = None) -> Any:
         """Has the child answer one call.
@@ -122,9 +123,9 @@ class Service:
     def _ask(self, call: str, argument: object) -> Any:
         child = self._child
         request = self._request(call, argument)
-        if self._begun:
-            assert request == self._begun
-            self._begun = request = b""
+        if self._begun is not None:
+            assert self._begun == (call, argument)
+            self._begun, request = None, b""
         child.set_time_limit(self._timeout_s)
         for line in child.lines(request, is_last=False):
             message = json.loads(line)
@@ -132,6 +133,7 @@ class Service:
                 name, level, text = message["log"]
                 logging.getLogger(name).log(level, "%s", text)
                 continue
+            take_in(message.get("spans", ()), self.subject)
             said = child.said()
             try:
                 raise_error(message)
@@ -146,7 +148,12 @@ class Service:
         raise child.early_end()
 
     def _request(self, call: str, argument: object) -> bytes:
-        request = {"call": call, "argument": argument, "timeout_s": self._timeout_s}
+        request = {
+            "call": call,
+            "argument": argument,
+            "timeout_s": self._timeout_s,
+            "is_recorded": is_recording(),
+        }
         return json.dumps(request).encode() + b"\n"
 
 

@@ -12,9 +12,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import IO, Any, TypeAlias
 
+from litert.core.tracing import SpanKind, record, span
 from litert.host.child_side import become_child, error_message, load_function, set_alarm
 
 FILE_START = 4096
@@ -45,11 +46,16 @@ def serve(target: str, fd: str, log_level: str) -> None:
         is_busy.set()
         request = json.loads(line)
         set_alarm(request["timeout_s"])
-        try:
-            handlers = handlers or load_function(target)(int(fd))
-            answer: dict[str, object] = {"answer": handlers[request["call"]](request["argument"])}
-        except Exception as error:
-            answer = error_message(error, f"{target}, {request['call']}")
+        with record() if request["is_recorded"] else nullcontext() as recording:
+            try:
+                handlers = handlers or load_function(target)(int(fd))
+                answer: dict[str, object] = {
+                    "answer": handlers[request["call"]](request["argument"])
+                }
+            except Exception as error:
+                answer = error_message(error, f"{target}, {request['call']}")
+        if recording is not None:
+            answer["spans"] = recording.to_plain()
         set_alarm(0)
         is_busy.clear()
         channel.say(answer)
@@ -59,16 +65,17 @@ def serve(target: str, fd: str, log_level: str) -> None:
 
 @contextmanager
 def native_call(name: str) -> Iterator[None]:
-    """In the child: says what native function is running, should it be the last; elsewhere nothing."""
-    if _page is None:
-        yield
-        return
-    data = name.encode()[:255]
-    _page[: 1 + len(data)] = bytes([len(data)]) + data
-    try:
-        yield
-    finally:
-        _page[0] = 0
+    """Measures a native function of a plugin; in the child also says that it runs, should it be the last."""
+    with span(SpanKind.PLUGIN, name):
+        if _page is None:
+            yield
+            return
+        data = name.encode()[:255]
+        _page[: 1 + len(data)] = bytes([len(data)]) + data
+        try:
+            yield
+        finally:
+            _page[0] = 0
 
 
 class _Channel(logging.Handler):

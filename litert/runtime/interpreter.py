@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, span
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.runtime.abi_check import check_abi
 from litert.runtime.delegate import MakeKernel, NpuDelegate
@@ -84,7 +85,8 @@ class GraphInterpreter:
         others = arguments.get("experimental_delegates") or ()
         arguments["experimental_delegates"] = [self._delegate, *others]
         try:
-            self._interpreter = Interpreter(**arguments)
+            with span(SpanKind.LOAD, "make interpreter"):
+                self._interpreter = Interpreter(**arguments)
         except BaseException as error:
             self._delegate.close()
             self._raise(error, Status.INVALID_FLATBUFFER, "the interpreter refuses the model")

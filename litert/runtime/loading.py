@@ -15,6 +15,7 @@ from dispatch.session import Session
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, measured, span
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.blob import Blob, MappedFile
@@ -87,7 +88,8 @@ def load_model(
     """
     loaded = load_unplanned(source, environment, options)
     try:
-        loaded.interpreter.allocate()
+        with span(SpanKind.LOAD, "prepare ops"):
+            loaded.interpreter.allocate()
     except BaseException:
         loaded.close()
         raise
@@ -113,7 +115,7 @@ def load_unplanned(
     if HardwareAccelerator.NPU in accelerators:
         _check_compiler_options(options)
     where = source if isinstance(source, str) else "model from a buffer"
-    with ExitStack() as resources, ExitStack() as graph:
+    with span(SpanKind.LOAD, where), ExitStack() as resources, ExitStack() as graph:
         given = resources.enter_context(ExitStack())
         opened = _open(MappedFile(source) if isinstance(source, str) else source, given, graph)
         if HardwareAccelerator.NPU in accelerators and not opened.is_compiled:
@@ -216,6 +218,7 @@ def _kernel_mode(options: CpuOptions) -> CpuKernelMode:
     return mode
 
 
+@measured(SpanKind.LOAD, "read model")
 def _open(
     source: MappedFile | bytes, resources: ExitStack, graph: ExitStack, model: Model | None = None
 ) -> _OpenedModel:
@@ -261,9 +264,10 @@ class _Kernels:
         byte_code = MemBuffer.from_blob(self._parts.byte_code(options))
         open_call = partial(self._session.open_call, byte_code, options.name)
         shapes = self._parts.shape_outputs(options.name)
-        kernel = NpuKernel(
-            options.name, subgraph, node.index, node.inputs, node.outputs, shapes, open_call
-        )
+        with span(SpanKind.LOAD, f"open call {options.name}"):
+            kernel = NpuKernel(
+                options.name, subgraph, node.index, node.inputs, node.outputs, shapes, open_call
+            )
         self.all.append(kernel)
         self.by_context.setdefault(subgraph.context, []).append(kernel)
         return kernel

@@ -12,6 +12,7 @@ from dispatch.session import Session
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, measured
 from litert.model.assets import Asset, read_assets
 from litert.model.blob import Blob
 from litert.model.byte_code_container import unpack
@@ -59,6 +60,7 @@ class NpuParts(NamedTuple):
         return {s.output: s.shape_output for s in declared if s.call_name == call_name}
 
 
+@measured(SpanKind.LOAD, "read NPU parts")
 def read_npu_parts(
     model: Model, file: Blob, where: str, *, check_all_digests: bool
 ) -> NpuParts | None:
@@ -111,6 +113,7 @@ def read_npu_parts(
     )
 
 
+@measured(SpanKind.LOAD, "open device")
 def open_session(
     parts: NpuParts, environment_options: EnvironmentOptions, options: Mapping[str, str]
 ) -> Session:

@@ -57,6 +57,31 @@ def test_other_threads_have_tracks_of_their_own() -> None:
     assert [one.track for one in recording.spans] == ["helper"]
 
 
+def test_a_recording_of_one_thread_has_no_others() -> None:
+    with tracing.record(own_thread=True) as own, tracing.record() as both:
+        thread = threading.Thread(target=tracing.add, args=[Span(SpanKind.RUN, "other", 1, 1, "t")])
+        thread.start()
+        thread.join()
+        with tracing.span(SpanKind.RUN, "own"):
+            pass
+    assert [one.name for one in own.spans] == ["own"]
+    assert sorted(one.name for one in both.spans) == ["other", "own"]
+
+
+def test_a_pause_records_nothing() -> None:
+    @tracing.measured(SpanKind.STEP, "work")
+    def work(number: int) -> int:
+        return number
+
+    with tracing.record() as recording:
+        assert work(1) == 1
+        with tracing.paused():
+            assert not tracing.is_recording()
+            work(2)
+        work(3)
+    assert [one.name for one in recording.spans] == ["work", "work"]
+
+
 def test_what_takes_time_to_find_out_is_found_out_once_and_when_it_is_read() -> None:
     asked = []
 

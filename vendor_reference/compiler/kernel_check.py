@@ -26,6 +26,7 @@ from litert.core.errors import LiteRtError
 from litert.core.interrupts import on_interrupt
 from litert.core.progress import counted
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, span
 from vendor_reference.compiler.built_kernels import (
     BUILT,
     BuiltProgram,
@@ -81,7 +82,10 @@ def build_programs(
         builds = _build(to_build, lack_fp16, assets, patience_s, device.installation)
         answers = counted("build", builds, len(programs))
         kept = "kernels are built, and kept in the cache"
-        with on_interrupt(lambda: f"{len(built)} of {len(keys)} {kept}"):
+        with (
+            on_interrupt(lambda: f"{len(built)} of {len(keys)} {kept}"),
+            span(SpanKind.STEP, "build kernels", programs=len(programs), remembered=len(built)),
+        ):
             for key, answer in zip(missing, answers, strict=True):
                 built[key] = answer
                 remember_built(key, answer)

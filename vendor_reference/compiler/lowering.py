@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from litert.core.compiler_options import DumpOptions
+from litert.core.tracing import SpanKind, span
 from litert.model.collector import collector_held
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.cpu_layers import choose_cpu_layers
@@ -42,7 +43,8 @@ def lower_partitions(
         take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
     notes: list[str] = []
-    imported = import_partitions(job, partitions, choose_cpu_layers(job, partitions, notes))
+    with span(SpanKind.PASS, IMPORT):
+        imported = import_partitions(job, partitions, choose_cpu_layers(job, partitions, notes))
     notes += imported.notes
     files = make_dump_files(dump)
     write_dump(files, IMPORT, imported.module)
@@ -52,5 +54,6 @@ def lower_partitions(
         notes.append(f"IR is written to {dump.folder}: {', '.join(names)}.")
     notes += memory_notes(imported.module, job.soc)
     memory = describe_memory(imported.module)
-    lowered = emit_executable(imported.module, imported.constants)
+    with span(SpanKind.PASS, "emit"):
+        lowered = emit_executable(imported.module, imported.constants)
     return replace(lowered, notes=notes, memory=memory)

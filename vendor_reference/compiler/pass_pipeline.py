@@ -21,6 +21,7 @@ from litert.core.compiler_options import DumpOptions
 from litert.core.errors import LiteRtError
 from litert.core.progress import told
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, span
 from litert.host.extensions import load_package
 from litert.model.atomic_file import make_folder
 from vendor_reference.compiler.ir.text import print_ir
@@ -51,7 +52,8 @@ def run_passes(
     """
     for index, one in enumerate(told("lower", passes)):
         try:
-            one.apply(context, module)
+            with span(SpanKind.PASS, one.name):
+                one.apply(context, module)
         except DiagnosticException as error:
             before = ", ".join(p.name for p in passes[:index])
             where = f"pass '{one.name}'{f', after {before}' if before else ''}"

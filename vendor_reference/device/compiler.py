@@ -9,6 +9,7 @@ import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, span
 from vendor_reference.device.kernel_arguments import read_signature
 from vendor_reference.device.opencl import describe_device
 from vendor_reference.device.opencl_errors import build_error, opencl_error
@@ -35,6 +36,11 @@ PROBE = ProgramText(
 
 def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> CompiledProgram:
     """Compiles a program down to machine code."""
+    with span(SpanKind.BUILD, text.name or "program", origin="compiler"):
+        return _compile_text(context, device, text)
+
+
+def _compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> CompiledProgram:
     # Not `cl.Program`, which adds options and a cache of its own.
     program = cl._cl._Program(context, text.text)
     _build(context, program, device, text)
@@ -55,12 +61,13 @@ def load_binary(
     context: cl.Context, device: cl.Device, text: ProgramText, binary: bytes
 ) -> cl._cl._Program:
     """A program from its binary; COMPILATION, if the driver does not take it."""
-    try:
-        program = cl._cl._Program(context, [device], [binary])
-    except cl.Error as error:
-        raise build_error(text, "", error) from error
-    _build(context, program, device, text)
-    return program
+    with span(SpanKind.BUILD, text.name or "program", origin="binary"):
+        try:
+            program = cl._cl._Program(context, [device], [binary])
+        except cl.Error as error:
+            raise build_error(text, "", error) from error
+        _build(context, program, device, text)
+        return program
 
 
 def _build(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dispatch.mem_buffer import MemBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, span
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.module_programs import ModulePrograms
@@ -30,7 +31,8 @@ class Module:
     ) -> None:
         """Reads byte code, which must live as long as the module; assets are those that were registered."""
         self._device = device
-        self._executable = read_executable(byte_code)
+        with span(SpanKind.LOAD, "read byte code", bytes=byte_code.nbytes):
+            self._executable = read_executable(byte_code)
         self._sources = AssetSources(lambda name: assets[name].view if name in assets else None)
         self._programs = ModulePrograms(
             device.builder, self._executable.programs, self._sources, allow_native_assets
@@ -60,11 +62,13 @@ class Module:
             return self._idle.pop(function.name)
         cpu_tasks = [task for task in function.tasks if isinstance(task, CpuTask)]
         libraries = {task.asset.sha256: self._load_library(task.asset) for task in cpu_tasks}
-        self._programs.prepare({task.program for task in function.kernel_tasks})
+        with span(SpanKind.LOAD, "build programs"):
+            self._programs.prepare({task.program for task in function.kernel_tasks})
         used = function.find_used(ArgumentKind.CONSTANT)
         for index in used - self._constants.keys():
             constant = self._executable.constants[index]
-            self._constants[index] = self._device.load_constant(constant)
+            with span(SpanKind.TRANSFER, f"constant {index}", bytes=constant.data.size):
+                self._constants[index] = self._device.load_constant(constant)
         constants = {index: self._constants[index] for index in used}
         device = self._device
         with device.allocating(f"function '{function.name}'"):

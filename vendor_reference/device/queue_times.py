@@ -64,7 +64,8 @@ class QueueTimes:
         ]
         for index, event in zip(launched, events, strict=True):
             task = self._function.tasks[index]
-            which: dict[str, str | int] = {"task": index, "kernel": task.entry, "op": task.op_name}
+            which: dict[str, str | int] = {"task": index, "kernel": task.entry}
+            which |= {"op": task.op_name, "tensor": task.tensor}
             found.append((SpanKind.TASK, task.entry, event, which))
         late_ns = self._find_misfit([event for _, _, event, _ in found], run)
         spans = []

@@ -301,6 +301,7 @@ _KERNEL_TASK = record(
     local_size=array(SIZE),
     num_shaves=_COUNT,
     zeroed=array(_COUNT),
+    tensor=TEXT,
     check=check_kernel_task,
 )
 
@@ -317,6 +318,7 @@ _CPU_TASK = record(
     config=CPU_CONFIG,
     inputs=frozen_array(nullable(_PLACE)),
     outputs=frozen_array(_PLACE),
+    tensor=TEXT,
     check=lambda node, task: check_config(node.at("config"), task.config, task.op),
 )
 

@@ -103,6 +103,7 @@ class KernelTask:
       local_size: as many, or None: the driver chooses.
       num_shaves: vector processors that its work is spread over; 0 for all of the SoC's.
       zeroed: indices of the arguments whose memory is filled with zeros before each launch.
+      tensor: the op's first output, by its name in the model; "" where the compiler added the task.
     """
 
     op_name: str
@@ -113,6 +114,7 @@ class KernelTask:
     local_size: Sequence[Size] | None = None
     num_shaves: int = 0
     zeroed: Sequence[int] = ()
+    tensor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ class CpuTask:
       implementation: index of the one that was chosen.
       config: that was chosen, with every layout settled.
       inputs: None for one that is left out.
+      tensor: the op's first output, by its name in the model.
     """
 
     op_name: str
@@ -152,6 +155,7 @@ class CpuTask:
     config: CpuConfig
     inputs: tuple[CpuPlace | None, ...]
     outputs: tuple[CpuPlace, ...]
+    tensor: str = ""
 
     @property
     def entry(self) -> str:

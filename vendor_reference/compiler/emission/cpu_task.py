@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.ir.names import read_op_name
 from vendor_reference.compiler.ir.types import (
     element_strides,
     element_type_of,
@@ -63,6 +64,7 @@ def emit_cpu_task(
         kernel.config,
         tuple(inputs),
         tuple(outputs),
+        read_op_name(op.attributes),
     )
 
 

@@ -23,7 +23,13 @@ from vendor_reference.compiler.emission.cpu_task import emit_cpu_task
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.emission.launches import Launches, join_programs
 from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
-from vendor_reference.compiler.ir.names import at_function, bodies, functions_of, read_taps
+from vendor_reference.compiler.ir.names import (
+    at_function,
+    bodies,
+    functions_of,
+    read_op_name,
+    read_taps,
+)
 from vendor_reference.compiler.ir.types import (
     element_strides,
     order_of,
@@ -228,6 +234,7 @@ class _FunctionEmission:
                 for index, argument in enumerate(spec.arguments)
                 if isinstance(argument, TensorArgument) and argument.is_zeroed
             ],
+            read_op_name(op.attributes),
         )
 
     def _argument(

@@ -231,6 +231,7 @@ class _FunctionImport:
         operands = self._operands(rule.operands(op))
         attributes = layer_attributes(rule.attributes(op))
         layer = library_layers()[op.name](operands, [_type(result)], attributes)
+        layer.attributes[NAME] = StringAttr(result.name)
         self._ops.append(layer)
         self._tap(layer, [result])
         self._values[result] = layer.outputs[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, BytesAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, BytesAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation
 
@@ -93,3 +93,8 @@ def _text(name: Attribute | None) -> str:
     if isinstance(name, BytesAttr):  # what the parser makes of a text that is not ASCII
         return name.data.decode(errors="replace")
     return name.data if isinstance(name, StringAttr) else ""
+
+
+def without_names(op: Operation) -> DictionaryAttr:
+    """The attributes of an op that decide what it does."""
+    return DictionaryAttr({n: a for n, a in op.attributes.items() if n not in (NAME, TAPS)})

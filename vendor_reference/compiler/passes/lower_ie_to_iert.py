@@ -19,7 +19,6 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    DictionaryAttr,
     FunctionType,
     ModuleOp,
     SymbolRefAttr,
@@ -39,6 +38,7 @@ from vendor_reference.compiler.ir.names import (
     bodies,
     functions_of,
     keep_names,
+    without_names,
 )
 from vendor_reference.compiler.ir.types import memref_of, memref_type
 from vendor_reference.compiler.layer_kernels import (
@@ -282,8 +282,7 @@ class _FunctionLowering:
         shapes = [self._buffers[value] for value in op.output_shapes]
         shapes += [self._allocate(value) for value in op.result_shapes]
         types = (op.inputs.types, op.outputs.types)
-        attributes = DictionaryAttr(op.attributes)
-        spec = layer_spec(layer, *types, attributes, bool(read_shapes or shapes))
+        spec = layer_spec(layer, *types, without_names(op), bool(read_shapes or shapes))
         scratch = self._allocate_scratch(scratch_types(spec, *types))
         buffer_layer = counterpart(layer)
         groups = BufferGroups(inputs, outputs, scratch, read_shapes, shapes)

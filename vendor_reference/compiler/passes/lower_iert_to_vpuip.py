@@ -19,7 +19,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    DictionaryAttr,
     ModuleOp,
     StringAttr,
     i64,
@@ -40,7 +39,13 @@ from vendor_reference.compiler.ir.kernel_attribute import (
     read_kernel,
     read_max_num_shaves,
 )
-from vendor_reference.compiler.ir.names import TAPS, SymbolNames, bodies, functions_of, keep_names
+from vendor_reference.compiler.ir.names import (
+    SymbolNames,
+    bodies,
+    functions_of,
+    keep_names,
+    without_names,
+)
 from vendor_reference.compiler.ir.shape_attributes import OUTPUT_SHAPES, output_shapes_attribute
 from vendor_reference.compiler.layer_kernels import (
     at_layer,
@@ -221,7 +226,7 @@ class _TaskLowering:
     def _builtin_layer(self, op: BufferLayerOp) -> None:
         inputs, outputs = op.inputs.types, op.outputs.types
         is_dynamic = bool(op.input_shapes or op.output_shapes)
-        attributes = DictionaryAttr({n: a for n, a in op.attributes.items() if n != TAPS})
+        attributes = without_names(op)
         same = (type(op), inputs, outputs, attributes, is_dynamic)
         if same not in self._builtin:
             read, written = list(input_shapes_of(op)), list(output_shapes_of(op))
