@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from litert.core.option import Flag
@@ -71,6 +72,7 @@ def _events(spans: Sequence[Span]) -> Iterator[Event]:
     rows = _Rows(span.track for span in spans if span.kind is SpanKind.TASK)
     origin_ns = spans[0].start_ns if spans else 0
     calls: dict[str, Event] = {}
+    numbers = count(1)
     for span in spans:
         place, new_row = rows.find(span)
         if new_row:
@@ -90,12 +92,12 @@ def _events(spans: Sequence[Span]) -> Iterator[Event]:
         elif span.kind is SpanKind.TASK:
             call = calls.pop(str(span.details.get("call")), None)
             if call is not None:
-                yield from _flow(call, event)
+                yield from _flow(call, event, next(numbers))
 
 
-def _flow(source: Event, target: Event) -> Iterator[Event]:
+def _flow(source: Event, target: Event, number: int) -> Iterator[Event]:
     """An arrow from the start of an event to that of another."""
-    common = {"cat": "flow", "name": "task", "id": f"{target['tid']}:{target['ts']}"}
+    common = {"cat": "flow", "name": "task", "id": number}
     for phase, event, more in (("s", source, {}), ("f", target, {"bp": "e"})):
         place = {name: event[name] for name in ("pid", "tid", "ts")}
         yield {"ph": phase, **common, **place, **more}

@@ -113,8 +113,8 @@ def test_tensors_between_tasks_are_shown_in_the_models_own_order(
     np.testing.assert_allclose(plain, -np.concatenate([np.sin(high), high], 1), rtol=1e-5)
 
 
-def test_names_are_in_the_byte_code_only_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_taps_are_in_the_byte_code_only_where_they_are_asked_for(tmp_path: Path) -> None:
     shown, tapped, plain = run_tapped(compile_model(tmp_path, "Flip.cl", taps=False))
     assert not shown
     np.testing.assert_array_equal(tapped, plain)
-    assert b"flipped" not in (tmp_path / "npu.tflite").read_bytes()
+    assert b'"taps"' not in (tmp_path / "npu.tflite").read_bytes()
