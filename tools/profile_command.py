@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from litert.core.option import Flag
 from litert.core.progress import told
+from litert.core.tracing import is_recording, paused
 from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
@@ -23,6 +24,7 @@ from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .model_runs import SignatureRuns, Timing, measure_s
 from .profile_report import MOST_ROWS, ProfileReport
+from .trace_file import TRACE, traced
 
 if TYPE_CHECKING:
     from litert.analysis.profile import ProfileRow
@@ -32,6 +34,7 @@ _DETAIL_LEVEL = 2
 _NUM_TURNS = 10
 _WARM_UP = 1  # of each turn, in which a vendor gets ready to measure
 _ENOUGH_RUNS = 50
+_TRACED_RUNS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,12 @@ def profile_model(path: str, options: ProfileOptions | None = None) -> ProfileRe
         given = read_inputs(options.inputs, specs, (0.0, 1.0))
         ranges = model_ranges(options.ranges, specs, given, [path], signature)
         runs = SignatureRuns(model, signature, complete_inputs(given, specs, options.seed, ranges))
-        for _ in range(options.warm_up):
-            runs.run()
-        collections, plain_s = _measure(runs, options.runs)
+        with paused():
+            for _ in range(options.warm_up):
+                runs.run()
+            collections, plain_s = _measure(runs, options.runs)
+        if is_recording():
+            _measure_turn(runs, _TRACED_RUNS)
         run_s = [time_s for collection in collections for time_s in collection.run_times_s]
         return ProfileReport(
             path,
@@ -99,13 +105,19 @@ def _measure(runs: SignatureRuns, count: int) -> tuple[Sequence[RunMetrics], Seq
     for turn in told("measure", range(turns)):
         num_runs = count * (turn + 1) // turns - count * turn // turns
         plain_s += [measure_s(runs.run) for _ in range(num_runs)]
-        runs.model.start_metrics_collection(_DETAIL_LEVEL, _WARM_UP)
-        try:
-            for _ in range(_WARM_UP + num_runs):
-                runs.run()
-        finally:
-            collections.append(runs.model.stop_metrics_collection())
+        collections.append(_measure_turn(runs, num_runs))
     return collections, plain_s
+
+
+def _measure_turn(runs: SignatureRuns, count: int) -> RunMetrics:
+    """Measures so many runs."""
+    runs.model.start_metrics_collection(_DETAIL_LEVEL, _WARM_UP)
+    try:
+        for _ in range(_WARM_UP + count):
+            runs.run()
+    finally:
+        metrics = runs.model.stop_metrics_collection()
+    return metrics
 
 
 def _in_file(path: str, rows: Sequence[ProfileRow]) -> Sequence[ProfileRow]:
@@ -157,6 +169,9 @@ _FLAGS = (
     INPUT_RANGE,
     SEED,
     *LOAD_FLAGS,
+    TRACE._replace(
+        help=f"{TRACE.help} It has the load, and {_TRACED_RUNS} runs after the measured ones, with ops of the CPU."
+    ),
     REPORT._replace(
         help="text, json with all rows, or csv with all rows.", choices=("text", "json", "csv")
     ),
@@ -173,7 +188,11 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.seed,
         flags.input_range,
     )
-    with native_output_to_stderr(flags.report != "text"), ProgressBar():
+    with (
+        native_output_to_stderr(flags.report != "text"),
+        ProgressBar(),
+        traced(flags.trace, [path, *options.inputs]),
+    ):
         report = profile_model(path, options)
     report.show(flags.report, flags.rows)
     return 0

@@ -73,7 +73,7 @@ class Collection:
         has_spans = self._timer is not None and bool(self._kernels)
         if self._timer is not None:
             self._timer.drop_runs()
-        with record() if has_spans else nullcontext() as recording:
+        with record(own_thread=True) if has_spans else nullcontext() as recording:
             start = time.perf_counter()
             action()
             time_s = time.perf_counter() - start

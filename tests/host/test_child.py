@@ -17,12 +17,14 @@ import pytest
 from litert.core.errors import LiteRtError
 from litert.core.progress import listening
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, record
 from litert.host.child import call_in_child
 
 FUNCTIONS = """
 import os, signal, time
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, span
 
 def echo(argument):
     yield argument
@@ -32,6 +34,10 @@ def chatter(argument):
     print("printed by Python", flush=True)
     os.system("echo printed by native code")
     yield "answer"
+
+def measure(argument):
+    with span(SpanKind.BUILD, argument, bytes=3):
+        yield "answer"
 
 def crash(argument):
     yield "before"
@@ -336,3 +342,13 @@ def test_what_a_child_tells_of_its_progress_is_heard_here_and_not_a_thousand_tim
         assert call("tell_steps") == ["done"]
     assert heard[0] == ("build", 0, 1000) and heard[-1] == ("write", 0, 0)
     assert len(heard) < 500
+
+
+def test_spans_of_a_child_are_in_the_recording_here() -> None:
+    begin_ns = time.perf_counter_ns()
+    with record() as recording:
+        assert call("measure", "a \ud800 name") == ["answer"]
+    (span,) = recording.spans
+    assert (span.kind, span.name) == (SpanKind.BUILD, "a \ud800 name")
+    assert (span.details, span.track) == ({"bytes": 3}, "the child")
+    assert begin_ns < span.start_ns < span.start_ns + span.duration_ns < time.perf_counter_ns()

@@ -18,6 +18,7 @@ import pytest
 
 from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
+from litert.core.tracing import SpanKind, record
 from litert.host.service import Service
 from litert.host.serving import FILE_START
 
@@ -79,6 +80,10 @@ def handlers(fd):
         with native_call("LiteRtFine"):
             pass
         os.kill(os.getpid(), signal.SIGABRT)
+
+    def measured(argument):
+        with native_call("LiteRtFine"):
+            return argument
 
     return {name: f for name, f in locals().items() if callable(f)}
 
@@ -286,3 +291,12 @@ def test_a_program_without_standard_streams_has_one(tmp_path: Path) -> None:
     )
     subprocess.run([sys.executable, "-c", script], check=True)
     assert path.read_text() == "[7]"
+
+
+def test_native_functions_of_a_child_are_spans_here(service: Service) -> None:
+    assert service.ask("measured", 1) == 1
+    with record() as recording:
+        assert service.ask("measured", 2) == 2
+    (span,) = recording.spans
+    assert (span.kind, span.name) == (SpanKind.PLUGIN, "LiteRtFine")
+    assert span.track == service.subject

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -175,3 +176,21 @@ def test_each_op_of_a_real_network_is_in_one_row(networks: Path, network: str) -
     assert sorted(found) == ops
     large = [row for row in leaves if len({op.name for op in row.ops} - CONSTANTS) > 2]
     assert len(large) <= 3  # nearly all of XNNPACK's operators are told apart
+
+
+def test_a_trace_has_the_load_and_runs_with_ops_of_the_cpu(
+    copying: str, litert_npu: LitertNpu
+) -> None:
+    assert litert_npu("profile", copying, "--runs=2", "--trace=trace.json") == 0
+    events = json.loads(Path("trace.json").read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    names = Counter(event["name"] for event in spans)
+    assert names["copying.tflite"] == 1
+    assert names["copy_0"] == 6 and names["MUL"] == 5  # one run more, in which a vendor gets ready
+    runs = [event for event in spans if event["cat"] == "run"]
+    ops = [event for event in spans if event["cat"] == "cpu_op"]
+    for op in ops:
+        assert any(
+            run["ts"] <= op["ts"] and op["ts"] + op["dur"] <= run["ts"] + run["dur"] + 0.001
+            for run in runs
+        )
