@@ -175,6 +175,7 @@ def test_options_arrive_whole() -> None:
         {"x": [1, 2]},
         DumpOptions("dump", "all", True),
         "weakly_connected",
+        taps=True,
     )
     default = CompilerOptions()
     assert all(getattr(options, f.name) != getattr(default, f.name) for f in fields(options))
