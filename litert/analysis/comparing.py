@@ -7,7 +7,6 @@ op is to blame for what it adds: stock's kernels compute each op from the values
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,12 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from compiler_plugin.apply_options import ApplyOptions
-from litert.analysis.comparison import ModelComparison, NotCompared
+from compiler_plugin.report import Report
+from litert.analysis.comparison import ModelComparison, NotCompared, TensorErrors
 from litert.analysis.difference import find_difference
 from litert.analysis.exposing import find_batches
 from litert.analysis.findings import Fault, Findings, as_reals
 from litert.analysis.local_check import LocalCheck
-from litert.analysis.npu_files import NpuFiles
+from litert.analysis.npu_files import NpuFiles, working_folder
 from litert.analysis.reference_run import ReferenceOptions, ReferenceRun
 from litert.analysis.source_graph import SourceGraph
 from litert.analysis.stock_run import Array
@@ -89,7 +89,7 @@ def compare_model(
       LiteRtError: what compiling, loading and running the model raises; UNSUPPORTED, where nothing at all could
         be compared.
     """
-    with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
+    with working_folder(source.path) as folder:
         comparing = _Comparing(source, samples, options, folder)
         comparing.compare_on_npu(compiled)
         return comparing.report()
@@ -105,7 +105,7 @@ def compare_transformed(
 
     Args and errors are those of `compare_model`; tensors are matched by their names.
     """
-    with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
+    with working_folder(source.path) as folder:
         comparing = _Comparing(source, samples, options, folder)
         comparing.compare_on_cpu(model_path)
         return comparing.report()
@@ -120,7 +120,7 @@ def compare_as_it_is(
 
     Args and errors are those of `compare_model`; the source is the compiled file.
     """
-    with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
+    with working_folder(source.path) as folder:
         comparing = _Comparing(source, samples, options, folder)
         comparing.compare_file()
         return comparing.report()
@@ -138,12 +138,15 @@ class _Comparing:
     ) -> None:
         self._source, self._samples, self._options = source, samples, options
         self._folder = folder
-        self._files = NpuFiles(folder, options.apply, options.load, options.environment)
+        self._files = NpuFiles(
+            folder, source.path, options.apply, options.load, options.environment
+        )
         self._findings = Findings(source)
         self._regions: dict[int, Sequence[int]] = {}
         self._not_compared: dict[str, str] = {}
         self._notes: dict[str, None] = {}
         self._apart: dict[int, int] = {}
+        self._npu_ops: set[int] = set()
 
     def compare_on_npu(self, compiled: str) -> None:
         """Compares the compiled file, and what is inside of its calls."""
@@ -190,11 +193,13 @@ class _Comparing:
                 self._source.path,
             )
         self._notes |= dict.fromkeys(findings.outliers())
+        tensors = findings.tensors()
+        self._note_moved(tensors)
         return ModelComparison(
             self._options.reference.kernels,
             len(self._samples),
             findings.samples(),
-            findings.tensors(),
+            tensors,
             findings.first(),
             findings.blamed(self._regions),
             [NotCompared(name, reason) for name, reason in self._not_compared.items()],
@@ -213,7 +218,9 @@ class _Comparing:
                 self._compare_exposed(plain, places[middle:])
             else:
                 name = self._source.tensor(places[0]).name
-                self._not_compared[name] = f"as an output of the model it is refused: {error}"
+                self._not_compared[name] = (
+                    f"as an output of the model it is refused: {self._files.in_user_s_words(str(error))}"
+                )
             return
         with closing(trial):
             self._compare(plain, trial, places)
@@ -373,6 +380,7 @@ class _Comparing:
         """Compiles the model; without ops that nothing runs, where there are such ops."""
         path, report = self._files.compile(self._source.path)
         if not report.not_runnable:
+            self._npu_ops = self._find_npu_ops(report)
             return path
         names = set(report.not_runnable)
         target = os.path.join(self._folder, "runnable.tflite")
@@ -393,7 +401,30 @@ class _Comparing:
             if name not in former
         }
         self._samples = [Sample(s.origin, {**s.inputs, **added}) for s in self._samples]
-        return self._files.compile(target)[0]
+        path, report = self._files.compile(target)
+        self._npu_ops = self._find_npu_ops(report)
+        return path
+
+    def _find_npu_ops(self, report: Report) -> set[int]:
+        """The ops of the source, by its user's numbers, that the file as it is has in NPU calls."""
+        if len(report.ops) != len(
+            list(self._source.model.ops())
+        ):  # transformations have made others
+            return set()
+        index = self._source.subgraph_index
+        return {self._source.op_number(o.index) for o in report.npu_ops if o.subgraph == index}
+
+    def _note_moved(self, tensors: Sequence[TensorErrors]) -> None:
+        """Notes which ops of NPU calls could only be checked on the CPU."""
+        moved = [
+            f"{t.op} {t.op_name}" for t in tensors if t.where == "cpu" and t.op in self._npu_ops
+        ]
+        if moved:
+            more = f" and {len(moved) - 5} more" if len(moved) > 5 else ""
+            self._notes[
+                "the NPU does not take these ops where their results are outputs, so that the CPU's were checked: "
+                f"{', '.join(moved[:5])}{more}"
+            ] = None
 
 
 _Known = Mapping[int, ShownTensor]

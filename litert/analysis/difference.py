@@ -8,6 +8,7 @@ may be a small part.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ class Difference:
     Attributes:
       amount, limit: what is there and what may be, in `unit`: steps of quantization, a part of the magnitude, or
         none for what must be equal.
-      index: of the element; `found` and `expected` are its values.
+      index: of the element, flat; `found` and `expected` are its values.
+      shape: of the output.
+      num_beyond: how many elements are beyond the limit.
+      first, last: the least box around these: the least and the greatest index in each dimension.
     """
 
     amount: float
@@ -34,6 +38,10 @@ class Difference:
     index: int = 0
     found: float = 0
     expected: float = 0
+    shape: tuple[int, ...] = ()
+    num_beyond: int = 0
+    first: tuple[int, ...] = ()
+    last: tuple[int, ...] = ()
 
     @property
     def is_allowed(self) -> bool:
@@ -42,9 +50,34 @@ class Difference:
 
     def __str__(self) -> str:
         return (
-            f"element {self.index} is {self.found:g}, and {self.expected:g} on the CPU: "
-            f"{amount_text(self.amount, self.unit)} away, where {self.limit:g} may be"
+            f"element {self._place()} is {self.found:g}, and {self.expected:g} on the CPU: "
+            f"{amount_text(self.amount, self.unit)} away, where {self.limit:g} may be{self._extent()}"
         )
+
+    def _place(self) -> str:
+        """The element's index: `5` of a vector, `[0, 2, 5]` of what has more dimensions."""
+        if len(self.shape) < 2:
+            return str(self.index)
+        place: list[int] = []
+        rest = self.index
+        for size in reversed(self.shape):
+            rest, index = divmod(rest, size)
+            place.insert(0, index)
+        return str(place)
+
+    def _extent(self) -> str:
+        """Where the elements lie that are beyond the limit, of what has several dimensions."""
+        if len(self.shape) < 2 or not self.num_beyond:
+            return ""
+        ranges = ", ".join(
+            ":"
+            if last - first + 1 == size
+            else f"{first}:{last + 1}"
+            if last > first
+            else f"{first}"
+            for first, last, size in zip(self.first, self.last, self.shape, strict=True)
+        )
+        return f"; {self.num_beyond:,} of {prod(self.shape):,} elements are beyond it, all in [{ranges}]"
 
 
 def amount_text(amount: float, unit: str) -> str:
@@ -86,8 +119,20 @@ def find_difference(
         return Difference(0, limit, unit)
     away = np.where(np.isnan(away), np.inf, away)
     worst = int(np.argmax(away))
+    beyond = np.argwhere((away > limit).reshape(expected.shape))
+    box = (beyond.min(axis=0), beyond.max(axis=0)) if len(beyond) else ((), ())
+    first, last = (tuple(int(index) for index in corner) for corner in box)
     return Difference(
-        float(away[worst]), limit, unit, worst, float(have[worst]), float(want[worst])
+        float(away[worst]),
+        limit,
+        unit,
+        worst,
+        float(have[worst]),
+        float(want[worst]),
+        expected.shape,
+        len(beyond),
+        first,
+        last,
     )
 
 

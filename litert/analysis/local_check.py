@@ -35,7 +35,9 @@ class LocalCheck:
         """For runs that know tensors, some of which are wanted."""
         self._tolerance = tolerance
         self.reference = ReferenceRun(source, known, wanted, options, folder)
-        self.regions = {place: source.region(place, set(known)) for place in wanted}
+        self.regions = {
+            place: _varying(source, source.region(place, set(known))) for place in wanted
+        }
         self._magnitudes = OpMagnitudes(source, options, folder)
 
     def check(
@@ -80,3 +82,14 @@ class LocalCheck:
         if magnitudes is None:
             return difference
         return self._difference(place, expected, found, magnitudes)
+
+
+def _varying(source: SourceGraph, ops: Sequence[int]) -> list[int]:
+    """Those of some ops whose results constants alone do not determine."""
+    return [
+        op
+        for op in ops
+        if any(
+            source.places[tensor] in source.varying for tensor in source.subgraph.ops[op].outputs
+        )
+    ]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 
 from compiler_plugin.apply_options import ApplyOptions
@@ -12,7 +15,24 @@ from compiler_plugin.report import Report
 from litert.analysis.source_graph import SourceGraph, write_exposed
 from litert.analysis.trial import NpuTrial, expose_calls, find_shown
 from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.progress import counting
 from litert.options import Options
+
+
+@contextmanager
+def working_folder(model_path: str) -> Iterator[str]:
+    """A folder for files of a model, while the block lasts; an error that names one of them names the model."""
+    with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
+        try:
+            yield folder
+        except LiteRtError as error:
+            what, where = (_renamed(t, folder, model_path) for t in (error.what, error.where))
+            raise LiteRtError(error.status, what, where, error.hint) from error
+
+
+def _renamed(text: str, folder: str, model_path: str) -> str:
+    return re.sub(re.escape(folder + os.sep) + r"\w+\.tflite", lambda _: model_path, text)
 
 
 class NpuFiles:
@@ -21,19 +41,24 @@ class NpuFiles:
     def __init__(
         self,
         folder: str,
+        model_path: str,
         apply: ApplyOptions,
         load: Options,
         environment: EnvironmentOptions,
     ) -> None:
-        """Takes how models are compiled, how they are loaded, and where dispatch tables are."""
-        self.folder = folder
+        """Takes how models are compiled, how they are loaded, and where dispatch tables are.
+
+        Errors name the model at `model_path`, from which all come.
+        """
+        self.folder, self._model_path = folder, model_path
         self._apply, self._load, self._environment = apply, load, environment
         self._numbers = count()
 
     def compile(self, path: str) -> tuple[str, Report]:
         """Compiles a model: the path of the file, and the report."""
         target = self._new_path()
-        return target, apply_plugin(path, target, self._apply)
+        with counting("compile", 0):
+            return target, apply_plugin(path, target, self._apply)
 
     def open(self, source: SourceGraph, compiled: str) -> NpuTrial:
         """Loads a compiled file, which shows what is outside of its calls."""
@@ -48,6 +73,10 @@ class NpuFiles:
         compiled, _ = self.compile(path)
         shown = [each for each in find_shown(compiled, source) if each.place in set(places)]
         return NpuTrial(compiled, source, shown, self._load, self._environment)
+
+    def in_user_s_words(self, text: str) -> str:
+        """What an error says, with the name of the user's model in place of a file in the folder."""
+        return _renamed(text, self.folder, self._model_path)
 
     def _new_path(self) -> str:
         return os.path.join(self.folder, f"model_{next(self._numbers)}.tflite")

@@ -8,24 +8,21 @@ reference.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
 from compiler_plugin.effects import has_state
 from compiler_plugin.transformations.stock_inference import run as run_alone
+from litert.analysis.reference_function import Function, Functions, call_function
 from litert.analysis.source_graph import CutGraph, SourceGraph
 from litert.analysis.stock_run import Array, RefusedOpError, StockRun
 from litert.core.errors import LiteRtError
-from litert.core.status import Status
 from litert.model.graph import Op, Tensor
 from litert.model.tensor_data import decode_constant
-
-Functions: TypeAlias = "Mapping[str, Callable[[Op, Sequence[Any]], Sequence[Any]]]"
-"""By custom op: from an op and all its inputs, constants too, to its outputs."""
 
 XNNPACK = "xnnpack"
 _numbers = count()
@@ -228,21 +225,13 @@ class _FunctionRun:
     """A custom op, computed by the user's function."""
 
     op: Op
-    function: Callable[[Op, Sequence[Any]], Sequence[Any]]
+    function: Function
 
     def run(self, source: SourceGraph, values: Mapping[int, Array]) -> dict[int, Array]:
         inputs = [None if t is None else _value(source, t, values) for t in self.op.inputs]
-        results = {}
-        for tensor, array in zip(self.op.outputs, self.function(self.op, inputs), strict=True):
-            if array.shape != tensor.shape and tensor.type.layout.is_static:
-                raise LiteRtError(
-                    Status.INVALID_ARGUMENT,
-                    f"the reference of op {self.op.name} returns shape {list(array.shape)}, the model has "
-                    f"{list(tensor.shape)}",
-                    hint="Return the outputs in the shapes that the model has.",
-                )
-            results[source.places[tensor]] = array.astype(tensor.element_type.numpy_dtype)
-        return results
+        outputs = call_function(self.function, self.op, inputs)
+        places = [source.places[tensor] for tensor in self.op.outputs]
+        return dict(zip(places, outputs, strict=True))
 
 
 def _value(source: SourceGraph, tensor: Tensor, values: Mapping[int, Array]) -> Array:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
+from litert.analysis.reference_function import Functions, call_function
 from litert.conformance.case import input_arrays
 from litert.core.errors import LiteRtError
-from litert.core.status import Status
-
-if TYPE_CHECKING:
-    from litert.model.graph import Op, Tensor
-
-References: TypeAlias = "Mapping[str, Callable[[Op, Sequence[Any]], Sequence[Any]]]"
-"""By custom op: from an op and all its inputs, constants too, to its outputs."""
 
 NO_KERNEL = "LiteRT has no kernel of its custom op: --reference names a function to compare with"
 
 
-def add_expected(case: dict[str, Any], references: References) -> None:
+def add_expected(case: dict[str, Any], references: Functions) -> None:
     """Sets `expected` and `magnitudes` of a case: files for its outputs; None where nothing tells them.
 
     Raises:
@@ -62,7 +56,7 @@ def _run_on_cpu(path: str, arrays: Sequence[Any]) -> list[Any] | None:
 
 
 def _run_with_references(
-    path: str, arrays: Sequence[Any], references: References
+    path: str, arrays: Sequence[Any], references: Functions
 ) -> list[Any] | None:
     """Outputs of a model, op by op; None where a custom op has no reference, or LiteRT refuses another op."""
     from compiler_plugin.transformations.stock_inference import run
@@ -81,7 +75,8 @@ def _run_with_references(
         values |= dict(zip(subgraph.inputs, arrays, strict=True))
         for op in subgraph.ops:
             if op.is_custom:
-                results = _call_reference(op, values, references)
+                inputs = [None if tensor is None else values[tensor] for tensor in op.inputs]
+                results = call_function(references[op.name], op, inputs)
             else:
                 try:
                     results = run([op], values.get, op.outputs)
@@ -89,19 +84,3 @@ def _run_with_references(
                     return None
             values |= dict(zip(op.outputs, results, strict=True))
         return [values[tensor].copy() for tensor in subgraph.outputs]
-
-
-def _call_reference(op: Op, values: Mapping[Tensor, Any], references: References) -> list[Any]:
-    """A custom op's outputs, of the types and shapes that the model has."""
-    inputs = [None if tensor is None else values[tensor] for tensor in op.inputs]
-    results = []
-    for tensor, array in zip(op.outputs, references[op.name](op, inputs), strict=True):
-        if array.shape != tensor.shape:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"the reference of op {op.name} returns shape {list(array.shape)}, the model has "
-                f"{list(tensor.shape)}",
-                hint="Return the outputs in the shapes that the model has.",
-            )
-        results.append(array.astype(tensor.element_type.numpy_dtype))
-    return results

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,8 @@ def test_a_wrong_kernel_is_told_and_the_exit_status_is_1(
     status, out, _ = compare(model, ALL, wrong_exp(tmp_path))
     assert status == 1
     assert "First beyond its limit: exp\nTo blame: op 1 EXP of subgraph 0, in NPU call" in out
-    assert re.search("element [0-9]+ is 0, and", out)
+    assert "element [1, 1] is 0, and 6.48924 on the CPU" in out
+    assert "8 of 16 elements are beyond it, all in [1, :]" in out
     status, out, _ = compare(model, ALL)
     assert status == 0 and out.endswith("No tensor is beyond its limit\n")
 
@@ -263,3 +263,9 @@ def test_a_transformed_model_is_compared_with_the_one_that_it_was(
     assert status == 1 and "To blame: op 0 MUL of subgraph 0, on the CPU" in out
     status, out, _ = compare(model, f"--reference={model}")
     assert status == 0 and "0 of the NPU, 3 of the CPU" in out
+
+
+def test_an_error_names_the_user_s_file(compare: Compare, model: str, tmp_path: Path) -> None:
+    (tmp_path / "EXP.cl").write_text("__kernel void EXP(const __global float* x) { syntax }")
+    status, _, error = compare(model, f"--npu_custom_op_info=EXP,{tmp_path / 'EXP.cl'}")
+    assert status == 2 and "litert-npu-" not in error

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from litert.abi.headers import Rule
+from litert.analysis.reference_function import Functions
 from litert.conformance.checks import (
     DISPATCH_RULES,
     PLUGIN_RULES,
@@ -20,7 +21,7 @@ from litert.conformance.checks import (
     select,
 )
 from litert.conformance.children import CheckOptions, check_end, run_in_children
-from litert.conformance.expected import References, add_expected
+from litert.conformance.expected import add_expected
 from litert.core.errors import LiteRtError
 from litert.core.progress import counting, told
 from litert.core.status import Status
@@ -186,7 +187,7 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
 
 
 def _compile(
-    argument: Mapping[str, object], folder: str, options: CheckOptions, references: References
+    argument: Mapping[str, object], folder: str, options: CheckOptions, references: Functions
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What `write_cases` yields, with what has to come out; and remarks.
 
