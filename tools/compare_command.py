@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from litert.analysis.source_graph import SourceGraph
 
 _KERNELS = ("reference", "xnnpack")
+_INSIDE = ("auto", "cuts", "taps")
 _NOT_HERE = (Section.DUMPS, Section.DUMP_FOLDER)
 _NOT_TAKEN = ("require_npu", "require_runnable", "dump_model_after")
 _COMPILE_FLAGS = [
@@ -50,6 +51,7 @@ class CompareCommandOptions:
       functions: `op,file.py:function`, for the reference of ops.
       tolerance: the greatest error of an op, as a part of what it accumulates.
       num_runs: how often each sample is run.
+      inside: how tensors inside of NPU calls are seen.
       samples: where they come from.
       signature: its key; "" for the first.
       threads: number of the CPU's threads.
@@ -63,6 +65,7 @@ class CompareCommandOptions:
     functions: Sequence[str] = ()
     tolerance: float = 0.01
     num_runs: int = 2
+    inside: str = _INSIDE[0]
     samples: SampleOptions = field(default_factory=SampleOptions)
     signature: str = ""
     threads: int = 1
@@ -151,6 +154,7 @@ def _engine_options(
         arrays,
         options.tolerance,
         options.num_runs,
+        options.inside,
         apply,
         load,
         options.environment,
@@ -179,6 +183,13 @@ _FLAGS = (
     ),
     *SAMPLE_FLAGS,
     Flag("num_runs", 2, "How often each sample is run: results must not differ.", least=1),
+    Flag(
+        "inside",
+        _INSIDE[0],
+        "How tensors inside NPU calls are seen: cuts (the model is compiled again with these as outputs), taps "
+        "(the vendor shows what its byte code computes), or auto (taps where there are any, else cuts).",
+        choices=_INSIDE,
+    ),
     Flag("all", False, "Shows all tensors, in execution order."),
     *RUN_FLAGS,
     *_COMPILE_FLAGS,
@@ -195,6 +206,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.reference_function,
         flags.tolerance,
         flags.num_runs,
+        flags.inside,
         SampleOptions(
             flags.input, flags.inputs, "", flags.num_samples, flags.seed, flags.input_range
         ),

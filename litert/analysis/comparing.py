@@ -31,6 +31,9 @@ from litert.core.progress import told
 from litert.core.status import Status
 from litert.options import Options
 
+AUTO, CUTS, TAPS = "auto", "cuts", "taps"
+"""How tensors inside of NPU calls are seen: as outputs of the model (cuts), or as the vendor shows them (taps)."""
+
 _SLACK = 3
 """How much farther the file as it is may be from the exposed one than that is from the reference."""
 
@@ -57,6 +60,7 @@ class CompareOptions:
       golden: tensors of the first sample, by their places in the source, which are the reference instead.
       tolerance: of floats: the greatest error of an op, as a part of what it accumulates.
       num_runs: how often each sample is run, since runs may differ.
+      inside: `AUTO`, `CUTS` or `TAPS`; `AUTO` is taps where the vendor has them, and cuts for the rest.
       apply: how the model is compiled.
       load: how it is loaded.
       environment: where dispatch tables are.
@@ -66,6 +70,7 @@ class CompareOptions:
     golden: Mapping[int, Array] = field(default_factory=dict)
     tolerance: float = 0.01
     num_runs: int = 2
+    inside: str = AUTO
     apply: ApplyOptions = field(default_factory=ApplyOptions)
     load: Options = field(default_factory=Options)
     environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
@@ -152,8 +157,11 @@ class _Comparing:
         """Compares the compiled file, and what is inside of its calls."""
         path = compiled or self._compile_plain()
         with closing(self._files.open(self._source, path)) as plain:
+            tapped = set() if self._options.inside == CUTS else self._compare_tapped(plain, path)
             for places in find_batches(self._source):
-                self._compare_exposed(plain, places)
+                rest = [place for place in places if place not in tapped]
+                if rest and self._options.inside != TAPS:
+                    self._compare_exposed(plain, rest)
             if any(not self._findings.is_known(shown.place) for shown in plain.shown):
                 self._compare(plain, plain, [shown.place for shown in plain.shown])
             self._explain_apart(plain, compiled)
@@ -205,6 +213,29 @@ class _Comparing:
             [NotCompared(name, reason) for name, reason in self._not_compared.items()],
             list(self._notes),
         )
+
+    def _compare_tapped(self, plain: Trial, path: str) -> set[int]:
+        """Compares what the vendor shows of a compiled file; returns its places, none where there are no taps."""
+        must = self._options.inside == TAPS
+        try:
+            trial = self._files.open_tapped(self._source, path, self._samples[0].inputs)
+        except LiteRtError as error:
+            if must or error.status is not Status.UNSUPPORTED:
+                raise
+            return set()
+        with closing(trial):
+            if trial.inside:
+                places = [shown.place for shown in trial.shown]
+                self._compare(plain, trial, places)
+                return set(places)
+        if must:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                "the vendor shows no tensor of the model inside of its NPU calls",
+                path,
+                "Compile the model with --taps, or compare it with --inside=cuts.",
+            )
+        return set()
 
     def _compare_exposed(self, plain: Trial, places: Sequence[int]) -> None:
         """Compares tensors with them as outputs; with some of them, where the vendor refuses to have all."""
@@ -378,7 +409,8 @@ class _Comparing:
 
     def _compile_plain(self) -> str:
         """Compiles the model; without ops that nothing runs, where there are such ops."""
-        path, report = self._files.compile(self._source.path)
+        taps = self._options.inside != CUTS
+        path, report = self._files.compile(self._source.path, taps)
         if not report.not_runnable:
             self._npu_ops = self._find_npu_ops(report)
             return path
@@ -401,7 +433,7 @@ class _Comparing:
             if name not in former
         }
         self._samples = [Sample(s.origin, {**s.inputs, **added}) for s in self._samples]
-        path, report = self._files.compile(target)
+        path, report = self._files.compile(target, taps)
         self._npu_ops = self._find_npu_ops(report)
         return path
 

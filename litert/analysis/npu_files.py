@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.pipeline import apply_plugin
 from compiler_plugin.report import Report
 from litert.analysis.source_graph import SourceGraph, write_exposed
+from litert.analysis.stock_run import Array
+from litert.analysis.tapped_trial import TappedTrial
 from litert.analysis.trial import NpuTrial, expose_calls, find_shown
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -54,17 +57,25 @@ class NpuFiles:
         self._apply, self._load, self._environment = apply, load, environment
         self._numbers = count()
 
-    def compile(self, path: str) -> tuple[str, Report]:
-        """Compiles a model: the path of the file, and the report."""
-        target = self._new_path()
+    def compile(self, path: str, taps: bool = False) -> tuple[str, Report]:
+        """Compiles a model, with names for taps or without: the path of the file, and the report."""
+        target, compiler = self._new_path(), replace(self._apply.compiler, taps=taps)
         with counting("compile", 0):
-            return target, apply_plugin(path, target, self._apply)
+            return target, apply_plugin(path, target, replace(self._apply, compiler=compiler))
 
     def open(self, source: SourceGraph, compiled: str) -> NpuTrial:
         """Loads a compiled file, which shows what is outside of its calls."""
         path = self._new_path()
         shown = expose_calls(compiled, source, path)
         return NpuTrial(path, source, shown, self._load, self._environment)
+
+    def open_tapped(
+        self, source: SourceGraph, compiled: str, inputs: Mapping[str, Array]
+    ) -> TappedTrial:
+        """Loads a compiled file, which shows what is inside of its calls, too; runs it once on inputs by name."""
+        path = self._new_path()
+        outside = expose_calls(compiled, source, path)
+        return TappedTrial(path, source, outside, self._load, self._environment, inputs)
 
     def open_exposed(self, source: SourceGraph, places: Sequence[int]) -> NpuTrial:
         """Compiles the source with tensors as outputs, and loads it."""

@@ -125,8 +125,8 @@ def match_tensors(
 
     A name counts where one tensor alone has it in each model.
     """
-    theirs = _by_name((source.tensor(place).name, place) for place in source.results)
-    ours = _by_name((tensor.name, tensor) for tensor in tensors)
+    theirs = find_unique((source.tensor(place).name, place) for place in source.results)
+    ours = find_unique((tensor.name, tensor) for tensor in tensors)
     found = {theirs[name]: tensor for name, tensor in ours.items() if name in theirs}
     by_output = {
         source.outputs[name]: tensor
@@ -154,7 +154,7 @@ def _call_of(op: Op | None) -> str:
     return read_dispatch_options(op.custom_options.view if op.custom_options else b"").name
 
 
-def _by_name(named: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
+def find_unique(named: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
     """Values by name, where one alone has it."""
     pairs = list(named)
     counts = Counter(name for name, _ in pairs)

@@ -14,6 +14,7 @@ from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.pipeline import apply_plugin
 from litert.analysis import npu_files
 from litert.analysis.comparing import (
+    CUTS,
     CompareOptions,
     Sample,
     compare_model,
@@ -153,7 +154,7 @@ def test_a_race_is_told_from_a_wrong_kernel(
         return found
 
     monkeypatch.setattr(NpuTrial, "run", racing)
-    comparison, _ = compared(chain(tmp_path))
+    comparison, _ = compared(chain(tmp_path), inside=CUTS)
     assert blamed(comparison).op.index == 0
     assert "differ from run to run" in blamed(comparison).why
 
@@ -171,7 +172,7 @@ def test_where_a_vendor_refuses_all_outputs_at_once_it_is_asked_for_fewer(
 
     monkeypatch.setattr(npu_files, "write_exposed", limited)
     layers = [layer(tmp_path, "EXP", EXP % " + 0.1f")]
-    comparison, tensors = compared(chain(tmp_path), layers)
+    comparison, tensors = compared(chain(tmp_path), layers, inside=CUTS)
     assert max(sizes) == 5 and sizes.count(3) > 0
     assert blamed(comparison).op.index == 1 and not comparison.not_compared
     assert len(tensors) == 5

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from litert_npu_tools.litert_npu import main
 
+from compiler_plugin.apply_options import ApplyOptions
+from compiler_plugin.pipeline import apply_plugin
+from litert.core.compiler_options import CompilerOptions
 from tests.analysis.planted.network import OPS, write_network
 from tests.conformance.numeric_libraries import build_numeric_c
 
@@ -77,6 +80,33 @@ def test_a_planted_error_is_found_at_its_op(
     monkeypatch.setenv("PLANTED_ERROR", f"{error}@{tensor}")
     blamed = compare(network, *VENDOR, TRIPLE)["blamed"]
     assert (blamed["tensor"], blamed["op"]["index"]) == (tensor, OPS.index(tensor)), blamed
+    assert ("differ from run to run" in blamed["why"]) is (error == "race")
+
+
+def test_only_taps_show_a_fusion_that_goes_wrong(compare: Compare, network: Path) -> None:
+    """Cuts keep it from being done: there, only the end of the call is wrong."""
+    wrong = [network, *VENDOR, TRIPLE, f"--extensions={PLANTED / 'fuse'}"]
+    blamed = compare(*wrong)["blamed"]
+    assert (blamed["tensor"], blamed["op"]["index"]) == ("narrow", OPS.index("narrow"))
+    assert compare(*wrong, "--inside=taps")["blamed"] == blamed
+    blamed = compare(*wrong, "--inside=cuts")["blamed"]
+    assert blamed["tensor"] == "classes" and "only while they stay inside" in blamed["why"]
+
+
+@pytest.mark.parametrize("taps", [True, False])
+def test_stale_byte_code_is_found(
+    compare: Compare, network: Path, tmp_path: Path, taps: bool
+) -> None:
+    """At the op that has other weights since then, where the byte code has names; else at its call."""
+    older, compiled = tmp_path / "older.tflite", tmp_path / "compiled.tflite"
+    write_network(older, newest="logits")
+    options = ApplyOptions(
+        "Planted", libs=[str(PLANTED / "vendor")], compiler=CompilerOptions(taps=taps)
+    )
+    apply_plugin(older, compiled, options)
+    blamed = compare(compiled, f"--reference={network}", *VENDOR, TRIPLE)["blamed"]
+    assert blamed["tensor"] == ("logits" if taps else "classes")
+    assert taps or "its byte code is stale" in blamed["why"]
 
 
 def test_a_wrong_transformation_is_found_at_the_op_that_it_replaces(

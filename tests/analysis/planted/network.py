@@ -37,7 +37,7 @@ class _Network(ModelBuilder):
     def int8_conv(self, image: Tensor, name: str, filters: Sequence[int], scale: float) -> Tensor:
         """A convolution with a scale for each output channel."""
         assert image.quantization is not None
-        scales = [0.004 * (1 + channel) for channel in range(filters[0])]
+        scales = [0.0004 * (1 + channel) for channel in range(filters[0])]
         stored = self.random.integers(-100, 100, filters).astype(np.int8)
         weights = self.constant(
             f"{name}/weights", stored, quantization=Quantization(scales, [0] * filters[0])
@@ -48,7 +48,7 @@ class _Network(ModelBuilder):
             self.random.integers(-2000, 2000, filters[0]).astype(np.int32),
             quantization=Quantization(of_bias, [0] * filters[0]),
         )
-        made = self.int8_tensor(name, (*image.shape[:3], filters[0]), scale, -3)
+        made = self.int8_tensor(name, (*image.shape[:3], filters[0]), scale, -40)
         result: Tensor = self.op(
             "CONV_2D", [image, weights, bias], [made], padding="SAME", stride_w=1, stride_h=1,
             dilation_w_factor=1, dilation_h_factor=1,
@@ -101,10 +101,10 @@ def write_network(path: Path, custom: bool = True, newest: str = "") -> None:
         [("narrow", F32, small)],
     )
     quantized = b.op("QUANTIZE", [scaled], [b.int8_tensor("quantized", small, 0.08, 5)])
-    qconv = b.int8_conv(quantized, "qconv", (4, 3, 3, 8), 0.4)
-    qpointwise = b.int8_conv(qconv, "qpointwise", (4, 1, 1, 4), 0.3)
+    qconv = b.int8_conv(quantized, "qconv", (4, 3, 3, 8), 0.04)
+    qpointwise = b.int8_conv(qconv, "qpointwise", (4, 1, 1, 4), 0.02)
     quarter = (1, 4, 4, 4)
-    qadded = b.op("ADD", [qconv, qpointwise], [b.int8_tensor("qadded", quarter, 0.5, 2)])
+    qadded = b.op("ADD", [qconv, qpointwise], [b.int8_tensor("qadded", quarter, 0.05, 2)])
     real = b.op("DEQUANTIZE", [qadded], [("real", F32, quarter)])
     part = b.op(
         "CONV_2D", [narrow, b.weights("part/weights", (4, 1, 1, 8)), b.weights("part/bias", (4,))],

@@ -1,0 +1,90 @@
+"""A compiled file as it is, whose vendor shows the tensors inside of its NPU calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from litert.analysis.source_graph import SourceGraph, exposed_name, find_entry
+from litert.analysis.stock_run import Array
+from litert.analysis.trial import ShownTensor, find_unique
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.tensor_type import RankedTensorType
+from litert.model.dispatch_op import is_dispatch_op, read_dispatch_options
+from litert.model.reader import read_model
+from litert.options import Options
+from litert.runtime.array_run import ArrayRunner
+from litert.runtime.loading import load_model
+
+
+class TappedTrial:
+    """Shows what is outside of calls, and what the vendor's taps give.
+
+    Attributes:
+      shown: what the first run has shown, in execution order of the source.
+      inside: places of the tensors that came by taps.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        source: SourceGraph,
+        outside: Sequence[ShownTensor],
+        options: Options,
+        environment: EnvironmentOptions,
+        inputs: Mapping[str, Array],
+    ) -> None:
+        """Loads a file whose outputs are named by `exposed_name`, and runs it once.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where the vendor has no taps.
+        """
+        self._source, self._outside = source, outside
+        self._calls = _find_calls(path, source.key)
+        self._places = find_unique((source.tensor(p).name, p) for p in source.results)
+        self._model = load_model(path, environment, options)
+        try:
+            signature = next(s for s in self._model.signatures if s.key == source.key)
+            self._runner = ArrayRunner(self._model, signature)
+            tapped: dict[int, str] = {}
+            self._run(inputs, tapped)
+        except BaseException:
+            self._model.close()
+            raise
+        calls = tapped | {shown.place: shown.call for shown in outside}
+        self.inside = tapped.keys() - {shown.place for shown in outside}
+        self.shown = [ShownTensor(p, calls[p]) for p in source.results if p in calls]
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[int, Array]:
+        return self._run(inputs, {})
+
+    def close(self) -> None:
+        self._model.close()
+
+    def _run(self, inputs: Mapping[str, Array], tapped: dict[int, str]) -> dict[int, Array]:
+        """The tensors of a run; `tapped` gets the call of each that came by a tap."""
+        found: dict[int, Array] = {}
+
+        def receive(call: str, name: str, tensor_type: RankedTensorType, data: memoryview) -> None:
+            place = self._places.get(name)
+            if place is None or call not in self._calls:
+                return
+            tensor, dtype = self._source.tensor(place), tensor_type.element_type.numpy_dtype
+            array = np.frombuffer(bytes(data), dtype).reshape(tensor_type.shape)
+            found[place] = array.astype(tensor.element_type.numpy_dtype)  # an NPU's own float
+            tapped[place] = call
+
+        with self._model.tapped(receive):
+            outputs = self._runner.run(inputs)
+        return found | {each.place: outputs[exposed_name(each.place)] for each in self._outside}
+
+
+def _find_calls(path: str, key: str) -> set[str]:
+    """The names of a signature's own NPU calls."""
+    with read_model(path) as model:
+        calls = [op for op in find_entry(model, key, path).subgraph.ops if is_dispatch_op(op)]
+        return {
+            read_dispatch_options(op.custom_options.view if op.custom_options else b"").name
+            for op in calls
+        }
