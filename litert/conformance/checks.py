@@ -6,7 +6,7 @@ process, what is reported is the rule that it is of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from functools import cache, partial
@@ -145,6 +145,11 @@ def read_finding(answer: Mapping[str, str]) -> Finding:
     return Finding(answer["rule"], answer["case"], Outcome(answer["outcome"]), answer["text"])
 
 
+def is_named(rule: str, names: Container[str]) -> bool:
+    """Whether names of rules, or what comes before the dot in them, have this rule."""
+    return rule in names or rule.partition(".")[0] in names
+
+
 def select(checks: Sequence[Check[Subject]], names: Sequence[str]) -> list[Check[Subject]]:
     """The checks of some rules, and those that they need, in their order.
 
@@ -154,7 +159,7 @@ def select(checks: Sequence[Check[Subject]], names: Sequence[str]) -> list[Check
         return list(checks)
     wanted, chosen = set(names), set()
     for check in reversed(checks):
-        if {check.rule, check.rule.partition(".")[0], check.key} & wanted:
+        if is_named(check.rule, wanted) or check.key in wanted:
             chosen.add(check.key)
             wanted.update(check.needs)
     return [check for check in checks if check.key in chosen]

@@ -114,8 +114,11 @@ class PluginSubject(VendorSubject[VendorFunctions]):
         for model in self.models:
             if self.partitions(model):
                 return model
-        names = ", ".join(model.name for model in self.models)
-        raise UnseenError(f"the plugin takes no op of {names}: give it a model with --model")
+        first = self.models[0].name
+        others = f" and {len(self.models) - 1} other models" if self.models[1:] else ""
+        raise UnseenError(
+            f"the plugin takes no op of {first}{others}: give it a model with --model"
+        )
 
     @property
     def partition(self) -> Partition:

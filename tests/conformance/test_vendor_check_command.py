@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,33 @@ def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
     check(broken_vendor / DISPATCH)
     end = capsys.readouterr().out.splitlines()[-1]
     assert end.startswith("Broken breaks no rule that was looked at, but nothing was run: ")
+
+
+@pytest.mark.parametrize(
+    ("files", "rule", "says"),
+    [
+        ([PLUGIN], "api", "is about a dispatch library, and there is none: api.loads, "),
+        ([PLUGIN], "dispatch.ends", "is about a dispatch library"),
+        ([DISPATCH], "compile.ok", "is about a compiler plugin"),
+        ([PLUGIN, DISPATCH], "compile.subgraphs", "is compared by invoke.values"),
+    ],
+)
+def test_a_rule_that_the_libraries_have_nothing_of_is_refused(
+    broken_vendor: Path, files: list[str], rule: str, says: str
+) -> None:
+    with pytest.raises(LiteRtError, match=re.escape(says)) as error:
+        check(*(broken_vendor / name for name in files), f"--rule={rule}")
+    assert error.value.status is Status.INVALID_TOOL_CONFIG
+
+
+def test_a_vendor_does_not_conform_where_nothing_of_the_rules_was_looked_at(
+    capsys: Capture,
+) -> None:
+    report = check_json(capsys, "Null", "--rule=compile")
+    assert not report["conforms"] and not broken_rules(report)
+    check("Null", "--rule=compile")
+    end = capsys.readouterr().out.splitlines()[-1]
+    assert end.startswith("Null was not checked: compile could not be looked at: ")
 
 
 def test_machine_code_in_assets_is_checked_where_it_may_run(

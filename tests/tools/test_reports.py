@@ -73,9 +73,11 @@ CASES = [
     ("litert-npu layer run", 2, f"broken.cl {SHAPES}"),
     ("litert-npu layer tune", 0, f"K.cl {SHAPES} --candidates=1 --dry_run"),
     ("litert-npu layer tune", 2, f"broken.cl {SHAPES}"),
-    ("litert-npu vendor check", 0, "Null --rule=compile.ok"),
+    ("litert-npu vendor check", 0, "Null --rule=compile.ok --npu_custom_op_info=Copy,ref.py"),
+    ("litert-npu vendor check", 1, "Null --rule=compile.ok"),
     ("litert-npu vendor check", 1, "LiteRtCompilerPlugin_Bad.py"),
     ("litert-npu vendor check", 2, "Nobody"),
+    ("litert-npu vendor check", 2, "LiteRtCompilerPlugin_Bad.py --rule=api"),
     ("litert-npu info", 0, ""),
     ("litert-npu info", 2, "original.tflite"),
 ]

@@ -87,7 +87,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         report.to_json() if flags.report == "json" else report.to_text(verbose=flags.verbose),
         sys.stdout,
     )
-    return 1 if report.has_failed else 0
+    return 0 if report.conforms else 1
 
 
 def _companion(text: str) -> tuple[str, str]:
@@ -115,7 +115,7 @@ def _options(texts: Sequence[str]) -> dict[str, str]:
 COMMAND = Command(
     "NAME | FILES\nChecks a vendor's compiler plugin and dispatch library, in Python or C, against each rule of "
     "the contract:\nan installed vendor by name, or a folder, or one or two files. Crashes, hangs and exits\n"
-    "are findings. The exit status is 1 where a rule is broken.",
+    "are findings. The exit status is 1 where a rule is broken, or nothing could be looked at.",
     _FLAGS,
     _run,
     num_arguments=2,

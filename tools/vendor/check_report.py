@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from litert.conformance.checks import Finding, Outcome
+from litert.conformance.checks import Finding, Outcome, is_named
 from litert.core.plain_report import PlainReport
 
 from ..console import count_text, json_text, name_text
@@ -90,7 +90,7 @@ class VendorFindings(PlainReport):
 
     Attributes:
       vendor: its name.
-      conforms: whether no rule is broken that is more than recommended.
+      conforms: whether rules were looked at, and no rule is broken that is more than recommended.
       gaps: why that says little, in phrases; empty where the vendor has done its work.
       counts: checks by their outcome.
       parts: the vendor's libraries.
@@ -109,12 +109,21 @@ class VendorFindings(PlainReport):
 
 @dataclass(frozen=True, slots=True)
 class ConformanceReport:
-    """All that was found of a vendor; the contract has all rules, by name."""
+    """All that was found of a vendor.
+
+    Attributes:
+      vendor: its name.
+      parts: its libraries.
+      contract: all rules, by name.
+      compared: see `VendorFindings`.
+      asked: the rules that were asked for; none for all.
+    """
 
     vendor: str
     parts: Sequence[CheckedLibrary]
     contract: Mapping[str, Rule]
     compared: Sequence[ComparedValues] = ()
+    asked: Sequence[str] = ()
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -125,6 +134,13 @@ class ConformanceReport:
     def has_failed(self) -> bool:
         """Whether a rule is broken that is more than recommended."""
         return any(finding.outcome is Outcome.FAILED for finding in self.findings)
+
+    @property
+    def conforms(self) -> bool:
+        """Whether rules that were asked for were looked at, and none is broken that is more than recommended."""
+        asked = (f for f in self.findings if not self.asked or is_named(f.rule, self.asked))
+        is_looked_at = any(finding.outcome is not Outcome.UNSEEN for finding in asked)
+        return is_looked_at and not self.has_failed
 
     @property
     def gaps(self) -> Sequence[str]:
@@ -151,9 +167,8 @@ class ConformanceReport:
             for part in self.parts
         ]
         counts = {outcome.value: self._count(outcome) for outcome in Outcome}
-        conforms = not self.has_failed
         values = VendorFindings(
-            self.vendor, conforms, self.gaps, counts, parts, self.compared, NOT_CHECKABLE
+            self.vendor, self.conforms, self.gaps, counts, parts, self.compared, NOT_CHECKABLE
         )
         return json_text(values.to_values())
 
@@ -184,7 +199,9 @@ class ConformanceReport:
             )
         )
         answer = "breaks the contract" if self.has_failed else "keeps the contract"
-        if self.gaps and not self.has_failed:
+        if not (self.conforms or self.has_failed):
+            answer = f"was not checked: {', '.join(self.asked) or 'no rule'} could not be looked at"
+        elif self.gaps and not self.has_failed:
             answer = f"breaks no rule that was looked at, but {' and '.join(self.gaps)}"
         checks = count_text(len(self.findings), "check")
         return "\n".join([*lines, f"{name_text(self.vendor)} {answer}: {checks}, {counts}."])

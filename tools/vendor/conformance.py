@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,6 +17,7 @@ from litert.conformance.checks import (
     PLUGIN_RULES,
     Finding,
     find_checks,
+    is_named,
     read_rules,
     select,
 )
@@ -31,9 +32,14 @@ from litert.host.child import call_in_child
 from ..command_line import usage_error
 from ..console import print_text
 from ..reference_function import load_reference
-from .check_report import CheckedLibrary, ConformanceReport, with_recommendations
+from .check_report import (
+    NOT_CHECKABLE,
+    CheckedLibrary,
+    ConformanceReport,
+    with_recommendations,
+)
 from .compared_values import ComparedValues, read_compared
-from .vendor_libraries import VendorLibraries
+from .vendor_libraries import KINDS, VendorLibraries
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ _DISPATCH = _Side(
     "dispatch.ends",
     "dispatch.runs",
 )
+_SIDES = {"compiler_plugin": _PLUGIN, "dispatch": _DISPATCH}
 _MAX_FAILURES = 3  # of compilations, each of which may last as long as the user lets it
 
 END_RULES = (_PLUGIN.end_rule, _DISPATCH.end_rule)
@@ -81,7 +88,8 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
       LiteRtError: what keeps the checks from being run; what a vendor does is in the report.
     """
     contract = read_rules()
-    _check_request(options, contract, libraries.manufacturer)
+    _check_request(options, libraries.manufacturer)
+    _check_rules(options.rules, contract, libraries)
     options = replace(
         options,
         models=[os.path.abspath(path) for path in options.models],
@@ -108,26 +116,45 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
             findings = _check(_PLUGIN, argument, options, contract)
             if dispatch is not None:
                 cases, remarks = _compile(argument, folder, options, references)
-            parts.append(CheckedLibrary("compiler plugin", plugin, findings, remarks))
+            parts.append(CheckedLibrary(KINDS["compiler_plugin"].title, plugin, findings, remarks))
         if dispatch is not None:
             argument = {**asked, "origin": dispatch, "cases": cases}
             findings = _check(_DISPATCH, argument, options, contract)
-            parts.append(CheckedLibrary("dispatch library", dispatch, findings))
+            parts.append(CheckedLibrary(KINDS["dispatch"].title, dispatch, findings))
             if cases:
                 compared = read_compared(cases, findings, options.tolerance)
-    return ConformanceReport(vendor, parts, contract, compared)
+    return ConformanceReport(vendor, parts, contract, compared, options.rules)
 
 
-def _check_request(
-    options: CheckOptions, contract: Mapping[str, object], manufacturer: str
+def _check_rules(
+    names: Sequence[str], contract: Mapping[str, object], libraries: VendorLibraries
 ) -> None:
-    """Refuses rules, files and options that there are not."""
-    known = {*contract, *(rule.partition(".")[0] for rule in contract)}
-    for name in options.rules:
-        if name not in known:
+    """Refuses a name of rules of which these libraries have nothing to check."""
+    by_kind = {
+        kind: {side.end_rule, *(check.rule for check in find_checks(side.package))}
+        for kind, side in _SIDES.items()
+    }
+    for name in names:
+        rules = [rule for rule in contract if is_named(rule, [name])]
+        kinds = [kind for kind, checked in by_kind.items() if checked.intersection(rules)]
+        if not rules:
             raise usage_error(
                 f"the contract has no rule '{name}'", "docs/vendor_contract.md has their names."
             )
+        if not kinds:
+            raise usage_error(
+                f"--rule={name} cannot be checked: {NOT_CHECKABLE[name]}", "Leave it out."
+            )
+        if not libraries.origins.keys() & kinds:
+            title = KINDS[kinds[0]].title
+            raise usage_error(
+                f"--rule={name} is about a {title}, and there is none: {', '.join(rules)}",
+                f"Name the {title}'s file too, or leave the flag out.",
+            )
+
+
+def _check_request(options: CheckOptions, manufacturer: str) -> None:
+    """Refuses files and options that there are not."""
     for path in (*options.models, *(p for _, p in (*options.assets, *options.companions))):
         if not os.path.isfile(path):
             raise LiteRtError(Status.NOT_FOUND, "no such file", path)
@@ -146,7 +173,7 @@ def _check(
     contract: Mapping[str, Rule],
 ) -> list[Finding]:
     limits: dict[str, Any] = {"timeout_s": options.timeout_s, "subject": side.subject}
-    is_end_asked = {side.end_rule, side.end_rule.partition(".")[0]} & set(options.rules)
+    is_end_asked = is_named(side.end_rule, options.rules)
     findings: list[Finding] = []
     if set(options.rules) != {side.end_rule}:
         num_checks = len(select(find_checks(side.package), options.rules))

@@ -15,11 +15,13 @@ class LibraryKind:
     """One of the two libraries that a vendor has.
 
     Attributes:
+      title: for people.
       stem: what the names of its files begin with, but for `lib`.
       constant: what a Python module calls the vendor's object.
       export: makes C functions of that object, as `module:function`.
     """
 
+    title: str
     stem: str
     constant: str
     export: str
@@ -27,9 +29,14 @@ class LibraryKind:
 
 KINDS = {
     "compiler_plugin": LibraryKind(
-        "LiteRtCompilerPlugin", "PLUGIN", "compiler_plugin.native.export:export_plugin"
+        "compiler plugin",
+        "LiteRtCompilerPlugin",
+        "PLUGIN",
+        "compiler_plugin.native.export:export_plugin",
     ),
-    "dispatch": LibraryKind("LiteRtDispatch", "DISPATCH", "dispatch.native.export:export_library"),
+    "dispatch": LibraryKind(
+        "dispatch library", "LiteRtDispatch", "DISPATCH", "dispatch.native.export:export_library"
+    ),
 }
 
 
