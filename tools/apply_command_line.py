@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
@@ -39,8 +38,10 @@ from .transform_flags import (
 
 if TYPE_CHECKING:
     from compiler_plugin.report import Report
+    from litert.core.tracing import Recording
+    from litert.model.graph import Model
 
-    from .page.page import Graph
+    from .page.page import Graph, Page
 
 COMMANDS = ("apply", "partition", "compile", "info", "noop")
 
@@ -166,44 +167,49 @@ def _process(values: FlagValues, model: str, output: str, options: ApplyOptions)
     assets = [info.asset_path for info in options.compiler.custom_op_infos]
     check_messages(values.err, [model, output, *assets])
     others = [model, output, values.err, *assets]
-    if is_page_wanted(values):
+    has_page = is_page_wanted(values)
+    if has_page:
         if values.cmd not in ("apply", "partition"):
             raise usage_error(
                 f"--cmd={values.cmd} makes no page", "--cmd=apply and --cmd=partition do."
             )
         check_pages(values, others)
-    with traced(values.trace, others), open_output(output) as path, ProgressBar():
+    graphs: list[Graph] = []
+
+    def watch(model: Model, report: Report) -> None:
+        if has_page:
+            from .apply_page import planned_graph
+
+            graphs.append(planned_graph(model, report))
+
+    with (
+        traced(values.trace, others, is_wanted=has_page) as recording,
+        open_output(output) as path,
+        ProgressBar(),
+    ):
         # Imported here, since --help must not wait for them.
         if values.cmd == "apply":
             from compiler_plugin.pipeline import apply_plugin
 
-            report = _with_page(values, partial(apply_plugin, model, path, options))
+            report = apply_plugin(model, path, options, watch=watch)
         else:
             from compiler_plugin import commands
 
             if values.cmd == "partition":
-                report = _with_page(values, partial(commands.partition_model, model, path, options))
+                report = commands.partition_model(model, path, options, watch=watch)
             elif values.cmd == "compile":
                 report = commands.compile_model(model, path, options)
             else:
                 report = commands.copy_model(model, path)
                 report.warnings += _idle_flags(options)
+    write_pages(values, lambda: _page(report, graphs, recording))
     print_report(report, values, output)
 
 
-def _with_page(values: FlagValues, work: Callable[..., Report]) -> Report:
-    """Does work that can be watched, and writes the page of its report where one is wanted."""
-    if not is_page_wanted(values):
-        return work()
-    from litert.core.tracing import record
+def _page(report: Report, graphs: Sequence[Graph], recording: Recording) -> Page:
+    from .apply_page import apply_page
 
-    from .apply_page import apply_page, planned_graph
-
-    graphs: list[Graph] = []
-    with record() as recording:
-        report = work(watch=lambda model, report: graphs.append(planned_graph(model, report)))
-    write_pages(values, lambda: apply_page(report, graphs[0], recording.spans))
-    return report
+    return apply_page(report, graphs[0], recording.spans)
 
 
 def _idle_flags(options: ApplyOptions) -> list[str]:

@@ -18,17 +18,21 @@ from litert.model.reader import read_model
 
 from .array_files import TensorSpec, complete_inputs, read_inputs
 from .command import Command
-from .command_line import REPORT, SEED, FlagValues, split_arguments
+from .command_line import PAGE, REPORT, SEED, FlagValues, split_arguments
 from .console import ProgressBar, count_text, native_output_to_stderr
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .model_runs import SignatureRuns, Timing, measure_s
+from .page.writing import check_pages, is_page_wanted, write_pages
 from .profile_report import MOST_ROWS, ProfileReport
 from .trace_file import TRACE, traced
 
 if TYPE_CHECKING:
     from litert.analysis.profile import ProfileRow
+    from litert.core.tracing import Span
     from litert.runtime.metrics import RunMetrics
+
+    from .page.page import Page
 
 _DETAIL_LEVEL = 2
 _NUM_TURNS = 10
@@ -175,6 +179,7 @@ _FLAGS = (
     REPORT._replace(
         help="text, json with all rows, or csv with all rows.", choices=("text", "json", "csv")
     ),
+    *PAGE,
 )
 
 
@@ -188,14 +193,23 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.seed,
         flags.input_range,
     )
+    others = [path, *options.inputs]
+    check_pages(flags, [*others, flags.trace])
     with (
         native_output_to_stderr(flags.report != "text"),
         ProgressBar(),
-        traced(flags.trace, [path, *options.inputs]),
+        traced(flags.trace, others, is_wanted=is_page_wanted(flags)) as recording,
     ):
         report = profile_model(path, options)
+    write_pages(flags, lambda: _page(report, recording.spans))
     report.show(flags.report, flags.rows)
     return 0
+
+
+def _page(report: ProfileReport, spans: Sequence[Span]) -> Page:
+    from .profile_page import profile_page  # here: --help must not wait for it
+
+    return profile_page(report, spans)
 
 
 COMMAND = Command(

@@ -9,14 +9,14 @@ https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from litert.core.option import Flag
 
 if TYPE_CHECKING:
-    from litert.core.tracing import Span
+    from litert.core.tracing import Recording, Span
 
 TRACE = Flag(
     "trace",
@@ -31,26 +31,35 @@ Event = Mapping[str, Any]
 
 
 @contextmanager
-def traced(path: str, others: Iterable[str] = ()) -> Iterator[None]:
+def traced(
+    path: str, others: Iterable[str] = (), *, is_wanted: bool = False
+) -> Iterator[Recording]:
     """Writes the time line of the block, once it has ended well; "" is no file.
+
+    Args:
+      path: of the file.
+      others: that it must not replace.
+      is_wanted: whether to record also where there is no file.
+
+    Yields:
+      What is recorded; nothing where nobody wants it.
 
     Raises:
       LiteRtError: before the block INVALID_ARGUMENT or NOT_FOUND, for a path that is one of the others, a folder,
         or in no folder; behind it FILE_IO.
     """
-    if not path:
-        yield
-        return
     # Here, as --help must not wait for them.
     from compiler_plugin.checks import check_output
-    from litert.core.tracing import record
+    from litert.core.tracing import Recording, record
 
     from .destinations import write_file
 
-    check_output(path, others)
-    with record() as recording:
-        yield
-    write_file(path, lambda file: write_trace(file, recording.spans))
+    if path:
+        check_output(path, others)
+    with record() if path or is_wanted else nullcontext(Recording(None)) as recording:
+        yield recording
+    if path:
+        write_file(path, lambda file: write_trace(file, recording.spans))
 
 
 def write_trace(file: BinaryIO, spans: Sequence[Span]) -> None:

@@ -73,6 +73,8 @@ def _facts(node: GraphNode, measures: Sequence[Measure]) -> Mapping[str, str]:
     for measure in measures:
         if node.id in measure.values:
             facts[measure.name] = f"{measure.values[node.id]:g}"
+        if node.id in measure.counted_in:
+            facts[measure.name] = f"counted in {measure.counted_in[node.id]}"
         if node.id in measure.flagged:
             facts[f"{measure.name}, beyond"] = measure.flagged[node.id]
     return facts

@@ -107,6 +107,7 @@ class Measure:
       is_summed: whether a group has the sum of its nodes' numbers; else it has the greatest.
       values: by the node's id.
       flagged: why a node is marked, by its id: an error beyond the limit.
+      counted_in: the node whose number counts this one's, too, by the id of this one.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Measure:
     values: Mapping[str, float]
     is_summed: bool = True
     flagged: Mapping[str, str] = field(default_factory=dict)
+    counted_in: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from litert.core.tracing import Span
+from litert.core.tracing import Span, SpanKind
 
 from ..console import count_text, name_text
 from .page import ShownSpan
 
 _MOST = 4000
 """Spans that a page draws at once."""
+_QUEUES = "NPU"
+"""One track for all queues: there is a queue for each call."""
 
 
 def show_spans(spans: Sequence[Span]) -> tuple[list[ShownSpan], str]:
     """Spans with times from the first one's begin, and a sentence where the shortest are left out."""
+    queues = {span.track for span in spans if span.kind is SpanKind.TASK}
     kept = sorted(spans, key=lambda span: -span.duration_ns)[:_MOST]
     begin = min((span.start_ns for span in kept), default=0)
     shown = [
@@ -23,7 +26,7 @@ def show_spans(spans: Sequence[Span]) -> tuple[list[ShownSpan], str]:
             name_text(span.name),
             (span.start_ns - begin) / 1e9,
             span.duration_ns / 1e9,
-            name_text(span.track),
+            _QUEUES if span.track in queues else name_text(span.track),
             {name: name_text(v) if isinstance(v, str) else v for name, v in span.details.items()},
         )
         for span in sorted(kept, key=lambda span: span.start_ns)

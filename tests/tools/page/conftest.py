@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -51,3 +52,18 @@ def draw(tmp_path_factory: pytest.TempPathFactory) -> Draw:
         return Drawn(ran.stdout, "\n".join(said))
 
     return run
+
+
+def page_data(page: Path) -> dict[str, Any]:
+    """What a page's script is given."""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def op_nodes(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The ops of a page's graph, by their ids."""
+    nodes = (node for subgraph in data["graph"]["subgraphs"] for node in subgraph["nodes"])
+    return {node["id"]: node for node in nodes if node["kind"] == "op"}

@@ -17,6 +17,11 @@ function scrolling(label, draw) {
   const tools = element("span", { class: "group end" },
     element("button", { "aria-label": "Narrower", onclick: () => redraw(0.5) }, "−"),
     element("button", { "aria-label": "Wider", onclick: () => redraw(2) }, "+"));
+  let seen = 0;
+  new ResizeObserver(() => {
+    if (seen && holder.clientWidth !== seen) redraw(1);
+    seen = holder.clientWidth;
+  }).observe(holder);
   return { holder, tools, redraw };
 }
 
@@ -54,11 +59,15 @@ class TimeLine {
   render() {
     const chart = scrolling("Time line", (width, holder) => this.draw(width, holder));
     this.redraw = chart.redraw;
-    const kinds = [...new Set(this.spans.map((span) => span.kind))];
-    const legend = element("div", { class: "legend" }, ...kinds.map((kind) => {
+    const kinds = new Map();
+    for (const kind of new Set(this.spans.map((span) => span.kind))) {
+      const color = KIND_COLORS[kind] || "cpu";
+      kinds.set(color, [...(kinds.get(color) || []), kind.replace("_", " ")]);
+    }
+    const legend = element("div", { class: "legend" }, ...[...kinds].map(([color, names]) => {
       const swatch = element("i");
-      swatch.style.setProperty("--swatch", `var(--${KIND_COLORS[kind] || "cpu"})`);
-      return element("span", {}, swatch, kind.replace("_", " "));
+      swatch.style.setProperty("--swatch", `var(--${color})`);
+      return element("span", {}, swatch, names.join(", "));
     }));
     return [element("div", { class: "tools" }, legend, chart.tools), chart.holder, this.picked];
   }
@@ -90,7 +99,7 @@ class TimeLine {
 
   bar(span, x, y, width) {
     const title = `${span.name}: ${numberText("seconds", span.duration_s)}, from ${numberText("seconds", span.start_s)}`;
-    const attributes = { class: "bar", text: "on", rect: { x, y, width, height: 20, rx: 2, fill: `var(--${KIND_COLORS[span.kind] || "cpu"})` } };
+    const attributes = { class: width > 3 ? "bar apart" : "bar", text: "on", rect: { x, y, width, height: 20, rx: 2, fill: `var(--${KIND_COLORS[span.kind] || "cpu"})` } };
     return barOf(attributes, title, span.name, width, () => {
       const details = Object.entries(span.details).map(([name, value]) => `${name} ${value}`).join(", ");
       this.picked.replaceChildren(element("b", {}, span.name), ` (${span.kind.replace("_", " ")}): ${numberText("seconds", span.duration_s)}, from ${numberText("seconds", span.start_s)}${details ? `; ${details}` : ""}`);

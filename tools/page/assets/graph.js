@@ -313,6 +313,8 @@ class GraphView {
       this.measure = measure;
       const value = this.valueOf(item);
       this.measure = kept;
+      const other = this.hierarchy.byId.get(measure.counted_in[item.id]);
+      if (other) say(measure.name, element("div", {}, "counted in ", element("button", { onclick: () => this.show(other.id) }, other.title)));
       if (value == null) continue;
       say(measure.name, element("div", {}, numberText(measure.quantity, value)));
       const flag = measure.flagged[item.id];

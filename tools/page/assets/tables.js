@@ -9,8 +9,10 @@ class SortedTable {
     this.order = table.rows.map((_, index) => index);
     this.filter = "";
     this.isWhole = false;
-    this.formats = table.columns.map((column, index) => (isNumber(column.quantity)
-      ? columnFormat(column.quantity, table.rows.map((row) => row[index]).filter((cell) => cell != null)) : null));
+    // Columns of one quantity have one unit.
+    const numbers = (quantity) => table.columns.flatMap((column, index) => (column.quantity === quantity ? table.rows.map((row) => row[index]) : []));
+    this.formats = table.columns.map((column) => (isNumber(column.quantity)
+      ? columnFormat(column.quantity, numbers(column.quantity).filter((cell) => cell != null)) : null));
   }
 
   render() {

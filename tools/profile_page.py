@@ -1,0 +1,125 @@
+"""The page of `litert-npu profile`: where the time of a model's runs goes, on its graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from litert.analysis.profile import ProfileRow
+from litert.core.tracing import Span, SpanKind
+from litert.model.graph import Model, Op
+from litert.model.memory_plan import read_memory
+from litert.model.op_cost import find_cost
+from litert.model.reader import read_model
+
+from .console import count_text, name_text
+from .page.graph import find_calls, node_id, show_graph
+from .page.page import Cell, Column, Measure, Page, Quantity, Table
+from .page.time_line import show_spans
+from .profile_report import ProfileReport
+
+
+def profile_page(report: ProfileReport, spans: Sequence[Span]) -> Page:
+    """The page of a report; reads the model's graph, and shows the last run of `spans`."""
+    with read_model(report.path) as model:
+        calls = find_calls(model) or {
+            (op.subgraph, op.index): row.name
+            for row in report.rows
+            if row.kind == "npu_call"
+            for op in row.ops
+        }
+        graph = show_graph(model, calls)
+        times = _times(report.rows, model)
+        memory = read_memory(model)
+    shown, note = show_spans(_last_run(spans))
+    return Page(
+        name_text(os.path.basename(report.path)),
+        "Where the time of its runs goes: litert-npu profile",
+        list(_facts(report)),
+        [name_text(text) for text in report.notes],
+        graph,
+        [times],
+        shown,
+        f"One run, measured in every part. {note}".rstrip(),
+        memory,
+        [_row_table(report.rows)],
+    )
+
+
+def _last_run(spans: Sequence[Span]) -> Sequence[Span]:
+    """The spans of the last run."""
+    run = next((one for one in reversed(spans) if one.kind is SpanKind.RUN), None)
+    if run is None:
+        return []
+    end_ns = run.start_ns + run.duration_ns
+    return [one for one in spans if run.start_ns <= one.start_ns < end_ns]
+
+
+def _times(rows: Sequence[ProfileRow], model: Model) -> Measure:
+    """Seconds by op; ops that cannot be told apart have theirs at the one that computes most."""
+    inside = {(row.parent, op) for row in rows for op in row.ops}
+    values: dict[str, float] = {}
+    counted_in: dict[str, str] = {}
+    for index, row in enumerate(rows):
+        ops = [op for op in row.ops if op.index >= 0]
+        if not ops or any((index, op) in inside for op in ops):
+            continue
+        found = {
+            node_id(op.subgraph, op.index): model.subgraphs[op.subgraph].ops[op.index] for op in ops
+        }
+        most = max(found, key=lambda id: _arithmetic(found[id]))
+        values[most] = values.get(most, 0.0) + row.mean_s
+        counted_in |= {id: most for id in found if id != most}
+    return Measure("Time", Quantity.SECONDS, values, counted_in=counted_in)
+
+
+def _arithmetic(op: Op) -> int:
+    return find_cost(op).arithmetic or 0
+
+
+def _facts(report: ProfileReport) -> Iterator[tuple[str, str]]:
+    run, plain = report.run, report.plain_run
+    yield (
+        "A run, measured",
+        f"{1e3 * run.p50_s:.3f} ms, the median of {count_text(run.runs, 'run')}",
+    )
+    yield "A run, not measured", f"{1e3 * plain.p50_s:.3f} ms"
+    names = {"npu_call": "In NPU calls", "cpu_op": "In CPU ops", "rest": "In nothing of these"}
+    for kind, name in names.items():
+        yield name, f"{report.shares[kind]:.1%} of a run"
+    yield "Load", f"{report.load_s:.3f} s"
+    yield "On", f"{count_text(report.threads, 'CPU thread')}, {name_text(report.machine)}"
+
+
+def _row_table(rows: Sequence[ProfileRow]) -> Table:
+    shown: list[list[Cell]] = [
+        [
+            name_text(row.name),
+            row.kind.replace("_", " "),
+            row.share,
+            row.mean_s,
+            row.deviation_s,
+            row.runs_per_run,
+            name_text(rows[row.parent].name) if row.parent >= 0 else "",
+            name_text(row.ops[-1].output) if row.ops else "",
+        ]
+        for row in rows
+    ]
+    columns = [
+        Column("What"),
+        Column("Kind"),
+        Column("Share", Quantity.SHARE),
+        Column("Mean", Quantity.SECONDS),
+        Column("+-", Quantity.SECONDS),
+        Column("Times in a run", Quantity.NUMBER),
+        Column("Part of"),
+        Column("Writes"),
+    ]
+    nodes = [
+        node_id(row.ops[-1].subgraph, row.ops[-1].index)
+        if row.ops and row.ops[-1].index >= 0
+        else ""
+        for row in rows
+    ]
+    about = "Rows that are a part of nothing add up to a run, and parts of a row to the row."
+    return Table("Rows", columns, shown, about, nodes)
