@@ -28,7 +28,7 @@ from .reference_function import REFERENCE_FUNCTION, load_functions
 from .sample_files import SAMPLE_FLAGS, SampleOptions, read_samples
 
 if TYPE_CHECKING:
-    from litert.analysis.comparing import CompareOptions
+    from litert.analysis.compare_options import CompareOptions
     from litert.analysis.source_graph import SourceGraph
 
 _KERNELS = ("reference", "xnnpack")
@@ -125,7 +125,7 @@ def _engine_options(
     options: CompareCommandOptions, source: SourceGraph, golden: str
 ) -> tuple[CompareOptions, Mapping[str, str]]:
     """What the engine is told; and why golden arrays are not compared, by name."""
-    from litert.analysis.comparing import CompareOptions
+    from litert.analysis.compare_options import CompareOptions
     from litert.analysis.golden_arrays import match_golden
     from litert.analysis.reference_run import ReferenceOptions
 

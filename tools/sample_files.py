@@ -17,7 +17,7 @@ from .input_ranges import INPUT_RANGE, model_ranges
 from .pictures import Array
 
 if TYPE_CHECKING:
-    from litert.analysis.comparing import Sample
+    from litert.analysis.compare_options import Sample
     from litert.analysis.source_graph import SourceGraph
 
 SAMPLE_FLAGS = (
@@ -67,7 +67,7 @@ def read_samples(source: SourceGraph, options: SampleOptions) -> list[Sample]:
     Raises:
       LiteRtError: INVALID_ARGUMENT, for what does not fit the model's inputs; NOT_FOUND.
     """
-    from litert.analysis.comparing import Sample  # here: --help must not wait for it
+    from litert.analysis.compare_options import Sample  # here: --help must not wait for it
 
     specs = [
         TensorSpec(name, source.tensor(p).element_type.numpy_dtype.name, source.tensor(p).shape, i)

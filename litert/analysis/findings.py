@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -53,10 +53,19 @@ class _Found:
 
 
 class Findings:
-    """Tensors by their places in the source, and what is wrong with each."""
+    """Tensors by their places in the source, and what is wrong with each.
+
+    Attributes:
+      regions: the ops that were checked as one where a tensor was, by its place.
+      not_compared: why tensors were left out, by name.
+      notes: what else there is to know, in order.
+    """
 
     def __init__(self, source: SourceGraph) -> None:
         self._source = source
+        self.regions: dict[int, Sequence[int]] = {}
+        self.not_compared: dict[str, str] = {}
+        self.notes: dict[str, None] = {}
         self._found: dict[int, _Found] = {}
         self._samples: list[tuple[str, set[int]]] = []
 
@@ -130,19 +139,15 @@ class Findings:
         beyond = (found for found in self._in_order() if found.faults)
         return next((self._source.tensor(found.shown.place).name for found in beyond), "")
 
-    def blamed(self, regions: Mapping[int, Sequence[int]]) -> Blamed | None:
-        """The first op that is at fault.
-
-        Args:
-          regions: the ops that were checked as one where a tensor was, by its place.
-        """
+    def blamed(self) -> Blamed | None:
+        """The first op that is at fault."""
         found = next((found for found in self._in_order() if found.blames_op()), None)
         if found is None:
             return None
         place = found.shown.place
         op = self._source.producer(place)
         why = "; ".join(found.faults[fault] for fault in sorted(found.faults, reverse=True))
-        region = regions.get(place, ())
+        region = self.regions.get(place, ())
         if len(region) > 1:
             ops = ", ".join(
                 f"{self._source.op_number(p)} {self._source.subgraph.ops[p].name}" for p in region

@@ -13,13 +13,8 @@ import pytest
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.pipeline import apply_plugin
 from litert.analysis import npu_files
-from litert.analysis.comparing import (
-    CUTS,
-    CompareOptions,
-    Sample,
-    compare_model,
-    compare_transformed,
-)
+from litert.analysis.compare_options import CUTS, CompareOptions, Sample
+from litert.analysis.comparing import compare_model, compare_transformed
 from litert.analysis.comparison import Blamed, ModelComparison, SourceOp
 from litert.analysis.reference_run import ReferenceOptions
 from litert.analysis.source_graph import SourceGraph, write_exposed
