@@ -102,10 +102,11 @@ def _plugin_subject(argument: Mapping[str, Any]) -> PluginSubject:
     from litert.conformance.plugin_subject import PluginSubject
 
     options = _options(argument)
+    models = _models(argument, options) + default_models()
     return PluginSubject(
         lambda: _load_plugin(argument),
         PluginHost(argument["manufacturer"], options),
-        _models(argument, options) + default_models(),
+        [named for named in models if named.name not in argument.get("fatal", ())],
         argument["soc_model"],
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from litert.conformance.checks import Finding, Outcome, read_finding
+from litert.conformance.vendor_calls import CallTrace
 from litert.core.errors import LiteRtError
 from litert.core.interrupts import on_interrupt
 from litert.core.progress import counting
@@ -103,13 +104,15 @@ def run_in_children(
     """Runs all checks of a target, of which each has a time limit; after a few that hang, no other is run.
 
     The target is a generator function, `package.module:function`, that yields what `run_checks` does. It gets the
-    argument, with `done`, `stopped` and `trace`, as JSON has it. Progress is told in checks, of which there are
+    argument as JSON has it, with `done`, `stopped` and `trace`, and with `fatal`: names of the models with which
+    processes ended. Progress is told in checks, of which there are
     `num_checks`; 0 where nobody knows.
 
     Raises:
       LiteRtError: what keeps a child from beginning at all.
     """
     findings: list[Finding] = []
+    fatal: list[str] = []
     hangs = 0
     is_done = False
     with (
@@ -123,6 +126,7 @@ def run_in_children(
                 **argument,
                 "done": {finding.key: finding.outcome.value for finding in findings},
                 "trace": trace.name,
+                "fatal": fatal,
                 "stopped": _STOPPED if hangs == _MAX_HANGS else "",
             }
             try:
@@ -138,10 +142,12 @@ def run_in_children(
                     raise
                 rule, _, case = (begun or findings.pop().key).partition(" (")
                 text = error.what.removeprefix(subject).strip()
-                traced = os.pread(trace.fileno(), _KEPT, 0).partition(b"\0")[0]
-                function = traced.decode("utf-8", "replace")
+                function, model = CallTrace.read(trace.fileno())
                 if function and not case.startswith(function):
                     text += f", in {function}"
+                if model:
+                    text += f", with model '{model}'"
+                    fatal.append(model)
                 text += ", once the check was done" if is_between else ""
                 findings.append(Finding(rule, case.removesuffix(")"), Outcome.FAILED, text))
                 hangs += error.status is Status.TIMEOUT_EXPIRED

@@ -101,6 +101,16 @@ class PluginSubject(VendorSubject[VendorFunctions]):
             self, host=PluginHost(self.host.manufacturer, options), load=lambda: self.vendor
         )
 
+    def each_model(self) -> Iterator[NamedModel]:
+        """The models; the one in work is named where the plugin ends the process."""
+        trace = self.vendor.trace
+        try:
+            for model in self.models:
+                trace.set_model(model.name)
+                yield model
+        finally:
+            trace.set_model("")
+
     def partitions(self, model: NamedModel) -> list[Partition]:
         """What becomes NPU calls of a model's main subgraph; asked once."""
         if model not in self._taken:
@@ -111,7 +121,7 @@ class PluginSubject(VendorSubject[VendorFunctions]):
     @property
     def taken(self) -> NamedModel:
         """The first model that the plugin takes something of; `UnseenError` where there is none."""
-        for model in self.models:
+        for model in self.each_model():
             if self.partitions(model):
                 return model
         first = self.models[0].name

@@ -17,18 +17,23 @@ from litert.host.python_library.bootstrap import find_vendor
 
 
 class CallTrace:
-    """A small file that holds the function that runs, for whoever finds the process dead; empty between calls."""
+    """A small file that holds the function that runs, and the model that it is asked about, if there is one.
+
+    They are for whoever finds the process dead. Between calls the function is empty.
+    """
 
     _SIZE = 128
+    _MODEL_SIZE = 256
 
     def __init__(self, path: str) -> None:
         """Opens the file; "" for none."""
-        self._map: Any = bytearray(self._SIZE)
+        size = self._SIZE + self._MODEL_SIZE
+        self._map: Any = bytearray(size)
         if path:
             fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
-                os.ftruncate(fd, self._SIZE)
-                self._map = mmap.mmap(fd, self._SIZE)
+                os.ftruncate(fd, size)
+                self._map = mmap.mmap(fd, size)
             finally:
                 os.close(fd)
 
@@ -39,6 +44,20 @@ class CallTrace:
         result = function(*arguments)
         self._map[:1] = b"\0"
         return result
+
+    def set_model(self, name: str) -> None:
+        """Says which model the next calls are about; "" for none."""
+        text = name.encode()[: self._MODEL_SIZE]
+        self._map[self._SIZE :] = text.ljust(self._MODEL_SIZE, b"\0")
+
+    @classmethod
+    def read(cls, fd: int) -> tuple[str, str]:
+        """The function in which the process of a trace ended, and the model; each may be empty."""
+        function, model = (
+            os.pread(fd, size, start).partition(b"\0")[0].decode("utf-8", "replace")
+            for start, size in ((0, cls._SIZE), (cls._SIZE, cls._MODEL_SIZE))
+        )
+        return function, model if function else ""
 
 
 class LastError(logging.Handler):

@@ -261,6 +261,25 @@ def test_a_model_that_ends_a_process_leaves_the_others(
     assert "ended with status 3" in rows["TANH"]["why"] and not rows["SOFTMAX"]["why"]
 
 
+def test_a_model_that_ends_the_plugin_leaves_the_rules_that_others_show(
+    check: Check, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 4))
+    builder.output(builder.op("TANH", [x], [("y", "float32", (1, 4))]))
+    write_model(builder.build(), tmp_path / "first.tflite")
+    monkeypatch.setenv("NUMERIC_FAULT", "compiles no TANH")
+    plugin = NUMERIC / "LiteRtCompilerPlugin_Numeric.py"
+    report = check(plugin, f"--model={tmp_path}/first.tflite", "--rule=result", "--rule=compile")
+    (failed,) = found(report)
+    assert failed["text"].startswith("ended with status 3, in LiteRtCompilerPlugin")
+    assert failed["text"].endswith(", with model 'first.tflite'")
+    passed = {finding["rule"] for finding in found(report, "passed")}
+    assert {"result.calls", "result.modules", "compile.ok", "compile.repeatable"} <= passed
+    unseen = {finding["text"] for finding in found(report, "unseen")}
+    assert "needs partition.ops, which is broken" in unseen
+
+
 def test_a_float_is_as_far_away_as_its_terms_are_large(check: Check, tmp_path: Path) -> None:
     """A sum that cancels: its error is one of the terms, and not of what is left."""
     builder = ModelBuilder()

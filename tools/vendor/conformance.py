@@ -65,7 +65,7 @@ _PLUGIN = _Side(
     PLUGIN_RULES,
     "the plugin",
     "plugin.ends",
-    "compile.ok",
+    "compile.ok (one model)",
 )
 _DISPATCH = _Side(
     "litert.conformance.checking:check_dispatch",

@@ -113,7 +113,7 @@ _NULL = [
     for run, places_of, needs in (
         (_without_plugin, _OF_NOTHING, _BASE[:1]),
         (_with_plugin, _OF_PLUGIN, _BASE),
-        (_with_result, _OF_RESULT, (*_BASE, "partition.ops", "compile.ok")),
+        (_with_result, _OF_RESULT, (*_BASE, "partition.ops (one model)", "compile.ok (one model)")),
     )
     for function, places in places_of.items()
     for place in places

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 
 from compiler_plugin.graph_copy import CopiedData, copy_ops
 from compiler_plugin.native.plugin_library import GET_REFUSAL, IS_OUTPUT_DYNAMIC
@@ -35,12 +36,17 @@ _NUM_MODULES = "LiteRtCompiledResultNumByteCodeModules"
 
 def _partition_ops(subject: PluginSubject) -> None:
     """`Plugin.partition` looks at what is pushed."""
-    for model in subject.models:
+    for model in subject.each_model():
         subject.partitions(model)
 
 
+def _partition_one(subject: PluginSubject) -> None:
+    with suppress(UnseenError):  # it need not take any
+        _ = subject.taken
+
+
 def _reads_only(subject: PluginSubject) -> None:
-    for model in subject.models:
+    for model in subject.each_model():
         subgraph = _with_guarded_constants(model.model.subgraphs[0])
         before = Snapshot.take(subgraph)
         with subject.plugin() as plugin:
@@ -68,7 +74,7 @@ def _partition_soc_model(subject: PluginSubject) -> None:
 
 
 def _partition_repeatable(subject: PluginSubject) -> None:
-    for model in subject.models:
+    for model in subject.each_model():
         subgraph = model.model.subgraphs[0]
         with subject.plugin() as plugin:
             first = plugin.partition(subgraph)
@@ -81,7 +87,7 @@ def _partition_repeatable(subject: PluginSubject) -> None:
 
 def _refusal_text(subject: PluginSubject) -> None:
     _check_has_refusals(subject)
-    for model in subject.models:
+    for model in subject.each_model():
         subgraph = model.model.subgraphs[0]
         with subject.plugin() as plugin:
             plugin.partition(subgraph)
@@ -105,10 +111,12 @@ def _check_has_refusals(subject: PluginSubject) -> None:
         raise UnseenError(f"it does not export {GET_REFUSAL}")
 
 
-def _compile(subject: PluginSubject) -> None:
+def _compile(subject: PluginSubject, number: int | None = None) -> None:
+    """Compiles so many of the models that the plugin takes something of, by default all."""
     _ = subject.taken  # there is something to compile
-    for partitions in filter(None, map(subject.partitions, subject.models)):
-        with subject.plugin() as plugin, plugin.compile(partitions):
+    taken = (model for model in subject.each_model() if subject.partitions(model))
+    for model in islice(taken, number):
+        with subject.plugin() as plugin, plugin.compile(subject.partitions(model)):
             pass
 
 
@@ -225,7 +233,7 @@ def _call_info(subject: PluginSubject) -> None:
 def _dynamic_output(subject: PluginSubject) -> None:
     if not subject.vendor.has(IS_OUTPUT_DYNAMIC):
         raise UnseenError(f"it does not export {IS_OUTPUT_DYNAMIC}")
-    for model in subject.models:
+    for model in subject.each_model():
         for partition in subject.partitions(model):
             with subject.plugin() as plugin, plugin.compile([partition]) as result:
                 for index, tensor in enumerate(partition.outputs):
@@ -241,19 +249,24 @@ def _result_destroy_null(subject: PluginSubject) -> None:
     subject.vendor.call_plain("LiteRtDestroyCompiledResult", ffi.NULL)
 
 
-_BASE = ("plugin.symbols", "create.ok", "create.again", "partition.ops")
-_COMPILED = (*_BASE, "compile.ok")
+_LOADED = ("plugin.symbols", "create.ok", "create.again")
+# A model with which the plugin ends the process is left out from then on, and what one other shows is reported.
+_BASE = (*_LOADED, "partition.ops (one model)")
+_COMPILED = (*_BASE, "compile.ok (one model)")
+_EACH = (*_LOADED, "partition.ops")
 
 RULES = Rules(
     Stage.WORK,
     (
-        Check("partition.ops", _partition_ops, needs=_BASE[:3]),
+        Check("partition.ops", _partition_ops, "each model", _LOADED),
+        Check("partition.ops", _partition_one, "one model", _LOADED),
         Check("partition.soc_model", _partition_soc_model, needs=_BASE),
-        Check("partition.repeatable", _partition_repeatable, needs=_BASE),
-        Check("partition.reads_only", _reads_only, needs=_BASE),
-        Check("refusal.text", _refusal_text, needs=_BASE),
+        Check("partition.repeatable", _partition_repeatable, needs=_EACH),
+        Check("partition.reads_only", _reads_only, needs=_EACH),
+        Check("refusal.text", _refusal_text, needs=_EACH),
         Check("refusal.none", _refusal_none, needs=_BASE),
-        Check("compile.ok", _compile, needs=_BASE),
+        Check("compile.ok", _compile, "each model", _EACH),
+        Check("compile.ok", partial(_compile, number=1), "one model", _BASE),
         Check("create.context", _old_context, needs=_COMPILED),
         *(
             Check("create.slot_failure", partial(_slot_failure, slot=slot), slot, _COMPILED)
@@ -268,8 +281,10 @@ RULES = Rules(
         Check("compile.failure", _compile_failure, needs=(*_COMPILED, "compile.repeatable")),
         Check("result.calls", _calls, needs=_COMPILED),
         Check("result.call_info", _call_info, needs=(*_COMPILED, "result.modules", "result.calls")),
-        Check("result.dynamic_output", _dynamic_output, needs=(*_COMPILED, "result.calls")),
-        Check("result.nothing", _nothing, needs=_BASE[:3]),
-        Check("result.destroy_null", _result_destroy_null, needs=_BASE[:3]),
+        Check(
+            "result.dynamic_output", _dynamic_output, needs=(*_EACH, "compile.ok", "result.calls")
+        ),
+        Check("result.nothing", _nothing, needs=_LOADED),
+        Check("result.destroy_null", _result_destroy_null, needs=_LOADED),
     ),
 )

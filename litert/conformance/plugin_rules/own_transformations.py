@@ -39,7 +39,7 @@ def _lifetime(subject: PluginSubject) -> None:
 def _pattern(subject: PluginSubject) -> None:
     with subject.plugin() as plugin:
         array, number = _some(plugin)
-        for named in subject.models:
+        for named in subject.each_model():
             for subgraph in named.model.subgraphs:
                 for index in range(number):
                     for op in subgraph.ops:

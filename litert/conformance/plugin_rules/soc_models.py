@@ -23,7 +23,7 @@ def _each(subject: PluginSubject) -> None:
 def _compile_for(subject: PluginSubject, name: bytes) -> None:
     """Compiles what the plugin takes for an SoC model, which may be less than for another."""
     soc_model = ffi.new("char[]", name)
-    for model in subject.models:
+    for model in subject.each_model():
         with subject.plugin() as plugin:
             partitions = plugin.plan(model, soc_model)
         if partitions:
