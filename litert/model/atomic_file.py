@@ -19,6 +19,7 @@ from litert.core.status import Status
 
 _numbers = itertools.count()
 
+_OPEN_FILES = "/proc/self/fd"
 _LEFT_OVER_AGE_S = 24 * 3600
 
 
@@ -67,7 +68,7 @@ def open_atomic(path: str) -> Iterator[int]:
     try:
         target = os.path.realpath(path)  # a link stays, as with any program that opens it
         mode = _mode(target, path)
-        beside, fd = _create_beside(target)
+        beside, fd = _create_unnamed(target) or _create_beside(target)
     except OSError as error:
         raise _failed(error, path) from error
     try:
@@ -75,11 +76,13 @@ def open_atomic(path: str) -> Iterator[int]:
             if mode is not None:
                 os.fchmod(fd, mode)
             yield fd
+            beside = beside or _name_beside(target, fd)
         finally:
             os.close(fd)
         os.replace(beside, target)
     except BaseException as error:
-        os.unlink(beside)
+        if beside:
+            os.unlink(beside)
         if isinstance(error, OSError):
             raise _failed(error, path) from error
         raise
@@ -99,15 +102,38 @@ def _mode(target: str, path: str) -> int | None:
     )
 
 
-def _create_beside(target: str) -> tuple[str, int]:
-    folder, name = os.path.split(target)
+def _create_unnamed(target: str) -> tuple[str, int] | None:
+    """A file without a name, which goes with its process; None where the system has no such files."""
+    if not os.path.exists(_OPEN_FILES):
+        return None
+    with suppress(OSError):  # any other is one of the file beside, too
+        flags = os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC
+        return "", os.open(os.path.dirname(target), flags, 0o666)
+    return None
+
+
+def _name_beside(target: str, fd: int) -> str:
+    """Gives a file without a name one."""
     while True:
-        beside = os.path.join(folder, f".{name[:200]}.{os.getpid()}.{next(_numbers)}.tmp")
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        beside = _next_beside(target)
+        with suppress(FileExistsError):
+            # A folder that the path does not need has Python follow the link.
+            os.link(f"{_OPEN_FILES}/{fd}", beside, src_dir_fd=fd, follow_symlinks=True)
+            return beside
+
+
+def _create_beside(target: str) -> tuple[str, int]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    while True:
+        beside = _next_beside(target)
+        with suppress(FileExistsError):
             return beside, os.open(beside, flags, 0o666)
-        except FileExistsError:  # of a process that was killed
-            continue
+
+
+def _next_beside(target: str) -> str:
+    """A name that only a process that was killed may have left."""
+    folder, name = os.path.split(target)
+    return os.path.join(folder, f".{name[:200]}.{os.getpid()}.{next(_numbers)}.tmp")
 
 
 def _failed(error: OSError, path: str) -> LiteRtError:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -362,9 +363,30 @@ def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
 
 
+def test_a_killed_process_leaves_no_file_behind(tmp_path: Path) -> None:
+    try:
+        os.close(os.open(tmp_path, os.O_TMPFILE | os.O_RDWR))
+    except OSError as error:
+        pytest.skip(f"the file system of {tmp_path} has no files without a name: {error}")
+    code = (
+        "import os, signal, sys\n"
+        "from litert.model.atomic_file import open_atomic\n"
+        "with open_atomic(sys.argv[1]) as fd:\n"
+        "    os.write(fd, b'half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    target = tmp_path / "target"
+    target.write_bytes(b"before")
+    ended = subprocess.run([sys.executable, "-c", code, target])
+    assert ended.returncode == -signal.SIGKILL
+    assert os.listdir(tmp_path) == ["target"] and target.read_bytes() == b"before"
+
+
+@pytest.mark.parametrize("open_files", [atomic_file._OPEN_FILES, "/nowhere"])
 def test_the_leftovers_of_a_killed_process_are_no_obstacle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: str
 ) -> None:
+    monkeypatch.setattr(atomic_file, "_OPEN_FILES", open_files)  # without it, files have names
     monkeypatch.setattr(atomic_file, "_numbers", iter(range(9)))
     leftover = tmp_path / f".target.{os.getpid()}.0.tmp"
     leftover.touch()
