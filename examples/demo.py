@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from litert_npu_tools.console import ProgressBar
+from litert_npu_tools.progress_bar import ProgressBar
 from PIL import Image
 
 import litert

@@ -21,9 +21,10 @@ from .command_line import (
     split_arguments,
     usage_error,
 )
-from .console import ProgressBar, print_text
+from .console import print_text
 from .destinations import STDOUT, check_messages, open_output, print_to
 from .page.writing import check_pages, is_page_wanted, write_pages
+from .progress_bar import ProgressBar
 from .trace_file import TRACE, traced
 from .transform_flags import (
     LIST_TRANSFORMATIONS,

@@ -19,10 +19,11 @@ from .array_files import TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import REPORT, SEED, FlagValues, split_arguments
 from .comparison import compare, match_outputs
-from .console import PrintedReport, ProgressBar, count_text, name_text, native_output_to_stderr
+from .console import PrintedReport, count_text, name_text, native_output_to_stderr
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .model_runs import SignatureRuns, Timing, measure_s
+from .progress_bar import ProgressBar
 from .stock_model import StockModel
 from .trace_file import TRACE, traced
 

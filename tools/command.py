@@ -23,8 +23,9 @@ from .command_line import (
     split_arguments,
     usage_error,
 )
-from .console import ProgressBar, count_text, drop_output, print_text, writing_to
+from .console import count_text, drop_output, print_text, writing_to
 from .process_start import BROKEN_PIPE, ERROR, INTERRUPTED, after_ctrl_c
+from .progress_bar import ProgressBar
 
 
 class Command(NamedTuple):

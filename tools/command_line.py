@@ -9,8 +9,8 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from .console import ProgressBar, ProgressStyle
 from .destinations import STDOUT
+from .progress_bar import ProgressBar, ProgressStyle
 
 if TYPE_CHECKING:
     import absl.flags

@@ -20,10 +20,11 @@ from .array_files import read_named_arrays
 from .command import Command
 from .command_line import REPORT, FlagValues, split_arguments
 from .compare_report import CompareReport
-from .console import ProgressBar, native_output_to_stderr, print_text
+from .console import native_output_to_stderr, print_text
 from .load_flags import RUN_FLAGS, read_dispatch_options
 from .made_with import add_made_with, is_compiled
 from .pictures import Array
+from .progress_bar import ProgressBar
 from .reference_function import REFERENCE_FUNCTION, load_functions
 from .sample_files import SAMPLE_FLAGS, SampleOptions, read_samples
 

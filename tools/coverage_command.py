@@ -13,7 +13,8 @@ from litert.core.version import SDK_VERSION
 from .apply_flags import DECLARED, read_apply_options, start_hosting
 from .command import Command
 from .command_line import REPORT, FlagValues, split_arguments, usage_error
-from .console import ProgressBar, native_output_to_stderr
+from .console import native_output_to_stderr
+from .progress_bar import ProgressBar
 
 if TYPE_CHECKING:
     from litert.analysis.coverage import ModelCoverage

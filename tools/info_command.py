@@ -14,7 +14,8 @@ from litert.core.version import COMPILER_PLUGIN_API_VERSION, DISPATCH_API_VERSIO
 
 from .command import Command
 from .command_line import DISPATCH_LIBRARY_PATH, REPORT, FlagValues
-from .console import PrintedReport, ProgressBar, ask
+from .console import PrintedReport, ask
+from .progress_bar import ProgressBar
 
 _PACKAGES = (
     "ai-edge-litert", "numpy", "pyopencl", "intel-opencl-rt", "pocl-binary-distribution",

@@ -19,12 +19,13 @@ from litert.model.reader import read_model
 from .array_files import TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import PAGE, REPORT, SEED, FlagValues, split_arguments
-from .console import ProgressBar, count_text, native_output_to_stderr
+from .console import count_text, native_output_to_stderr
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .model_runs import SignatureRuns, Timing, measure_s
 from .page.writing import check_pages, is_page_wanted, write_pages
 from .profile_report import MOST_ROWS, ProfileReport
+from .progress_bar import ProgressBar
 from .trace_file import TRACE, traced
 
 if TYPE_CHECKING:

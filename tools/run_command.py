@@ -25,11 +25,12 @@ from .array_files import (
 from .command import Command
 from .command_line import REPORT, SEED, FlagValues, split_arguments, usage_error
 from .comparison import Comparison, compare
-from .console import PrintedReport, ProgressBar, name_text, native_output_to_stderr
+from .console import PrintedReport, name_text, native_output_to_stderr
 from .destinations import writes
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .pictures import Array, Range
+from .progress_bar import ProgressBar
 from .trace_file import TRACE, traced
 
 

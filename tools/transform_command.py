@@ -11,8 +11,9 @@ from litert.core.option import Section, options_of
 
 from .command import Command
 from .command_line import FlagValues, usage_error
-from .console import ProgressBar, print_text
+from .console import print_text
 from .destinations import check_messages, open_output
+from .progress_bar import ProgressBar
 from .transform_flags import (
     LIST_TRANSFORMATIONS,
     OUTPUT,

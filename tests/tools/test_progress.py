@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from litert_npu_tools import console
+from litert_npu_tools import progress_bar
 
 from tests.tools.conftest import LitertNpu
 
@@ -14,8 +14,8 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "_LOG_INTERVAL_S", 1e-9)
-    monkeypatch.setattr(console, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(progress_bar, "_LOG_INTERVAL_S", 1e-9)
+    monkeypatch.setattr(progress_bar, "_PATIENCE_S", 0.0)
 
 
 @pytest.mark.usefixtures("impatient")

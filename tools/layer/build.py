@@ -12,8 +12,8 @@ from litert.model.output import write_at
 
 from ..command import Command
 from ..command_line import FlagValues, usage_error
-from ..console import ProgressBar
 from ..destinations import writes
+from ..progress_bar import ProgressBar
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .safe_process import answer, run_safely, stage
 

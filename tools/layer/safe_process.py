@@ -15,7 +15,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
-from ..console import ProgressBar, json_text, print_text
+from ..console import json_text, print_text
 
 _HINTS = {
     Status.RUNTIME_FAILURE: "If the kernel reads or writes past its tensors, litert-npu layer check FILE "
@@ -97,6 +97,5 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
 
 
 def _pass_on(data: bytes) -> None:
-    ProgressBar.make_room()
     sys.stderr.write(data.decode("utf-8", "replace"))
     sys.stderr.flush()

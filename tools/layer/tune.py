@@ -21,7 +21,8 @@ from litert.model.output import write_at
 
 from ..command import Command
 from ..command_line import REPORT, FlagValues
-from ..console import ProgressBar, json_text, print_text
+from ..console import json_text, print_text
+from ..progress_bar import ProgressBar
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .op_arrays import INPUT_FLAG_NAMES, INPUT_FLAGS, input_values
 from .safe_process import Answer, answer, compiling, run_safely, stage

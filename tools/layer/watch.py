@@ -12,8 +12,9 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 
 from ..command_line import FlagValues
-from ..console import ProgressBar, count_text, print_text
+from ..console import count_text, print_text
 from ..process_start import ERROR
+from ..progress_bar import ProgressBar
 from .safe_process import run_safely
 
 _INTERVAL_S = 0.2

@@ -11,7 +11,8 @@ from litert.core.option import Flag, Section, options_of
 
 from ..command import Command
 from ..command_line import REPORT, FlagValues, usage_error
-from ..console import ProgressBar, print_text
+from ..console import print_text
+from ..progress_bar import ProgressBar
 from ..reference_function import read_op_function
 
 _DECLARED = options_of(ApplyOptions, CompilerOptions)

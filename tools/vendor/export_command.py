@@ -13,8 +13,9 @@ from litert.core.status import Status
 
 from ..command import Command
 from ..command_line import FlagValues, usage_error
-from ..console import ProgressBar, print_text
+from ..console import print_text
 from ..destinations import writes
+from ..progress_bar import ProgressBar
 from .stock_trial import stock_limits
 from .vendor_libraries import KINDS, find_installed
 
