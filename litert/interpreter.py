@@ -16,7 +16,7 @@ from ai_edge_litert import interpreter as stock
 from ai_edge_litert.interpreter import Delegate, OpResolverType, SignatureRunner, load_delegate
 
 from litert.core.errors import LiteRtError
-from litert.core.tracing import RECORDINGS, SpanKind, span
+from litert.core.tracing import RECORDINGS, SpanKind, is_recording, span
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.environment import Environment
 from litert.options import CpuOptions, Options
@@ -169,7 +169,7 @@ class _Wrapper:
         self._graph.allocate(None if subgraph_index == _MAIN else subgraph_index)
 
     def Invoke(self, subgraph_index: int = 0) -> None:  # noqa: N802
-        if RECORDINGS:
+        if RECORDINGS and is_recording():
             with span(SpanKind.RUN, f"subgraph {subgraph_index}"):
                 self._graph.invoke(subgraph_index)
         else:

@@ -11,6 +11,9 @@ from litert.runtime.metrics import CallMetrics, OpMetrics, OpPlace, RunMetrics, 
 REST = "rest"
 """The kind and name of rows for the time that no other row has."""
 
+_LEAST_S = 1e-9
+"""Seconds in a run of the model: the rest of a part that is less is none, and has no row."""
+
 _KINDS = {SpanKind.CALL: "npu_call"}
 
 
@@ -19,12 +22,13 @@ class ProfileRow:
     """What a part of a model's runs took.
 
     Attributes:
-      kind: npu_call, task, transfer, wait, cpu_op or rest.
-      name: of an NPU call's function; else of the ops, of the delegate that runs them, or of the vendor's part.
+      kind: npu_call; task, transfer, wait, host or invoke for a part of one; cpu_op; or rest.
+      name: of an NPU call's function, or of a part of it; else of the ops, or of the delegate that runs them.
       ops: of the file; several that cannot be told apart.
       parent: the index of the row that it is a part of; -1 for the run itself.
       mean_s: seconds in a run of the model, all its own runs together.
-      deviation_s: the standard deviation of that; None for a rest.
+      median_s: half of the runs took so long at most; None for a rest. Medians do not add up as means do.
+      deviation_s: the standard deviation of single runs; None for a rest.
       share: of the run.
       runs_per_run: how often it ran in a run of the model.
       details: further facts: XNNPACK's operators, the vendor's own measurements.
@@ -35,6 +39,7 @@ class ProfileRow:
     ops: Sequence[OpPlace]
     parent: int
     mean_s: float
+    median_s: float | None
     deviation_s: float | None
     share: float
     runs_per_run: float
@@ -45,8 +50,9 @@ def profile_rows(collections: Sequence[RunMetrics]) -> list[ProfileRow]:
     """Rows of collections of one model's runs, taken together.
 
     Returns:
-      The longest first, each followed by its parts. The rows without a parent add up to the run, and the parts of
-      a row to the row, each with a rest. Clocks differ: where parts are longer than the whole, the rest is 0.
+      The longest first, each followed by its parts. The rows without a parent add up to the run, with a rest, and
+      the parts of a row to the row, with a rest where there is one. Clocks differ: where parts are longer than the
+      whole, the rest is 0.
     """
     runs = Spread.of([time_s for c in collections for time_s in c.run_times_s])
     root = _Part.of(collections, runs)
@@ -95,7 +101,7 @@ class _Part:
         claimed = sum(part.times.total_s for part in self.parts.values())
         rest_s = max(0.0, self.times.total_s - claimed) if self.parts or index < 0 else 0.0
         parts = sorted(self.parts.values(), key=lambda part: -part.times.total_s)
-        is_rest_written = not self.parts and index >= 0
+        is_rest_written = index >= 0 and rest_s < _LEAST_S * self.times.runs
         for part in [*parts, None]:
             if not is_rest_written and (part is None or part.times.total_s < rest_s):
                 rows.append(_rest_row(index, rest_s, runs))
@@ -107,13 +113,14 @@ class _Part:
     def row(self, parent: int, runs: Spread) -> ProfileRow:
         """As it is shown."""
         assert self.op is not None
-        times = Spread(runs.runs, self.times.total_s, self.times.squares)
+        times = self.times.among(runs.runs)
         return ProfileRow(
             _KINDS.get(self.op.kind, self.op.kind.value),
             self.op.name,
             self.op.ops,
             parent,
             times.mean_s,
+            times.median_s,
             times.deviation_s,
             times.total_s / runs.total_s if runs.total_s else 0.0,
             self.count / runs.runs if runs.runs else 0.0,
@@ -131,7 +138,7 @@ def _calls_alone(collection: RunMetrics) -> Iterator[OpMetrics]:
 def _rest_row(parent: int, rest_s: float, runs: Spread) -> ProfileRow:
     mean_s = rest_s / runs.runs if runs.runs else 0.0
     share = rest_s / runs.total_s if runs.total_s else 0.0
-    return ProfileRow(REST, REST, (), parent, mean_s, None, share, 1)
+    return ProfileRow(REST, REST, (), parent, mean_s, None, None, share, 1)
 
 
 def _vendor_details(

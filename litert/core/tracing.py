@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -33,6 +33,8 @@ class SpanKind(str, Enum):
     TASK = "task"  # of an NPU call, by the device's clock
     TRANSFER = "transfer"  # between the host's memory and the device's
     WAIT = "wait"  # for the device, or for a lock
+    HOST = "host"  # of an NPU call: the host's own work, such as enqueueing tasks
+    INVOKE = "invoke"  # of an NPU call: time in the vendor's function that it tells nothing of
     CPU_OP = "cpu_op"
 
 
@@ -61,12 +63,14 @@ class Span:
 class Recording:
     """What was measured while it was active."""
 
-    __slots__ = ("_later", "_spans", "_thread")
+    __slots__ = ("_has_ended", "_later", "_measured", "_spans", "_thread")
 
     def __init__(self, thread: int | None) -> None:
         """Starts with nothing; `thread` is the one whose spans it takes, None for all."""
+        self._has_ended = False
         self._thread = thread
         self._spans: list[Span] = []
+        self._measured: list[tuple[Any, ...]] = []  # spans to be: those take longer to make
         self._later: list[Callable[[], Iterable[Span]]] = []
 
     @property
@@ -74,6 +78,8 @@ class Recording:
         """All spans so far, by their start; of those that start together the longest is first."""
         while self._later:
             self._spans += self._later.pop()()
+        while self._measured:
+            self._spans.append(Span(*self._measured.pop()))
         self._spans.sort(key=lambda one: (one.start_ns, -one.duration_ns))
         return self._spans
 
@@ -88,12 +94,17 @@ class Recording:
 _MAIN = threading.main_thread().name
 
 RECORDINGS: list[Recording] = []
-"""Those that are active. To look whether there are any costs 10 ns, `is_recording` 50, and `span` 200."""
+"""Those that are active. To look whether there are any costs 10 ns, `is_recording` 50, and `span` 200.
+
+Code that runs often looks here first, and asks `is_recording` then: it may be another thread that is recorded.
+"""
+
+_lock = threading.Lock()
 
 
 def is_recording() -> bool:
-    """Whether somebody records: what costs time to find out need not be measured otherwise."""
-    return bool(RECORDINGS)
+    """Whether somebody records this thread: what costs time to find out need not be measured otherwise."""
+    return bool(RECORDINGS) and bool(_takers())
 
 
 @contextmanager
@@ -104,17 +115,23 @@ def record(*, own_thread: bool = False) -> Iterator[Recording]:
     try:
         yield recording
     finally:
-        RECORDINGS.remove(recording)
+        with _lock:
+            recording._has_ended = True
+            if recording in RECORDINGS:  # not where another thread has paused it
+                RECORDINGS.remove(recording)
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Records nothing while the block runs, which measures by itself."""
-    active, RECORDINGS[:] = RECORDINGS[:], []
+    """Pauses what records this thread while the block runs, which measures by itself."""
+    with _lock:
+        active = _takers()
+        RECORDINGS[:] = [recording for recording in RECORDINGS if recording not in active]
     try:
         yield
     finally:
-        RECORDINGS[:0] = active
+        with _lock:
+            RECORDINGS[:0] = [recording for recording in active if not recording._has_ended]
 
 
 def take_in(plain: Iterable[Sequence[Any]], process: str) -> None:
@@ -126,7 +143,11 @@ def take_in(plain: Iterable[Sequence[Any]], process: str) -> None:
 
 def span(kind: SpanKind, name: str, **details: str | int | float) -> AbstractContextManager[None]:
     """Measures a block on this thread's track; a block that raises is measured, too."""
-    return _Measured(kind, name, details) if RECORDINGS else _NOT_MEASURED
+    if RECORDINGS:
+        takers = _takers()
+        if takers:
+            return _Measured(takers, kind, name, details)
+    return _NOT_MEASURED
 
 
 def measured(kind: SpanKind, name: str) -> Callable[[_Function], _Function]:
@@ -149,24 +170,52 @@ def add(one: Span) -> None:
         recording._spans.append(one)
 
 
-def add_later(make: Callable[[], Iterable[Span]]) -> None:
-    """Adds spans that take time to find out, which is then not measured: `make` is called when they are read."""
-    make_once = cache(make)
+def add_later(make: Callable[[], Iterable[Span]]) -> Callable[[], Sequence[Span]]:
+    """Adds spans that take time to find out, which is then not measured: `make` is called when they are read.
+
+    Returns:
+      The same, which calls `make` once, for whoever else wants to read them.
+    """
+    once = _Once(make)
     for recording in _takers():
-        recording._later.append(make_once)
+        recording._later.append(once)
+    return once
 
 
 def _takers() -> Sequence[Recording]:
     """The recordings that take what this thread measures."""
-    return [r for r in RECORDINGS[:] if r._thread in (None, threading.get_ident())]
+    thread = threading.get_ident()
+    return [r for r in RECORDINGS if r._thread is None or r._thread == thread]
+
+
+class _Once:
+    """Calls a function once, and gives its answer each time; `functools.cache` takes microseconds to make."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], Iterable[Span]]) -> None:
+        self._make: Callable[[], Iterable[Span]] | None = make
+        self._made: Sequence[Span] = ()
+
+    def __call__(self) -> Sequence[Span]:
+        if self._make is not None:
+            self._made, self._make = tuple(self._make()), None
+        return self._made
 
 
 class _Measured:
-    """Adds the span of a block."""
+    """Adds the span of a block to recordings."""
 
-    __slots__ = ("_details", "_kind", "_name", "_start_ns")
+    __slots__ = ("_details", "_kind", "_name", "_start_ns", "_takers")
 
-    def __init__(self, kind: SpanKind, name: str, details: Mapping[str, str | int | float]) -> None:
+    def __init__(
+        self,
+        takers: Sequence[Recording],
+        kind: SpanKind,
+        name: str,
+        details: Mapping[str, str | int | float],
+    ) -> None:
+        self._takers = takers
         self._kind, self._name, self._details = kind, name, details
 
     def __enter__(self) -> None:
@@ -175,7 +224,9 @@ class _Measured:
     def __exit__(self, *_: object) -> None:
         duration_ns = time.perf_counter_ns() - self._start_ns
         track = threading.current_thread().name
-        add(Span(self._kind, self._name, self._start_ns, duration_ns, track, self._details))
+        measured = (self._kind, self._name, self._start_ns, duration_ns, track, self._details)
+        for recording in self._takers:
+            recording._measured.append(measured)
 
 
 _NOT_MEASURED = nullcontext()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -73,7 +74,10 @@ class Collection:
         has_spans = self._timer is not None and bool(self._kernels)
         if self._timer is not None:
             self._timer.drop_runs()
-        with record(own_thread=True) if has_spans else nullcontext() as recording:
+        with (
+            record(own_thread=True) if has_spans else nullcontext() as recording,
+            _without_collector(),
+        ):
             start = time.perf_counter()
             action()
             time_s = time.perf_counter() - start
@@ -90,7 +94,7 @@ class Collection:
         if self._timer is not None:
             self._timer.uninstall()
         calls = self._stop_meters()
-        ops = self._rows.metrics(len(self._times_s))
+        ops = self._rows.metrics()
         return RunMetrics(self._times_s, calls, ops, list(self._find_problems()))
 
     def _add_run(self, time_s: float, spans: Sequence[Span]) -> None:
@@ -145,3 +149,15 @@ class Collection:
         if errors:
             raise errors[0]
         return calls
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keeps Python from collecting garbage: measuring makes much, and some row would get all of that time."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()

@@ -13,7 +13,7 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.core.tracing import RECORDINGS, SpanKind, span
+from litert.core.tracing import RECORDINGS, SpanKind, is_recording, span
 from litert.runtime.collection import Collection
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.metrics import RunMetrics
@@ -90,7 +90,7 @@ class LoadedModel:
             self._check_open()
             if self._events:
                 self._wait_for_run()
-            if RECORDINGS or self._collection is not None:
+            if self._collection is not None or (RECORDINGS and is_recording()):
                 self._run_measured(signature, partial(signature.run, inputs, outputs))
             else:
                 signature.run(inputs, outputs)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from statistics import median
 
 from dispatch.api import Metric
 from dispatch.call import Call
@@ -34,33 +35,49 @@ class CallMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How long something took in each of several runs of a model, without a list of them.
+    """How long something took in each of several runs of a model.
 
     Attributes:
       runs: of the model.
       total_s: seconds, of all runs.
       squares: the sum of the squares of each run's seconds.
+      samples_s: seconds of single runs: of all, or of every second, fourth, ... where there are many.
     """
 
     runs: int = 0
     total_s: float = 0.0
     squares: float = 0.0
+    samples_s: Sequence[float] = ()
 
     @classmethod
     def of(cls, times_s: Sequence[float]) -> Spread:
         """The spread of something that took so long in each run."""
-        return cls(len(times_s), sum(times_s), sum(time_s * time_s for time_s in times_s))
+        squares = sum(time_s * time_s for time_s in times_s)
+        return cls(len(times_s), sum(times_s), squares, times_s)
 
     def __add__(self, other: Spread) -> Spread:
         """The spread of all runs of both."""
         return Spread(
-            self.runs + other.runs, self.total_s + other.total_s, self.squares + other.squares
+            self.runs + other.runs,
+            self.total_s + other.total_s,
+            self.squares + other.squares,
+            [*self.samples_s, *other.samples_s],
         )
+
+    def among(self, runs: int) -> Spread:
+        """The same in so many runs: in those that it does not know it took no time."""
+        missing = round(len(self.samples_s) * (runs / self.runs - 1)) if self.runs else 0
+        return Spread(runs, self.total_s, self.squares, [*self.samples_s, *[0.0] * missing])
 
     @property
     def mean_s(self) -> float:
         """Seconds in a run of the model; 0 without runs."""
         return self.total_s / self.runs if self.runs else 0.0
+
+    @property
+    def median_s(self) -> float:
+        """Seconds that half of the runs took at most; 0 without runs."""
+        return median(self.samples_s) if self.samples_s else 0.0
 
     @property
     def deviation_s(self) -> float:
@@ -91,9 +108,9 @@ class OpMetrics:
     """What one op took, or several that cannot be told apart.
 
     Attributes:
-      kind: CALL for an NPU call, CPU_OP for other ops; TASK, TRANSFER or WAIT for what a vendor did in a call.
-      name: of an NPU call's function, or of what a vendor did; else the ops' or the delegate's.
-      ops: several where a delegate runs them; none for what a vendor did.
+      kind: CALL for an NPU call, CPU_OP for other ops; TASK, TRANSFER, WAIT, HOST or INVOKE for a part of a call.
+      name: of an NPU call's function, or of a part of it; else the ops' or the delegate's.
+      ops: several where a delegate runs them; none for a part of a call.
       parent: the index of what it is a part of: control flow that runs its subgraph, a delegate's part, an NPU
         call; -1 for none.
       count: how often it ran, in all runs of the model.

@@ -18,7 +18,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.core.tracing import RECORDINGS, SpanKind, span
+from litert.core.tracing import RECORDINGS, SpanKind, is_recording, span
 from litert.runtime.host_memory import is_fit_for_cpu
 from litert.runtime.metrics import CallMeter
 from litert.runtime.npu_port import NpuPort
@@ -118,12 +118,14 @@ class NpuKernel:
                 return
             for event in self.pending:  # calls before this one, which may write what is copied now
                 event.wait()
-        for staging, address, size in self._copies_in:
-            ctypes.memmove(staging.address, address, size)
+        if self._copies_in:
+            with span(SpanKind.TRANSFER, "inputs", call=self.name):
+                for staging, address, size in self._copies_in:
+                    ctypes.memmove(staging.address, address, size)
         try:
             if self.tap is not None:
                 self.call.invoke_tapped(self.tap)
-            elif self.meter is None and not RECORDINGS:
+            elif self.meter is None and not (RECORDINGS and is_recording()):
                 self.call.invoke()
             else:
                 with self.meter or nullcontext(), span(SpanKind.CALL, self.call.function_name):
@@ -133,8 +135,10 @@ class NpuKernel:
             raise
         for tensor in self._shared:
             self.subgraph.hold_memory(tensor)
-        for staging, address, size in self._copies_out:
-            ctypes.memmove(address, staging.address, size)
+        if self._copies_out:
+            with span(SpanKind.TRANSFER, "outputs", call=self.name):
+                for staging, address, size in self._copies_out:
+                    ctypes.memmove(address, staging.address, size)
         for port in self._dynamic:
             self._write_dynamic(port)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from litert.core import tracing
 from litert.core.tracing import Span, SpanKind
+from litert.runtime.call_parts import call_parts
 from litert.runtime.metrics import OpMetrics, OpPlace, Spread
 from litert.runtime.op_timer import Node, OpRun
 from litert.runtime.subgraph import InterpreterSubgraph
 from litert.runtime.timing_code import OperatorEvent
 from litert.runtime.xnnpack_operators import OperatorGroup, group_operators
 
-_OF_CALLS = (SpanKind.TASK, SpanKind.TRANSFER, SpanKind.WAIT)
+_MOST_SAMPLES = 256
+"""Of a row: runs whose seconds it keeps."""
 
 
 class _OpKey(NamedTuple):
@@ -31,8 +34,8 @@ class _GroupKey(NamedTuple):
     group: OperatorGroup
 
 
-class _SpanKey(NamedTuple):
-    """What a vendor has measured in a call."""
+class _PartKey(NamedTuple):
+    """A part of an NPU call."""
 
     kind: SpanKind
     name: str
@@ -53,16 +56,24 @@ class OpRows:
         """
         self._subgraphs = subgraphs
         self._functions = functions
-        self._root = _Row(_SpanKey(SpanKind.RUN, "", -1))
+        self._root = _Row(_PartKey(SpanKind.RUN, "", -1))
+        self._num_runs = 0
+        self._stride = 1  # every so many runs, each row keeps its seconds
         self._groups: dict[tuple[Node, Sequence[str]], Sequence[OperatorGroup]] = {}
         self._delegated: dict[Node, Sequence[OpPlace]] = {}
 
     def add_run(self, runs: Sequence[OpRun], spans: Sequence[Span]) -> None:
         """Adds a run of the model: its ops, and what vendors have measured in it."""
         touched: set[_Row] = set()
-        self._add(self._root, runs, [s for s in spans if s.kind in _OF_CALLS], touched)
+        self._add(self._root, runs, spans, touched)
+        sample, left = divmod(self._num_runs, self._stride)
         for row in touched:
-            row.end_run()
+            row.end_run(None if left else sample)
+        self._num_runs += 1
+        if not left and sample + 1 == _MOST_SAMPLES:
+            self._stride *= 2
+            for row in self._root.walk():
+                del row.samples_s[1::2]
 
     @property
     def has_untold_parts(self) -> bool:
@@ -70,10 +81,10 @@ class OpRows:
         rows = (row for row in self._root.walk() if isinstance(row.key, _OpKey))
         return any(len(self._ops(row.key)) > 1 and not row.children for row in rows)
 
-    def metrics(self, num_runs: int) -> list[OpMetrics]:
-        """What was added, for so many runs of the model."""
+    def metrics(self) -> list[OpMetrics]:
+        """What was added."""
         found: list[OpMetrics] = []
-        self._describe(self._root, -1, num_runs, found)
+        self._describe(self._root, -1, found)
         return found
 
     def _add(
@@ -91,11 +102,10 @@ class OpRows:
                 touched.add(of_group)
             function = self._function(run.node) if spans else None
             if function is not None:
-                for span, duration_ns in _own_times(run, function, spans):
-                    task = int(span.details.get("task", -1))
-                    of_span = row.child(_SpanKey(span.kind, span.name, task))
-                    of_span.add(duration_ns)
-                    touched.add(of_span)
+                for part in call_parts(run, function, spans):
+                    of_part = row.child(_PartKey(part.kind, part.name, part.task))
+                    of_part.add(part.duration_ns)
+                    touched.add(of_part)
 
     def _function(self, node: Node) -> str | None:
         """The name of an NPU call's function."""
@@ -132,17 +142,19 @@ class OpRows:
         output = subgraph.tensor_name(outputs[0]) if outputs else ""
         return OpPlace(index, op, subgraph.op_name(op), output)
 
-    def _describe(self, row: _Row, index: int, num_runs: int, found: list[OpMetrics]) -> None:
+    def _describe(self, row: _Row, index: int, found: list[OpMetrics]) -> None:
         """Adds the rows below one, which is at an index, each before its own."""
+        num_samples = -(-self._num_runs // self._stride)
         for key, child in row.children.items():
-            times = Spread(num_runs, child.total_s, child.squares)
+            child.fill(num_samples)
+            times = Spread(self._num_runs, child.total_s, child.squares, child.samples_s)
             kind, name = self._kind_and_name(key)
             ops = self._ops(key)
             found.append(OpMetrics(kind, name, ops, index, child.count, times, child.operators))
-            self._describe(child, len(found) - 1, num_runs, found)
+            self._describe(child, len(found) - 1, found)
 
     def _kind_and_name(self, key: Hashable) -> tuple[SpanKind, str]:
-        if isinstance(key, _SpanKey):
+        if isinstance(key, _PartKey):
             return key.kind, f"task {key.task}, {key.name}" if key.task >= 0 else key.name
         if isinstance(key, _OpKey):
             function = self._function(key.node)
@@ -179,7 +191,16 @@ class OpRows:
 class _Row:
     """Adds up what one op took, as a part of what runs it."""
 
-    __slots__ = ("_run_ns", "children", "count", "key", "operators", "squares", "total_s")
+    __slots__ = (
+        "_run_ns",
+        "children",
+        "count",
+        "key",
+        "operators",
+        "samples_s",
+        "squares",
+        "total_s",
+    )
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
@@ -187,6 +208,7 @@ class _Row:
         self.count = 0
         self.total_s = 0.0
         self.squares = 0.0
+        self.samples_s = array("d")
         self.operators: Sequence[str] = ()
         self._run_ns = 0
 
@@ -206,34 +228,19 @@ class _Row:
         self.count += 1
         self._run_ns += duration_ns
 
-    def end_run(self) -> None:
-        """Adds what was added in a run of the model, together."""
+    def end_run(self, sample: int | None) -> None:
+        """Adds what was added in a run of the model, together; `sample` is its number if it is to be kept."""
         seconds = self._run_ns / 1e9
         self.total_s += seconds
         self.squares += seconds * seconds
         self._run_ns = 0
+        if sample is not None:
+            self.fill(sample)
+            self.samples_s.append(seconds)
 
-
-def _own_times(run: OpRun, function: str, spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
-    """What a vendor has measured in a call, each with the nanoseconds that nothing before it has.
-
-    The host waits while the device works: waits are the rest of these.
-    """
-    inside = [
-        span
-        for span in spans
-        if run.start_ns <= span.start_ns <= run.end_ns and span.details.get("call") == function
-    ]
-    covered: list[tuple[int, int]] = []
-    for span in sorted(inside, key=lambda span: (span.kind is SpanKind.WAIT, span.start_ns)):
-        start_ns, end_ns = span.start_ns, min(span.start_ns + span.duration_ns, run.end_ns)
-        own_ns = end_ns - start_ns
-        for begin_ns, stop_ns in covered:
-            own_ns -= max(0, min(end_ns, stop_ns) - max(start_ns, begin_ns))
-        if span.kind is not SpanKind.WAIT:
-            begin_ns = max(start_ns, covered[-1][1] if covered else start_ns)
-            covered.append((begin_ns, max(begin_ns, end_ns)))
-        yield span, max(0, own_ns)
+    def fill(self, num_samples: int) -> None:
+        """Makes so many samples of it: runs that have not come here took no time here."""
+        self.samples_s.extend([0.0] * (num_samples - len(self.samples_s)))
 
 
 def _joined_names(ops: Sequence[OpPlace]) -> str:

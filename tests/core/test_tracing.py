@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -80,6 +81,60 @@ def test_a_pause_records_nothing() -> None:
             work(2)
         work(3)
     assert [one.name for one in recording.spans] == ["work", "work"]
+
+
+def in_thread(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def test_a_recording_of_one_thread_is_none_to_others() -> None:
+    answers = []
+    with tracing.record(own_thread=True):
+        in_thread(lambda: answers.append(tracing.is_recording()))
+        answers.append(tracing.is_recording())
+    assert answers == [False, True]
+
+
+def test_a_pause_leaves_other_threads_recordings_alone() -> None:
+    def pause() -> None:
+        with tracing.record(own_thread=True) as own:
+            with tracing.paused(), tracing.span(SpanKind.RUN, "paused"):
+                release.set()
+                done.wait(10)
+            with tracing.span(SpanKind.RUN, "after"):
+                pass
+        names.extend(one.name for one in own.spans)
+
+    names: list[str] = []
+    release, done = threading.Event(), threading.Event()
+    thread = threading.Thread(target=pause)
+    with tracing.record(own_thread=True) as here:
+        thread.start()
+        release.wait(10)
+        with tracing.span(SpanKind.RUN, "here"):
+            pass
+        done.set()
+        thread.join()
+    assert [one.name for one in here.spans] == ["here"] and names == ["after"]
+    assert not tracing.RECORDINGS
+
+
+def test_a_recording_that_ends_while_another_thread_pauses_it_has_ended() -> None:
+    def pause() -> None:
+        with tracing.paused():
+            release.set()
+            done.wait(10)
+
+    release, done = threading.Event(), threading.Event()
+    thread = threading.Thread(target=pause)
+    with tracing.record():
+        thread.start()
+        release.wait(10)
+    done.set()
+    thread.join()
+    assert not tracing.RECORDINGS
 
 
 def test_what_takes_time_to_find_out_is_found_out_once_and_when_it_is_read() -> None:

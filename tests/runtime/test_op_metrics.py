@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -62,7 +63,7 @@ def test_each_op_is_in_one_row(load: Load, vendor: Any, mode: CpuKernelMode) -> 
     assert places(leaves(metrics)) == {(0, 0): 1, (0, 1): 1, (0, 2): 1}
     call = next(op for op in metrics.ops if op.kind is SpanKind.CALL)
     assert (call.name, call.ops[0].output, call.count) == ("double", "b", 3)
-    assert {op.ops[0].name for op in metrics.ops} == {"ADD", "DISPATCH_OP"}
+    assert {op.ops[0].name for op in metrics.ops if op.ops} == {"ADD", "DISPATCH_OP"}
     assert len(metrics.run_times_s) == 3 and not metrics.problems
     top = sum(op.times.total_s for op in metrics.ops if op.parent < 0)
     assert top <= sum(metrics.run_times_s)
@@ -139,7 +140,7 @@ def test_runs_that_nobody_waits_for_are_not_measured(load: Load, vendor: Any) ->
     model.run_async_by_index(0, inputs, outputs).wait()
     model.run_by_index(0, inputs, outputs)
     metrics = model.stop_metrics_collection()
-    assert len(metrics.run_times_s) == 1 and [op.count for op in metrics.ops] == [1]
+    assert len(metrics.run_times_s) == 1 and {op.count for op in metrics.ops} == {1}
 
 
 def test_a_collection_that_measures_no_ops_changes_no_pointer(load: Load, vendor: Any) -> None:
@@ -196,6 +197,45 @@ def test_two_models_measure_at_once(load: Load, vendor: Any) -> None:
     assert [{op.count for op in metrics.ops} for metrics in found] == [{200}, {200}]
 
 
+def test_medians_are_of_all_runs_or_of_some_where_there_are_many(load: Load, vendor: Any) -> None:
+    model = load(cpu_around_npu(), options())
+    few, many = measure(model, {"x": X}, runs=5), measure(model, {"x": X}, runs=700)
+    for metrics, least, most in ((few, 5, 5), (many, 128, 256)):
+        for op in metrics.ops:
+            samples = op.times.samples_s
+            assert least <= len(samples) <= most and all(samples)
+            assert min(samples) <= op.times.median_s <= max(samples)
+    assert {len(op.times.samples_s) for op in many.ops} == {175}  # every fourth
+
+
+def test_an_op_that_runs_in_few_runs_takes_no_time_in_most(load: Load, vendor: Any) -> None:
+    model = load(loop(adds_one=True), options(mode=CpuKernelMode.BUILTIN))
+    model.start_metrics_collection(2)
+    for rounds in (0, 0, 3, 0, 0):
+        model.run({"n": np.array(rounds, np.int32), "x": X})
+    metrics = model.stop_metrics_collection()
+    call = next(op for op in metrics.ops if op.kind is SpanKind.CALL)
+    assert (call.count, call.times.runs, call.times.median_s) == (3, 5, 0)
+    assert [time_s > 0 for time_s in call.times.samples_s] == [False, False, True, False, False]
+
+
+def test_no_garbage_is_collected_in_a_run_that_is_measured(
+    load: Load, vendor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    functions = sys.modules[type(vendor).__module__].FUNCTIONS
+    monkeypatch.setitem(functions, "nap", lambda *_: seen.append(gc.isenabled()))
+    model = load(one_call("nap"), options())
+    measure(model, {"x": X}, runs=1)
+    assert seen == [False] and gc.isenabled()
+    gc.disable()
+    try:
+        measure(model, {"x": X}, runs=1)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
 def test_without_profiling_xnnpack_s_part_is_one_row_and_said(load: Load, vendor: Any) -> None:
     builder = NpuModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
@@ -245,7 +285,7 @@ def test_a_run_of_more_ops_than_there_is_place_for_is_measured_as_far(
     monkeypatch.setattr("litert.runtime.timing_code.CAPACITY", 7)
     model = load(loop(adds_one=True), options(mode=CpuKernelMode.BUILTIN))
     metrics = measure(model, {"n": np.array(5, np.int32), "x": X}, runs=1)
-    assert sum(op.count for op in metrics.ops) == 7
+    assert sum(op.count for op in metrics.ops if op.ops) == 7
     assert "15 runs of ops are left out" in metrics.problems[0]
 
 
@@ -276,7 +316,20 @@ def test_what_a_vendor_tells_of_a_call_is_a_part_of_it(
     x = builder.input("x", FLOAT, (4,))
     builder.output(builder.npu("nap", [x], [("y", FLOAT, (4,))]))
     call, *parts = measure(load(builder.bytes(), options()), {"x": X[0]}).ops
-    assert [(part.kind, part.parent) for part in parts] == [(SpanKind.TASK, 0), (SpanKind.WAIT, 0)]
-    task, wait = (part.times.mean_s for part in parts)
+    kinds = [SpanKind.TASK, SpanKind.WAIT, SpanKind.INVOKE, SpanKind.HOST]
+    assert [(part.kind, part.parent) for part in parts] == [(kind, 0) for kind in kinds]
+    task, wait, *_ = (part.times.mean_s for part in parts)
     assert task >= 0.002 and wait >= 0.001  # the wait without the task in it
-    assert task + wait <= call.times.mean_s
+    assert sum(part.times.total_s for part in parts) == pytest.approx(call.times.total_s)
+
+
+def test_a_vendor_that_tells_nothing_has_its_function_and_ours_around_it(
+    load: Load, vendor: Any
+) -> None:
+    call, *parts = measure(load(one_call(), options()), {"x": X}).ops
+    assert [(part.kind, part.name) for part in parts] == [
+        (SpanKind.INVOKE, "invoke"),
+        (SpanKind.HOST, "runtime"),
+    ]
+    assert all(part.times.total_s > 0 and part.count == 3 for part in parts)
+    assert sum(part.times.total_s for part in parts) == pytest.approx(call.times.total_s)

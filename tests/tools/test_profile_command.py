@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from litert_npu_tools.profile_command import ProfileOptions, profile_model
 from litert_npu_tools.profile_report import ProfileReport
 
 from litert.analysis.profile import ProfileRow
+from litert.core.tracing import RECORDINGS
 from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.writer import write_model
@@ -51,10 +53,10 @@ def test_rows_are_sorted_and_follow_what_they_are_parts_of(copying: str) -> None
 
 
 def test_shares_are_those_of_the_rows() -> None:
-    kinds = {"npu_call": (-1, 0.5), "task": (0, 0.3), "wait": (0, 0.1), "rest": (0, 0.1)}
-    rows = [ProfileRow(k, k, (), parent, 1.0, 0.0, s, 1) for k, (parent, s) in kinds.items()]
-    rows += [ProfileRow("cpu_op", "ADD", (), -1, 1.0, 0.0, 0.3, 1)]
-    rows += [ProfileRow("rest", "rest", (), -1, 1.0, None, 0.2, 1)]
+    kinds = {"npu_call": (-1, 0.5), "task": (0, 0.3), "wait": (0, 0.1), "host": (0, 0.1)}
+    rows = [ProfileRow(k, k, (), parent, 1.0, 1.0, 0.0, s, 1) for k, (parent, s) in kinds.items()]
+    rows += [ProfileRow("cpu_op", "ADD", (), -1, 1.0, 1.0, 0.0, 0.3, 1)]
+    rows += [ProfileRow("rest", "rest", (), -1, 1.0, None, None, 0.2, 1)]
     timing = Timing.of([1.0, 1.0])
     report = ProfileReport("m", "s", 1, "x", "1", 0.1, timing, timing, rows, [])
     expected = {
@@ -62,12 +64,14 @@ def test_shares_are_those_of_the_rows() -> None:
         "task": 0.3,
         "transfer": 0,
         "wait": 0.1,
+        "invoke": 0,
+        "host": 0.1,
         "cpu_op": 0.3,
         "rest": 0.2,
     }
     assert report.shares == pytest.approx(expected)
     assert "  NPU calls 50.0%, CPU ops 30.0%, rest 20.0% of a run" in report.lines()
-    assert "  in NPU calls: tasks 30.0%, waits 10.0%, the host's part 10.0%" in report.lines()
+    assert "  in NPU calls: tasks 30.0%, waits 10.0%, host 10.0%" in report.lines()
 
 
 def test_few_runs_are_noted(copying: str) -> None:
@@ -91,13 +95,15 @@ def test_json_has_all_of_it(
 ) -> None:
     assert litert_npu("profile", copying, "--runs=2", "--report=json") == 0
     found = json.loads(capfd.readouterr().out)
-    assert found["cost"] == found["run"]["p50_s"] / found["plain_run"]["p50_s"]
+    assert found["cost"] == found["run"]["min_s"] / found["plain_run"]["min_s"]
     call = next(row for row in found["rows"] if row["kind"] == "npu_call")
     assert call["ops"] == [{"subgraph": 0, "index": 0, "name": "DISPATCH_OP", "output": "c"}]
 
 
 def test_text_shows_the_longest_rows() -> None:
-    rows = [ProfileRow("cpu_op", f"OP_{i}", (), -1, 1 / (i + 1), 0.0, 0.1, 1) for i in range(5)]
+    rows = [
+        ProfileRow("cpu_op", f"OP_{i}", (), -1, 1 / (i + 1), 0.0, 0.0, 0.1, 1) for i in range(5)
+    ]
     timing = Timing.of([1.0, 1.0])
     report = ProfileReport("m", "s", 1, "x", "1", 0.1, timing, timing, rows, ["a note"])
     lines = list(report.lines(2))
@@ -176,6 +182,20 @@ def test_each_op_of_a_real_network_is_in_one_row(networks: Path, network: str) -
     assert sorted(found) == ops
     large = [row for row in leaves if len({op.name for op in row.ops} - CONSTANTS) > 2]
     assert len(large) <= 3  # nearly all of XNNPACK's operators are told apart
+
+
+def test_two_models_are_profiled_at_once(copying: str, original: str) -> None:
+    options = replace(OPTIONS, runs=30)
+    with ThreadPoolExecutor(2) as pool:
+        profiles = [pool.submit(profile_model, path, options) for path in (copying, original) * 2]
+    reports = [profile.result() for profile in profiles]
+    for report in reports:
+        assert report.run.runs == 30
+        assert all(row.runs_per_run == 1 for row in report.rows)
+        assert add_up(report, -1) == pytest.approx(report.run.mean_s)
+    calls = [sum(row.kind == "npu_call" for row in report.rows) for report in reports]
+    assert calls == [1, 0, 1, 0]
+    assert not RECORDINGS
 
 
 def test_a_trace_has_the_load_and_runs_with_ops_of_the_cpu(

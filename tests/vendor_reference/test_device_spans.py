@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from itertools import pairwise
 from typing import Any
@@ -99,6 +100,32 @@ def test_a_queue_has_times_only_while_somebody_asks(device: Any) -> None:
     run.function.start_measuring(with_tasks=False)
     run([1, 2, 3, 4])
     assert not has_times()
+
+
+def test_a_thread_that_records_slows_no_other_one_down(device: Any) -> None:
+    run = Runner(device, doubling(), DOUBLE)
+    with tracing.record(own_thread=True) as recording:
+        thread = threading.Thread(target=run, args=[[1, 2, 3, 4]])
+        thread.start()
+        thread.join()
+        has_times = run.function._queue.properties
+    assert not has_times & cl.command_queue_properties.PROFILING_ENABLE
+    assert not recording.spans
+
+
+def test_what_the_host_does_in_a_run_follows(device: Any) -> None:
+    run = two_slow_tasks(device)
+    with tracing.record() as recording:
+        run([1, 2, 3, 4])
+    host = [span for span in recording.spans if span.kind in (SpanKind.HOST, SpanKind.WAIT)]
+    assert [(one.kind, one.name) for one in host] == [
+        (SpanKind.HOST, "enqueue"),
+        (SpanKind.WAIT, "NPU queue"),
+    ]
+    assert end_ns(host[0]) == host[1].start_ns
+    assert {(one.track, one.details["call"]) for one in host} == {
+        (threading.current_thread().name, "f")
+    }
 
 
 def test_metrics_and_spans_of_a_task_are_the_same_times(device: Any) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from itertools import count
-from threading import Thread
+from threading import Thread, current_thread
 from typing import NoReturn
 
 import pyopencl as cl
@@ -16,12 +16,12 @@ from dispatch.api import Metric, Receive
 from dispatch.event import Event
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.tracing import RECORDINGS, Span, SpanKind, add_later, span
+from litert.core.tracing import RECORDINGS, Span, add_later, is_recording
 from vendor_reference.device.function_memory import Slot
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.device.opencl_memory import BufferMemory
-from vendor_reference.device.queue_times import Ended, QueueTimes
+from vendor_reference.device.queue_times import Ended, HostRun, QueueTimes
 from vendor_reference.device.stopwatch import Stopwatch
 from vendor_reference.device.task_sequence import TaskSequence
 from vendor_reference.executable.executable import ArgumentKind
@@ -142,7 +142,7 @@ class OpenClFunction:
         self._context.check_home()
         if not self._is_ready:
             self._get_ready()
-        if RECORDINGS or self._is_measured:
+        if self._is_measured or (RECORDINGS and is_recording()):
             self._run_measured()
         else:
             events: list[Ended] = []
@@ -169,7 +169,7 @@ class OpenClFunction:
             else:
                 event.wait()  # raises its error, if it has one
         # Runs are measured one by one; some wait between tasks.
-        if self._stopwatch is not None or self._tasks.waits or RECORDINGS:
+        if self._stopwatch is not None or self._tasks.waits or is_recording():
             return self._start_in_thread(after)
         if self._is_measured:
             self._is_measured = False
@@ -274,7 +274,7 @@ class OpenClFunction:
     def _run_measured(self) -> None:
         """Runs the tasks, and tells who records or measures; a queue that nobody wants times of is given back."""
         stopwatch = self._stopwatch
-        has_times = bool(RECORDINGS) or (stopwatch is not None and stopwatch.has_tasks)
+        has_times = is_recording() or (stopwatch is not None and stopwatch.has_tasks)
         if has_times is not (self._times is not None):
             self._renew_queue(has_times)
         self._is_measured = has_times or stopwatch is not None
@@ -283,18 +283,16 @@ class OpenClFunction:
         begin_ns = time.perf_counter_ns()
         try:
             self._enqueue(events, transfers)
-            with span(SpanKind.WAIT, "NPU queue", call=self._tasks.function.name):
-                self._queue.finish()
+            enqueued_ns = time.perf_counter_ns()
+            self._queue.finish()
         except (cl.Error, LiteRtError) as error:
             self._fail(error, len(events))
         end_ns = time.perf_counter_ns()
         spans: Callable[[], Sequence[Span]] = tuple
         if self._times is not None:
             launched = tuple(self._tasks.launches)
-            spans = cache(
-                partial(self._times.spans, launched, events, transfers, (begin_ns, end_ns))
-            )
-            add_later(spans)
+            run = HostRun(begin_ns, enqueued_ns, end_ns, current_thread().name)
+            spans = add_later(partial(self._times.spans, launched, events, transfers, run))
         if stopwatch is not None:
             stopwatch.add((end_ns - begin_ns) / 1e9, spans)
 

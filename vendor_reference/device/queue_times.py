@@ -7,10 +7,10 @@ marker, right to some 20 us. Each span has that as `accuracy_ns`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyopencl as cl
 
@@ -33,6 +33,30 @@ Ended: TypeAlias = "cl.Event | HostTime"
 """When a task was done."""
 
 
+class HostRun(NamedTuple):
+    """A run as the host sees it: nanoseconds of `perf_counter_ns`.
+
+    Attributes:
+      begin: when it began to enqueue.
+      enqueued: when it began to wait.
+      end: when the queue was done.
+      track: of the host's spans.
+    """
+
+    begin: int
+    enqueued: int
+    end: int
+    track: str
+
+    def spans(self, call: str) -> Iterator[Span]:
+        """What the host did."""
+        for kind, name, start, end in (
+            (SpanKind.HOST, "enqueue", self.begin, self.enqueued),
+            (SpanKind.WAIT, "NPU queue", self.enqueued, self.end),
+        ):
+            yield Span(kind, name, start, end - start, self.track, {"call": call})
+
+
 class QueueTimes:
     """The times of a queue whose events have them."""
 
@@ -48,15 +72,15 @@ class QueueTimes:
         launched: Iterable[int],
         events: Sequence[Ended],
         transfers: Mapping[str, cl.Event],
-        run: tuple[int, int],
+        run: HostRun,
     ) -> Sequence[Span]:
-        """The tasks and transfers of a run that has ended.
+        """The tasks and transfers of a run that has ended, and what the host did.
 
         Args:
           launched: indices of the tasks that had something to do.
           events: one for each of those.
           transfers: by what was sent or fetched: `input 0`.
-          run: when it began and ended, by the host's clock; the spans lie within.
+          run: by the host's clock; the spans lie within.
         """
         call = self._function.name
         found: list[tuple[SpanKind, str, Ended, Mapping[str, str | int]]] = [
@@ -68,14 +92,14 @@ class QueueTimes:
             which |= {"op": task.op_name, "tensor": task.tensor}
             found.append((SpanKind.TASK, task.entry, event, which))
         late_ns = self._find_misfit([event for _, _, event, _ in found], run)
-        spans = []
+        spans = list(run.spans(call))
         for kind, name, event, own in found:
             start_ns, end_ns = self._host_time(event, late_ns)
             every = {"call": call, "accuracy_ns": self._accuracy_ns, **own}
             spans.append(Span(kind, name, start_ns, end_ns - start_ns, self._track, every))
         return spans
 
-    def _find_misfit(self, events: Iterable[Ended], run: tuple[int, int]) -> int:
+    def _find_misfit(self, events: Iterable[Ended], run: HostRun) -> int:
         """By how much the queue's times are late, as the run shows; less than 0 where they are early.
 
         Clocks drift apart: PoCL's is not corrected by the network's time.
@@ -83,8 +107,8 @@ class QueueTimes:
         times = [self._host_time(event) for event in events if not isinstance(event, HostTime)]
         if not times:
             return 0
-        late_ns = max(end_ns for _, end_ns in times) - run[1]
-        early_ns = run[0] - min(start_ns for start_ns, _ in times)
+        late_ns = max(end_ns for _, end_ns in times) - run.end
+        early_ns = run.begin - min(start_ns for start_ns, _ in times)
         return late_ns if late_ns > 0 else -max(0, early_ns)
 
     def _host_time(self, event: Ended, late_ns: int = 0) -> tuple[int, int]:

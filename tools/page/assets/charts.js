@@ -1,6 +1,6 @@
 // Charts along an axis: the time line, and what lies where in memory.
 
-const KIND_COLORS = { run: "kind-a", compile: "kind-a", load: "kind-a", call: "npu", task: "npu", plugin: "npu", cpu_op: "cpu", step: "cpu",
+const KIND_COLORS = { run: "kind-a", compile: "kind-a", load: "kind-a", call: "npu", task: "npu", plugin: "npu", cpu_op: "cpu", step: "cpu", host: "cpu",
   transfer: "heat", wait: "note", pass: "kind-b", build: "kind-c", transformation: "kind-c" };
 
 // A chart that scrolls sideways. `draw(width)` makes an SVG of that width; `least` is the width at no zoom, 0 for what there is.

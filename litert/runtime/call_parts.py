@@ -1,0 +1,83 @@
+"""Where the time of an NPU call goes: the vendor's tasks, transfers and waits, and the host's part around them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from litert.core.tracing import Span, SpanKind
+from litert.runtime.op_timer import OpRun
+
+_DEVICE_S = (SpanKind.TASK, SpanKind.TRANSFER)
+_TOLD = (*_DEVICE_S, SpanKind.WAIT, SpanKind.HOST)
+"""What goes on in a call. The host works and waits while the device works: that time is the device's."""
+
+
+class CallPart(NamedTuple):
+    """Time of a call that no other part has.
+
+    Attributes:
+      task: the vendor's number of it; -1 for what is no task.
+    """
+
+    kind: SpanKind
+    name: str
+    task: int
+    duration_ns: int
+
+
+def call_parts(run: OpRun, function: str, spans: Sequence[Span]) -> Iterator[CallPart]:
+    """Splits a run of the call of a function.
+
+    Args:
+      run: as the interpreter sees it.
+      function: its name in the byte code.
+      spans: of the run of the model, by their start.
+
+    Returns:
+      What was told of it; the vendor's `invoke` without that; and the runtime's own part around `invoke`.
+      Together they are the run.
+    """
+    start = bisect_left(spans, run.start_ns, key=_start_ns)
+    inside = spans[start : bisect_right(spans, run.end_ns, key=_start_ns)]
+    covered: list[tuple[int, int]] = []
+    told = [s for s in inside if s.kind in _TOLD and s.details.get("call", function) == function]
+    for span in sorted(told, key=_precedence):
+        own_ns = _claim(span.start_ns, min(_end_ns(span), run.end_ns), covered)
+        yield CallPart(span.kind, span.name, int(span.details.get("task", -1)), own_ns)
+    for invoke in inside:
+        if invoke.kind is SpanKind.CALL:
+            own_ns = _claim(invoke.start_ns, _end_ns(invoke), covered)
+            yield CallPart(SpanKind.INVOKE, "invoke", -1, own_ns)
+            around_ns = _claim(run.start_ns, run.end_ns, covered)
+            yield CallPart(SpanKind.HOST, "runtime", -1, around_ns)
+
+
+def _start_ns(span: Span) -> int:
+    return span.start_ns
+
+
+def _end_ns(span: Span) -> int:
+    return span.start_ns + span.duration_ns
+
+
+def _precedence(span: Span) -> tuple[bool, int, int]:
+    """The device's first, then what is shorter: a wait in the host's work is a wait."""
+    if span.kind in _DEVICE_S:
+        return False, 0, span.start_ns
+    return True, span.duration_ns, span.start_ns
+
+
+def _claim(start_ns: int, end_ns: int, covered: list[tuple[int, int]]) -> int:
+    """Covers a stretch of time, and says how much of it was not; what is covered is sorted, and apart."""
+    own_ns = max(0, end_ns - start_ns)
+    begin_ns, stop_ns = start_ns, end_ns
+    first = last = bisect_left(covered, start_ns, key=lambda stretch: stretch[1])
+    while last < len(covered) and covered[last][0] <= end_ns:
+        before_ns, after_ns = covered[last]
+        own_ns -= max(0, min(end_ns, after_ns) - max(start_ns, before_ns))
+        begin_ns, stop_ns = min(begin_ns, before_ns), max(stop_ns, after_ns)
+        last += 1
+    covered[first:last] = [(begin_ns, stop_ns)]
+    return own_ns
