@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.asset_files import open_assets
@@ -11,6 +11,7 @@ from compiler_plugin.compiling import compile_partitions
 from compiler_plugin.pipeline import load_chosen_plugin, start_run
 from compiler_plugin.plan import SubgraphPlan, plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
+from litert.analysis.model_bounds import choose_bounds
 from litert.analysis.op_costs import CostOptions, ModelCosts, set_shapes
 from litert.analysis.op_coverage import OpCoverage, SourcePlaces, list_ops
 from litert.analysis.refusals import (
@@ -106,15 +107,18 @@ def find_coverage(
       compiles: whether the vendor compiles, too, and may so refuse more.
 
     Raises:
-      LiteRtError: for a plugin that cannot be loaded, an SoC model that it does not have, and missing assets.
+      LiteRtError: for a plugin that cannot be loaded, an SoC model that it does not have, missing assets, and a
+        shape bound that fits no model.
     """
+    bounds = choose_bounds(paths, options.compiler.shape_bounds)
     registered = load_chosen_plugin(options)
     soc_model = choose_soc_model(registered, options.soc_model)
     models: list[ModelCoverage] = []
     with open_assets(options.compiler.custom_op_infos):
-        for path in told("cover", paths):
+        for path, bound in told("cover", list(zip(paths, bounds, strict=True))):
+            own = replace(options, compiler=replace(options.compiler, shape_bounds=bound))
             try:
-                models.append(_cover_model(path, options, registered, costs, compiles))
+                models.append(_cover_model(path, own, registered, costs, compiles))
             except LiteRtError as error:
                 models.append(ModelCoverage(path, str(error)))
     changes = add_calls_changes(refusal for model in models for refusal in model.refusals)

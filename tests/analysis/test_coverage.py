@@ -269,6 +269,24 @@ def test_dynamic_shapes_are_unknown_or_the_user_s(tmp_path: Path) -> None:
         assert words in wrong.warnings[0] and wrong.num_unknown == 2
 
 
+def test_a_bound_goes_to_the_models_that_have_such_a_tensor(tmp_path: Path) -> None:
+    paths = [
+        dynamic(tmp_path / "dynamic.tflite"),
+        save(build_chain("My"), tmp_path / "static.tflite"),
+    ]
+
+    def bounded(name: str, *shape: int) -> ApplyOptions:
+        return replace(ALL, compiler=replace(ALL.compiler, shape_bounds={name: shape}))
+
+    models = find_coverage(paths, bounded("x", 5, 8)).models
+    assert not any(model.problem for model in models)
+    models = find_coverage(paths, bounded("x", 5, 9)).models
+    assert "5x9 is no bound" in models[0].problem and not models[1].problem
+    with pytest.raises(LiteRtError, match="no model has a tensor 't0'") as error:
+        find_coverage(paths, bounded("t0", 5))  # a fixed shape
+    assert error.value.status is Status.INVALID_TOOL_CONFIG and "x." in error.value.hint
+
+
 def test_a_custom_op_s_arithmetic_is_the_user_s(tmp_path: Path) -> None:
     path = save(build_chain("My", "Other"), tmp_path / "m.tflite")
     model = costs_of(path, CostOptions({"My": Formula("2*B*INPUT0_SHAPE[0]")}))

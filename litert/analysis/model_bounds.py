@@ -1,0 +1,45 @@
+"""Bounds of dynamic shapes for several models: each goes to the models that have such a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.reader import read_model
+
+Bounds = Mapping[str, Sequence[int]]
+
+
+def choose_bounds(paths: Sequence[str], bounds: Bounds) -> list[Bounds]:
+    """The bounds of each model; a single one gets them all, as it does when it is compiled.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a bound that fits no model.
+    """
+    if not bounds or len(paths) == 1:
+        return [bounds] * len(paths)
+    named = [_dynamic_tensors(path) for path in paths]
+    for name in bounds:
+        if not any(name in names for names in named):
+            inputs = sorted({n for names in named for n, is_input in names.items() if is_input})
+            raise LiteRtError(
+                Status.INVALID_TOOL_CONFIG,
+                f"no model has a tensor '{name}' of dynamic shape",
+                "--shape_bounds",
+                f"Inputs of dynamic shape: {', '.join(inputs)}." if inputs else "Leave it out.",
+            )
+    return [{n: bound for n, bound in bounds.items() if n in names} for names in named]
+
+
+def _dynamic_tensors(path: str) -> dict[str, bool]:
+    """Names of tensors of dynamic shape, and whether each is an input; none of a file that cannot be read."""
+    names: dict[str, bool] = {}
+    with suppress(LiteRtError), read_model(path) as model:  # who covers the model says why
+        for subgraph in model.subgraphs:
+            inputs = {*subgraph.inputs}
+            for tensor in subgraph.tensors:
+                if not tensor.type.layout.is_static:
+                    names[tensor.name] = names.get(tensor.name, False) or tensor in inputs
+    return names
