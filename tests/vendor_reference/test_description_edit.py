@@ -62,6 +62,35 @@ def test_json_that_misleads_is_written_anew() -> None:
     assert edited == {"description": 'has "local": [1]', "work_sizes": {"local": [4]}}
 
 
+SEVERAL = """{
+  "description": "no \\"layers\\": [here]",
+  "layers": [
+    {"name": "a", "sources": ["a.cl"], "work_sizes": {"global": ["X"]}},
+    {"name": "b", "sources": ["b.cl"],
+     "work_sizes": {"global": ["X"], "local": [2]}},
+    {"sources": ["c.cl"], "name": "c"}
+  ]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "old", "new"),
+    [
+        ("a", [4], '["X"]}},', '["X"], "local": [4]}},'),
+        ("b", [4], "[2]", "[4]"),
+        ("b", [], ', "local": [2]', ""),
+        ("c", [4], '"c"}', '"c",\n  "work_sizes": {"local": [4]}\n}'),
+        ("c", [], "", ""),
+    ],
+)
+def test_a_local_size_is_set_in_its_layer_of_several_in_json(
+    name: str, sizes: list[int], old: str, new: str
+) -> None:
+    assert SEVERAL.count(old) == 1 or not old
+    assert set_local_size(SEVERAL, ".json", name, sizes) == SEVERAL.replace(old, new)
+
+
 LAYERS = """<!-- <WorkSizes local="1"/> -->
 <CustomLayer name="a" type="SimpleGPU" version="1">
   <WorkSizes global="X" />
@@ -110,6 +139,6 @@ def test_a_file_s_only_layer_is_meant_whatever_its_name() -> None:
 
 
 def test_what_has_no_place_for_a_local_size_is_refused() -> None:
-    for text, suffix in (("", ".cl"), ("", ".xml"), (LAYERS, ".xml")):
+    for text, suffix in (("", ".cl"), ("", ".xml"), (LAYERS, ".xml"), (SEVERAL, ".json")):
         with pytest.raises(LiteRtError):
             set_local_size(text, suffix, "d", [4])

@@ -26,6 +26,8 @@ _JSON_LOCAL = re.compile(rf'"local"\s*:\s*{_ARRAY}')
 _JSON_LOCAL_AND_COMMA = re.compile(rf',\s*"local"\s*:\s*{_ARRAY}|"local"\s*:\s*{_ARRAY}\s*,?\s*')
 _JSON_GLOBAL = re.compile(rf'"global"\s*:\s*{_ARRAY}')
 _JSON_WORK_SIZES = re.compile(r'"work_sizes"\s*:\s*\{')
+_JSON_LAYERS = re.compile(r'"layers"\s*:\s*\[')
+_JSON_GAP = ", \t\r\n"
 _XML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _XML_LAYER = re.compile(r"<CustomLayer\b([^>]*)>.*?</CustomLayer\s*>", re.DOTALL)
 _XML_NAME = re.compile(r"""\bname\s*=\s*(?:"([^"]*)"|'([^']*)')""")
@@ -131,11 +133,27 @@ def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -
       LiteRtError: UNSUPPORTED, for a file that has no place for it.
     """
     if suffix == ".json":
-        return _set_in_json(text, list(sizes))
+        return _set_in_json(text, op_name, list(sizes))
     return _set_in_xml(text, op_name, ",".join(map(str, sizes)))
 
 
-def _set_in_json(text: str, sizes: list[int]) -> str:
+def _set_in_json(text: str, op_name: str, sizes: list[int]) -> str:
+    layers = json.loads(text).get("layers")
+    if layers is None:
+        return _set_in_json_layer(text, sizes)
+    names = [layer["name"] for layer in layers]
+    begin = _JSON_LAYERS.search(text)
+    if not begin or (len(names) > 1 and op_name not in names):
+        raise LiteRtError(Status.UNSUPPORTED, f"no layer '{op_name}' to write into")
+    index = names.index(op_name) if len(names) > 1 else 0
+    start = end = begin.end()
+    for _ in names[: index + 1]:
+        start = end + len(text[end:]) - len(text[end:].lstrip(_JSON_GAP))
+        _, end = json.JSONDecoder().raw_decode(text, start)
+    return text[:start] + _set_in_json_layer(text[start:end], sizes).rstrip() + text[end:]
+
+
+def _set_in_json_layer(text: str, sizes: list[int]) -> str:
     wanted = json.loads(text)
     fields = wanted.setdefault("work_sizes", {})
     had = fields.pop("local", None)

@@ -70,8 +70,9 @@ def test_the_best_size_is_written_and_the_rest_of_the_text_stays(
     assert (author / "k.json").read_text() == expected
 
 
+@pytest.mark.parametrize("suffix", [".json", ".xml"])
 def test_a_layer_of_several_is_tuned_beside_the_files_of_the_others(
-    author: Path, litert_npu: LitertNpu, capsys: Capture
+    author: Path, litert_npu: LitertNpu, capsys: Capture, suffix: str
 ) -> None:
     write(author, "")
     (author / "other.cl").write_text((author / "k.cl").read_text())
@@ -81,7 +82,11 @@ def test_a_layer_of_several_is_tuned_beside_the_files_of_the_others(
         'type="output" port-index="0"/></Buffers><WorkSizes global="B*F*Y*X"/></CustomLayer>'
     )
     (author / "k.xml").write_text(layer.format("k") + layer.format("other"))
-    tune_layer = ("layer", "tune", "k.xml", "--op=k", *SHAPES, "--report=json")
+    named = {**json.loads(DESCRIPTION), "name": "k"}
+    version = named.pop("version")
+    layers = [named, {"name": "other", "sources": ["other.cl"], "entry": "k"}]
+    (author / "k.json").write_text(json.dumps({"version": version, "layers": layers}))
+    tune_layer = ("layer", "tune", f"k{suffix}", "--op=k", *SHAPES, "--report=json")
     assert litert_npu(*tune_layer, "--candidates=2", "--dry_run") == 0
     candidates = json.loads(capsys.readouterr().out)["candidates"]
     assert len(candidates) > 1 and not any(found["problem"] for found in candidates)
