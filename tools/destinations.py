@@ -25,14 +25,14 @@ def check_messages(
 
     Args:
       path: the place.
-      others: files that it must not replace, of which "" is none.
+      others: files that it must not replace, of which "" is none; or `[tensor=]file`, as users name them.
       flag: that says the place.
       what: is written there.
     """
     if path in ("", STDOUT, STDERR, NOWHERE):
         return
-    for other in others:
-        if other and os.path.realpath(other) == os.path.realpath(path):
+    for other in (name for text in others for name in _file_names(text)):
+        if os.path.realpath(other) == os.path.realpath(path):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, f"{what} would replace {other}", f"--{flag}={path}"
             )
@@ -48,6 +48,13 @@ def check_messages(
     raise LiteRtError(
         Status.FILE_IO, f"cannot write {what}: {problem}", path, f"Name another file with --{flag}."
     )
+
+
+def _file_names(text: str) -> Iterator[str]:
+    """The files that `[tensor=]file` may mean: names of tensors, and of files, may have a `=`."""
+    while text:
+        yield text
+        _, _, text = text.partition("=")
 
 
 def print_to(place: str, text: str) -> None:

@@ -195,7 +195,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.input_range,
     )
     others = [path, *options.inputs]
-    check_pages(flags, [*others, flags.trace])
+    check_pages(flags, others)
     with (
         native_output_to_stderr(flags.report != "text"),
         ProgressBar(),

@@ -38,24 +38,22 @@ def traced(
 
     Args:
       path: of the file.
-      others: that it must not replace.
+      others: that it must not replace, as in `check_messages`.
       is_wanted: whether to record also where there is no file.
 
     Yields:
       What is recorded; nothing where nobody wants it.
 
     Raises:
-      LiteRtError: before the block INVALID_ARGUMENT or NOT_FOUND, for a path that is one of the others, a folder,
-        or in no folder; behind it FILE_IO.
+      LiteRtError: before the block INVALID_ARGUMENT, for a path that is one of the others; FILE_IO, for one that
+        cannot be written, before the block or behind it.
     """
     # Here, as --help must not wait for them.
-    from compiler_plugin.checks import check_output
     from litert.core.tracing import Recording, record
 
-    from .destinations import write_file
+    from .destinations import check_messages, write_file
 
-    if path:
-        check_output(path, others)
+    check_messages(path, others, "trace", "the time line")
     with record() if path or is_wanted else nullcontext(Recording(None)) as recording:
         yield recording
     if path:

@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from litert_npu_tools.apply_plugin import guarded_main as apply_plugin
 from litert_npu_tools.trace_file import traced, write_trace
@@ -138,8 +139,13 @@ def test_apply_plugin_and_benchmark_have_traces(model: Path, litert_npu: LitertN
 
 @pytest.mark.parametrize(
     ("place", "status"),
-    [("in.tflite", Status.INVALID_ARGUMENT), ("none/t.json", Status.NOT_FOUND), (".", Status.INVALID_ARGUMENT)],
-)  # fmt: skip
+    [
+        ("in.tflite", Status.INVALID_ARGUMENT),
+        ("out.tflite", Status.INVALID_ARGUMENT),
+        ("none/t.json", Status.FILE_IO),
+        (".", Status.FILE_IO),
+    ],
+)
 def test_a_place_that_no_trace_can_have_is_refused_before_any_work(
     model: Path, litert_npu: LitertNpu, place: str, status: Status
 ) -> None:
@@ -147,6 +153,25 @@ def test_a_place_that_no_trace_can_have_is_refused_before_any_work(
     asset = "--npu_custom_op_info=MyOp,my.cl"
     assert apply_plugin(["", asset, f"--trace={place}", str(model), "out.tflite"]) == status % 256
     assert model.read_bytes() == before and not Path("out.tflite").exists()
+
+
+@pytest.mark.parametrize("flag", ["--input=image=x.npy", "--output=half=x.npy"])
+def test_a_trace_never_replaces_a_file_that_is_named_with_its_tensor(
+    copying: str, litert_npu: LitertNpu, flag: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    np.save("x.npy", np.zeros((1, 4, 6, 3), np.float32))
+    before = Path("x.npy").read_bytes()
+    assert litert_npu("run", copying, flag, "--trace=x.npy") == 2
+    assert Path("x.npy").read_bytes() == before
+    assert "the time line would replace x.npy (--trace=x.npy)" in capfd.readouterr().err
+
+
+def test_a_trace_and_a_page_are_two_files(
+    model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["", "--npu_custom_op_info=MyOp,my.cl", "--trace=a", "--html=a", str(model), "none"]
+    assert apply_plugin(arguments) != 0 and not Path("a").exists()
+    assert "the page would replace a (--html=a)" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

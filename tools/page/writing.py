@@ -19,8 +19,8 @@ def is_page_wanted(flags: FlagValues) -> bool:
 
 
 def check_pages(flags: FlagValues, others: Iterable[str]) -> None:
-    """Refuses places that a page cannot be written to, before the work begins, and those of `others`."""
-    kept = list(others)
+    """Refuses places that a page cannot be written to, before the work begins, and those of `others` and a trace."""
+    kept = [*others, str(flags.trace) if "trace" in flags else ""]
     for name in ("html", "model_explorer"):
         check_messages(str(flags[name].value or ""), kept, name, "the page")
     if flags.html and os.path.realpath(flags.html) == os.path.realpath(flags.model_explorer):
