@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from litert.analysis.difference import are_same
+from litert.analysis.difference import are_same, as_floats
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,11 +45,11 @@ def measure(found: Array, expected: Array) -> Measures:
     """Measures real numbers beside others of the same shape.
 
     Two elements may be the same without being finite, as `are_same` has it. Cosine and signal to noise
-    are those of the elements that are finite on both sides.
+    are those of the elements that are finite on both sides, and the worst where there are none.
     """
     import numpy as np
 
-    have, want = found.ravel().astype(np.float64), expected.ravel().astype(np.float64)
+    have, want = as_floats(found), as_floats(expected)
     finite = np.isfinite(have) & np.isfinite(want)
     if finite.all():
         return _measure_finite(have, want, have.size)
@@ -71,7 +71,8 @@ def measure(found: Array, expected: Array) -> Measures:
         f"{count} of {have.size} elements are no finite numbers on one side alone: element {first} is "
         f"{have[first]:g}, and {want[first]:g} in the reference"
     )
-    return Measures(np.inf, np.inf, rest.cosine, rest.snr_db, problem)
+    cosine, snr = (rest.cosine, rest.snr_db) if finite.any() else (0.0, -np.inf)
+    return Measures(np.inf, np.inf, cosine, snr, problem)
 
 
 def _measure_finite(have: Array, want: Array, count: int) -> Measures:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from litert.analysis.difference import EXACT, RELATIVE, STEPS, find_difference
+from litert.analysis.tensor_measures import measure
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,7 @@ from litert.analysis.difference import EXACT, RELATIVE, STEPS, find_difference
         ("float32", [1, 2, np.nan], None, np.inf, RELATIVE),
         ("int8", [1, 0, 4], None, 2, STEPS),
         ("int32", [1, 2, 5], None, 1, EXACT),
+        ("complex64", [1, 2, 4 + 1j], None, 0.25, RELATIVE),
         ("float32", [1, 2, 4], [0, 0, 0], 0, RELATIVE),
     ],
 )
@@ -31,3 +33,20 @@ def test_a_difference_is_in_the_unit_that_arithmetic_errs_in(
         magnitudes=None if magnitudes is None else np.array(magnitudes, dtype),
     )
     assert difference.amount == pytest.approx(amount, rel=1e-5) and difference.unit == unit
+
+
+def test_integers_that_are_one_float_differ() -> None:
+    large = np.array([1 << 53], np.int64)
+    assert find_difference(large, large, tolerance=0.01).is_allowed
+    assert not find_difference(large, large + 1, tolerance=0.01).is_allowed
+
+
+def test_what_is_no_number_anywhere_is_like_nothing() -> None:
+    nothing = np.full(4, np.nan, np.float32)
+    measures = measure(nothing, np.ones(4, np.float32))
+    assert measures.cosine == 0 and measures.snr_db == -np.inf
+    assert measure(nothing, nothing).cosine == 1
+
+
+def test_both_parts_of_complex_numbers_are_measured() -> None:
+    assert measure(np.array([1 + 2j]), np.array([1 + 5j])).greatest == 3
