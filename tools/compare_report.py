@@ -71,7 +71,11 @@ class CompareReport(ModelComparison, PrintedReport):
             return
         yield f"First beyond its limit: {name_text(self.first)}"
         if self.blamed is None:
-            yield "No op is to blame: each is right, given its inputs"
+            is_checked = any(tensor.local_greatest is not None for tensor in self.tensors)
+            found = (
+                "each is right, given its inputs" if is_checked else "none was checked by itself"
+            )
+            yield f"No op is to blame: {found}"
             return
         op, call = self.blamed.op, self.blamed.call
         where = f"in NPU call {name_text(call)}" if call else "on the CPU"

@@ -49,8 +49,12 @@ class Difference:
         return self.amount <= self.limit
 
     def __str__(self) -> str:
+        return self.beside("on the CPU")
+
+    def beside(self, reference: str) -> str:
+        """The difference in words, from the value that is expected `in the golden array`, say."""
         return (
-            f"element {self._place()} is {self.found:g}, and {self.expected:g} on the CPU: "
+            f"element {self._place()} is {self.found:g}, and {self.expected:g} {reference}: "
             f"{amount_text(self.amount, self.unit)} away, where {self.limit:g} may be{self._extent()}"
         )
 

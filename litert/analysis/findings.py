@@ -81,7 +81,7 @@ class Findings:
             text = f"its shape is {list(found.shape)}, and {list(expected.shape)} in the reference"
             self._fault(shown, Fault.SHAPE, text)
             return
-        record = self._of(shown)
+        record = self._compared(shown)
         tensor = self._source.tensor(shown.place)
         measures = measure(as_reals(tensor, found), as_reals(tensor, expected))
         record.measures = measures if record.measures is None else record.measures.worst(measures)
@@ -90,7 +90,7 @@ class Findings:
         self, shown: ShownTensor, difference: Difference, found: Array, expected: Array
     ) -> None:
         """What an op makes of its inputs, beside what it should make of these."""
-        record = self._of(shown)
+        record = self._compared(shown)
         if record.local is None or difference.amount >= record.local.amount:
             record.local = difference
         if not difference.is_allowed:
@@ -181,6 +181,11 @@ class Findings:
 
     def _of(self, shown: ShownTensor) -> _Found:
         return self._found.setdefault(shown.place, _Found(shown))
+
+    def _compared(self, shown: ShownTensor) -> _Found:
+        """What was found of a tensor, which may have been left out in another way of running the model."""
+        self.not_compared.pop(self._source.tensor(shown.place).name, None)
+        return self._of(shown)
 
     def _fault(self, shown: ShownTensor, fault: Fault, text: str) -> None:
         self._of(shown).faults.setdefault(fault, text)

@@ -134,7 +134,7 @@ class TrialChecks:
             tolerance=self._options.tolerance,
         )
         if not difference.is_allowed:
-            text = f"beside the golden array, {difference}"
+            text = difference.beside("in the golden array")
             self._findings.add_fault(shown, Fault.GOLDEN, text)
 
     def _check_apart(

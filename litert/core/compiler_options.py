@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -49,6 +50,11 @@ class CustomOpInfo:
         return cls(op_name, asset_path)
 
 
+_SHAPES = re.compile(
+    "(.+?):([1-9][0-9]*(?:x[1-9][0-9]*)*)(?:,(?!$)|$)", re.DOTALL
+)  # names may have `:` and `,`
+
+
 def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
     """Reads `--shape_bounds`, as `parse_shapes`: each is the largest shape of one tensor."""
     return parse_shapes(texts, "shape_bounds", "bound")
@@ -57,20 +63,24 @@ def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
 def parse_shapes(texts: Sequence[str], flag: str, noun: str) -> dict[str, Sequence[int]]:
     """Reads the texts of a flag, each the shape of one tensor: `input:1x3x300`; messages call it by the noun.
 
+    A text may have those of several, as a manifest has them: `input:1x3x300,other:4`.
+
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a text that is none, or two for one tensor.
     """
     bounds: dict[str, Sequence[int]] = {}
+    pairs: list[tuple[str, str]] = []
     for text in texts:
-        name, _, shape = text.rpartition(":")  # the name may hold colons
-        sizes = shape.split("x")
-        if not name or not all(size.isdecimal() and int(size) for size in sizes):
+        found = _SHAPES.findall(text)
+        if not found or ",".join(map(":".join, found)) != text:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 f"--{flag} has '{text}', which is no {noun}",
                 hint="Write it as input:100x3x300x300.",
             )
-        bound = [int(size) for size in sizes]
+        pairs += found
+    for name, shape in pairs:
+        bound = [int(size) for size in shape.split("x")]
         if bounds.setdefault(name, bound) != bound:
             both = " and ".join("x".join(map(str, b)) for b in (bounds[name], bound))
             raise LiteRtError(
@@ -200,7 +210,7 @@ class CompilerOptions:
             is_repeated=True,
         ),
         Section.LAYERS,
-        _TO_PLUGIN | Goes.LOAD,
+        _TO_PLUGIN | Goes.LOAD | Goes.MANIFEST,
         default=MappingProxyType[str, Sequence[int]]({}),
         read=parse_shape_bounds,
         write=lambda bounds: [f"{n}:{'x'.join(map(str, bound))}" for n, bound in bounds.items()],

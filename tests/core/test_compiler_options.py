@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo, parse_shape_bounds
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -39,3 +39,22 @@ def test_a_pair_is_no_custom_op_info() -> None:
     pairs: Any = [("Sinh", "sinh.cl")]
     with pytest.raises(LiteRtError, match="Write CustomOpInfo"):
         CompilerOptions(pairs)
+
+
+@pytest.mark.parametrize(
+    ("texts", "shapes"),
+    [
+        (["x:1x2", "a:0:3"], {"x": [1, 2], "a:0": [3]}),
+        (["x:1x2,a:0:3,b,c:4x5"], {"x": [1, 2], "a:0": [3], "b,c": [4, 5]}),
+    ],
+)
+def test_a_text_may_have_the_shapes_of_several_tensors(
+    texts: list[str], shapes: dict[str, list[int]]
+) -> None:
+    assert parse_shape_bounds(texts) == shapes
+
+
+@pytest.mark.parametrize("text", ["", "x", "x:", ":3", "x:0", "x:1x", "x:1,", "x:1,y", "x:-1"])
+def test_what_is_no_shape_is_refused(text: str) -> None:
+    with pytest.raises(LiteRtError, match="which is no bound"):
+        parse_shape_bounds([text])

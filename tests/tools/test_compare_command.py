@@ -13,8 +13,10 @@ import pytest
 from litert_npu_tools.litert_npu import guarded_main
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
-from litert.core.compiler_options import CompilerOptions
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.model.builder import ModelBuilder
+from litert.model.manifest import read_manifest
+from litert.model.reader import read_model
 from litert.model.writer import write_model
 
 Capture = pytest.CaptureFixture[str]
@@ -111,6 +113,38 @@ def test_a_compiled_file_is_compiled_again_as_it_was(
     assert status == 1 and "its byte code is stale" in out
 
 
+def test_a_compiled_file_keeps_the_bounds_of_its_shapes(compare: Compare, tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 8), shape_signature=(-1, 8))
+    following, total = (
+        builder.tensor(name, "float32", (1, 8), shape_signature=(-1, 8)) for name in ("next", "sum")
+    )
+    builder.output(builder.op("ADD", [builder.custom("Next", [x], [following]), x], [total]))
+    write_model(builder.build(), tmp_path / "model.tflite")
+    (tmp_path / "Next.cl").write_text(
+        "__kernel void Next(const __global float* x, __global float* y) {\n"
+        "  size_t i = get_global_id(0); y[i] = x[i] + 1;\n}\n"
+    )
+    (tmp_path / "next.py").write_text("def next(inputs, options): return inputs[0] + 1\n")
+    infos = [CustomOpInfo("Next", str(tmp_path / "Next.cl"))]
+    compiler = CompilerOptions(infos, shape_bounds={"x": (4, 8)})
+    compiled = tmp_path / "compiled.tflite"
+    apply_plugin(tmp_path / "model.tflite", compiled, ApplyOptions(compiler=compiler))
+    with read_model(compiled) as model:
+        manifest = read_manifest(model)
+    assert manifest is not None and manifest.flags["shape_bounds"] == "x:4x8"
+    np.savez(tmp_path / "in.npz", x=np.ones((3, 8), np.float32))
+    status, out, error = compare(
+        compiled,
+        f"--reference={tmp_path / 'model.tflite'}",
+        f"--npu_custom_op_info=Next,{tmp_path / 'Next.cl'}",
+        f"--reference_function=Next,{tmp_path / 'next.py'}:next",
+        f"--inputs={tmp_path / 'in.npz'}",
+    )
+    assert status == 0 and "1 of the NPU, 1 of the CPU" in out, error
+    assert "Not compared" not in out
+
+
 def test_a_compiled_file_alone_cannot_be_compared(
     compare: Compare, model: str, tmp_path: Path
 ) -> None:
@@ -124,6 +158,10 @@ def test_a_compiled_file_alone_cannot_be_compared(
     np.savez(tmp_path / "golden.npz", x=x()[0], sum=np.exp(2 * x()[0]) + x()[0])
     status, out, _ = compare(compiled, f"--reference={tmp_path / 'golden.npz'}")
     assert status == 0 and "no op is checked by itself" in out
+    np.savez(tmp_path / "golden.npz", x=x()[0], sum=np.zeros(SHAPE, np.float32))
+    status, out, _ = compare(compiled, f"--reference={tmp_path / 'golden.npz'}")
+    assert status == 1 and ", and 0 in the golden array: inf of the magnitude away" in out
+    assert "No op is to blame: none was checked by itself" in out
 
 
 def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_path: Path) -> None:

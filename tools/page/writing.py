@@ -19,7 +19,7 @@ def is_page_wanted(flags: FlagValues) -> bool:
 
 
 def check_pages(flags: FlagValues, others: Iterable[str]) -> None:
-    """Refuses places that a page cannot be written to, before the work begins, and those of `others` and a trace."""
+    """Refuses places that a page cannot be written to, before the work begins, and those of others and a trace."""
     kept = [*others, str(flags.trace) if "trace" in flags else ""]
     for name in ("html", "model_explorer"):
         check_messages(str(flags[name].value or ""), kept, name, "the page")
