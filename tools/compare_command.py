@@ -18,11 +18,12 @@ from litert.options import CpuOptions, Options
 from .apply_flags import DECLARED, read_apply_options, start_hosting
 from .array_files import read_named_arrays
 from .command import Command
-from .command_line import REPORT, FlagValues, split_arguments
+from .command_line import PAGE, REPORT, FlagValues, split_arguments
 from .compare_report import CompareReport
 from .console import native_output_to_stderr, print_text
 from .load_flags import RUN_FLAGS, read_dispatch_options
 from .made_with import add_made_with, is_compiled
+from .page.writing import check_pages, write_pages
 from .pictures import Array
 from .progress_bar import ProgressBar
 from .reference_function import REFERENCE_FUNCTION, load_functions
@@ -31,6 +32,8 @@ from .sample_files import SAMPLE_FLAGS, SampleOptions, read_samples
 if TYPE_CHECKING:
     from litert.analysis.compare_options import CompareOptions
     from litert.analysis.source_graph import SourceGraph
+
+    from .page.page import Page
 
 _KERNELS = ("reference", "xnnpack")
 _INSIDE = ("auto", "cuts", "taps")
@@ -195,6 +198,7 @@ _FLAGS = (
     *RUN_FLAGS,
     *_COMPILE_FLAGS,
     REPORT,
+    *PAGE,
 )
 
 
@@ -216,13 +220,21 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         EnvironmentOptions(dispatch_library_path=flags.dispatch_library_path),
         read_dispatch_options(flags.dispatch_option),
     )
+    check_pages(flags, [path, flags.reference, *flags.input, flags.inputs])
     with native_output_to_stderr(flags.report == "json"), ProgressBar():
         report = compare(path, options)
+    write_pages(flags, lambda: _page(report))
     if flags.all and flags.report != "json":
         print_text("\n".join(report.lines_with(report.tensors)), sys.stdout)
     else:
         report.show(flags.report)
     return 0 if report.passed else 1
+
+
+def _page(report: CompareReport) -> Page:
+    from .compare_page import compare_page  # here: --help must not wait for it
+
+    return compare_page(report, report.path if _is_golden(report.reference) else report.reference)
 
 
 def _read_compile_flags(

@@ -50,7 +50,7 @@ class CompareReport(ModelComparison, PrintedReport):
             yield from self._sample_lines()
         yield from self._not_compared_lines()
         yield from (f"Note: {name_text(note)}" for note in self.notes)
-        yield from self._answer()
+        yield from self.answer()
 
     def _sample_lines(self) -> Iterator[str]:
         for number, sample in enumerate(self.samples):
@@ -65,7 +65,8 @@ class CompareReport(ModelComparison, PrintedReport):
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             yield f"Not compared: {', '.join(names[:3])}{more}: {name_text(reason)}"
 
-    def _answer(self) -> Iterator[str]:
+    def answer(self) -> Iterator[str]:
+        """What was found, in a few lines."""
         if self.passed:
             yield "No tensor is beyond its limit"
             return

@@ -35,14 +35,11 @@ def change_lines(change: CoverageChange) -> Iterator[str]:
 
 def _model_lines(model: ModelChange) -> Iterator[str]:
     path = name_text(model.path)
-    if model.problem:
-        yield f"  {path}: not compared: {model.problem}"
+    if model.problem or model.had_problem or model.has_problem:
+        yield f"  {path}: {change_text(model)}"
         return
-    if model.had_problem or model.has_problem:
-        yield f"  {path}: {_problem_text(model)}"
-        return
-    verdict = "worse" if model.is_worse else "not worse"
-    yield f"  {path}: {verdict}, {model.num_calls_before} -> {count_text(model.num_calls, 'call')}"
+    calls = f"{model.num_calls_before} -> {count_text(model.num_calls, 'call')}"
+    yield f"  {path}: {change_text(model)}, {calls}"
     if model.left:
         yield "    left the NPU:"
         yield from _left_lines(model.left)
@@ -52,7 +49,12 @@ def _model_lines(model: ModelChange) -> Iterator[str]:
         yield f"    ops of call {name_text(split.call)} are in {len(split.calls)} calls now"
 
 
-def _problem_text(model: ModelChange) -> str:
+def change_text(model: ModelChange) -> str:
+    """Whether a model is worse, or why it cannot be compared."""
+    if model.problem:
+        return f"not compared: {model.problem}"
+    if not (model.had_problem or model.has_problem):
+        return "as before" if model.is_same else "worse" if model.is_worse else "not worse"
     if not model.had_problem:
         return "worse, it has a problem now"
     return "it has a problem, as before" if model.has_problem else "it had a problem before"

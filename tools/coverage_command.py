@@ -12,13 +12,17 @@ from litert.core.version import SDK_VERSION
 
 from .apply_flags import DECLARED, read_apply_options, start_hosting
 from .command import Command
-from .command_line import REPORT, FlagValues, split_arguments, usage_error
+from .command_line import PAGE, REPORT, FlagValues, split_arguments, usage_error
 from .console import native_output_to_stderr
+from .page.writing import check_pages, write_pages
 from .progress_bar import ProgressBar
 
 if TYPE_CHECKING:
     from litert.analysis.coverage import ModelCoverage
     from litert.core.formula import Formula
+
+    from .coverage_report import CoverageReport
+    from .page.page import Page
 
 _NOT_HERE = (Section.DUMPS, Section.DUMP_FOLDER)
 _NOT_TAKEN = ("require_npu", "require_runnable", "dump_model_after")
@@ -63,6 +67,7 @@ _FLAGS = (
         help="text, json with all ops, or csv with a row for each op.",
         choices=("text", "json", "csv"),
     ),
+    *PAGE,
 )
 
 
@@ -83,6 +88,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     earlier = read_earlier_report(flags.compare) if flags.compare else None
     costs = CostOptions(_read_formulas(flags.flops), parse_shapes(flags.shape, "shape", "shape"))
     models = find_models(paths)
+    check_pages(flags, [*models, flags.compare])
     with native_output_to_stderr(flags.report != "text"), ProgressBar():
         coverage = find_coverage(models, options, costs, compiles=flags.compile)
     report = CoverageReport(
@@ -95,8 +101,15 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         find_change(flags.compare, earlier, coverage) if earlier else None,
         list(_failures(flags, coverage.models)),
     )
+    write_pages(flags, lambda: _page(report))
     report.show(flags.report)
     return report.exit_status
+
+
+def _page(report: CoverageReport) -> Page:
+    from .coverage_page import coverage_page  # here: --help must not wait for it
+
+    return coverage_page(report)
 
 
 def _read_formulas(texts: Sequence[str]) -> dict[str, Formula]:

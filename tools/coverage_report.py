@@ -146,7 +146,7 @@ def _models_lines(models: Sequence[ModelCoverage]) -> Iterator[str]:
     rows: list[Sequence[str]] = [
         ("model", "ops", "NPU", "calls", "handed over", "arithmetic", "traffic")
     ]
-    folder = _common_folder([model for model in models if not model.problem])
+    folder = common_folder([model for model in models if not model.problem])
     if folder:
         yield f"Models in {name_text(folder)}:"
     for model in models:
@@ -167,7 +167,7 @@ def _models_lines(models: Sequence[ModelCoverage]) -> Iterator[str]:
             yield indent(_problem_text(model), "  ")
 
 
-def _common_folder(models: Sequence[ModelCoverage]) -> str:
+def common_folder(models: Sequence[ModelCoverage]) -> str:
     """The folder that all models lie in or below, as their paths have it; "" where that is none."""
     try:
         return os.path.commonpath([os.path.dirname(model.path) for model in models])

@@ -38,11 +38,11 @@ def profile_page(report: ProfileReport, spans: Sequence[Span]) -> Page:
         list(_facts(report)),
         [name_text(text) for text in report.notes],
         graph,
-        [times],
-        shown,
-        f"One run, measured in every part. {note}".rstrip(),
-        memory,
-        [_row_table(report.rows)],
+        measures=[times],
+        spans=shown,
+        spans_note=f"One run, measured in every part. {note}".rstrip(),
+        memory=memory,
+        tables=[_row_table(report.rows)],
     )
 
 

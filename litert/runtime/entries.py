@@ -85,4 +85,6 @@ def _arguments(
 def _is_same(subgraph: Subgraph, shown: InterpreterSubgraph) -> bool:
     if len(subgraph.tensors) > shown.num_tensors:
         return False
-    return all(tensor.name == shown.tensor_name(i) for i, tensor in enumerate(subgraph.tensors))
+    # In the interpreter, a name ends at the first NUL.
+    names = (tensor.name.partition("\0")[0] for tensor in subgraph.tensors)
+    return all(name == shown.tensor_name(index) for index, name in enumerate(names))

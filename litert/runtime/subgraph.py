@@ -85,7 +85,7 @@ class InterpreterSubgraph:
 
     def tensor_name(self, index: int) -> str:
         name: bytes | None = self.tensor(index).name
-        return (name or b"").decode(errors="replace")
+        return (name or b"").decode(errors="surrogateescape")  # as the reader of models has it
 
     def tensor_type(self, index: int) -> RankedTensorType:
         """Element type and shape, as they are now.

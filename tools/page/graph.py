@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from litert.core.tensor_type import RankedTensorType
@@ -10,32 +11,48 @@ from litert.model.graph import Model, Op, Subgraph, Tensor
 
 from ..console import name_text
 from .grouping import GroupedOp, group_ops
-from .page import Graph, GraphNode, ShownSubgraph, ShownTensor
+from .page import GraphNode, ShownSubgraph, ShownTensor
 
 OpPlace: TypeAlias = tuple[int, int]
 """Indices of the subgraph and of the op in it."""
 
 
-def node_id(subgraph: int, op: int) -> str:
-    """The id of an op's node."""
-    return f"{subgraph}/{op}"
+def node_id(subgraph: int, op: int, model: int | None = None) -> str:
+    """The id of an op's node; `model` is a number where there are several."""
+    return f"{_prefix(model)}{subgraph}/{op}"
 
 
 def show_graph(
     model: Model,
     calls: Mapping[OpPlace, str] | None = None,
     reasons: Mapping[OpPlace, str] | None = None,
-) -> Graph:
-    """The graph of a model; `calls` are the NPU calls that ops went to, `reasons` say why others did not."""
+    number: int | None = None,
+    name: str = "",
+) -> list[ShownSubgraph]:
+    """The graph of a model.
+
+    Args:
+      model: has it.
+      calls: the NPU calls that ops went to; None for those that a compiled file says.
+      reasons: why others did not.
+      number: of the model, where there are several.
+      name: of the model, where there are several.
+    """
     if calls is None:
         calls = find_calls(model)
-    tensors = _Tensors()
-    subgraphs = [
-        _show_subgraph(index, subgraph, tensors, calls, reasons or {})
+    kept = [
+        (index, subgraph)
         for index, subgraph in enumerate(model.subgraphs)
         if subgraph.ops or len(model.subgraphs) == 1
     ]
-    return Graph(subgraphs, tensors.shown)
+    views = [_SubgraphView(*each, calls, reasons or {}, _prefix(number)) for each in kept]
+    if name and len(views) == 1:
+        return [views[0].show(name)]
+    return [view.show(": ".join(filter(None, [name, view.name]))) for view in views]
+
+
+def _prefix(model: int | None) -> str:
+    return "" if model is None else f"{model}:"
 
 
 def find_calls(model: Model) -> dict[OpPlace, str]:
@@ -75,40 +92,52 @@ def _type_text(tensor_type: RankedTensorType) -> str:
     return f"{dims or 'scalar'} {tensor_type.element_type.mlir}"
 
 
-def _show_subgraph(
-    number: int,
-    subgraph: Subgraph,
-    tensors: _Tensors,
-    calls: Mapping[OpPlace, str],
-    reasons: Mapping[OpPlace, str],
-) -> ShownSubgraph:
-    ops = _grouped_ops(number, subgraph, calls)
-    group_of, groups, order = group_ops(ops)
-    nodes = [
-        GraphNode(f"{number}/in/{i}", "input", name_text(t.name), outputs=[tensors.index(t)])
-        for i, t in enumerate(subgraph.inputs)
-    ]
-    for position in order:
-        op, place = subgraph.ops[position], (number, position)
-        nodes.append(
-            GraphNode(
-                node_id(*place),
-                "op",
-                name_text(op.name) or "(custom op without a name)",
-                tensors.indices(op.inputs),
-                tensors.indices(op.outputs),
-                name_text(calls.get(place, "")),
-                name_text(reasons.get(place, "")),
-                group_of[position],
-                ops[position].is_constant,
-            )
+@dataclass(frozen=True, slots=True)
+class _SubgraphView:
+    """A subgraph as a page shows it; `prefix` begins the ids of its nodes."""
+
+    number: int
+    subgraph: Subgraph
+    calls: Mapping[OpPlace, str]
+    reasons: Mapping[OpPlace, str]
+    prefix: str
+    tensors: _Tensors = field(default_factory=_Tensors)
+
+    @property
+    def name(self) -> str:
+        """`subgraph 0: main`."""
+        return ": ".join(filter(None, [f"subgraph {self.number}", name_text(self.subgraph.name)]))
+
+    def show(self, name: str) -> ShownSubgraph:
+        ops = _grouped_ops(self.number, self.subgraph, self.calls)
+        group_of, groups, order = group_ops(ops)
+        nodes = [
+            *self._ends("input", "in", self.subgraph.inputs),
+            *(self._op(position, group_of[position], ops[position]) for position in order),
+            *self._ends("output", "out", self.subgraph.outputs),
+        ]
+        return ShownSubgraph(name, nodes, groups, self.tensors.shown)
+
+    def _ends(self, kind: str, id_part: str, tensors: Sequence[Tensor]) -> Iterator[GraphNode]:
+        for index, tensor in enumerate(tensors):
+            id = f"{self.prefix}{self.number}/{id_part}/{index}"
+            places = [self.tensors.index(tensor)]
+            reads, writes = (places, []) if kind == "output" else ([], places)
+            yield GraphNode(id, kind, name_text(tensor.name), reads, writes)
+
+    def _op(self, position: int, group: int, grouped: GroupedOp) -> GraphNode:
+        op, place = self.subgraph.ops[position], (self.number, position)
+        return GraphNode(
+            f"{self.prefix}{node_id(*place)}",
+            "op",
+            name_text(op.name) or "(custom op without a name)",
+            self.tensors.indices(op.inputs),
+            self.tensors.indices(op.outputs),
+            name_text(self.calls.get(place, "")),
+            name_text(self.reasons.get(place, "")),
+            group,
+            grouped.is_constant,
         )
-    nodes += [
-        GraphNode(f"{number}/out/{i}", "output", name_text(t.name), inputs=[tensors.index(t)])
-        for i, t in enumerate(subgraph.outputs)
-    ]
-    name = name_text(subgraph.name) or f"subgraph {number}"
-    return ShownSubgraph(name, nodes, groups)
 
 
 def _grouped_ops(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from base64 import b64encode
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html import escape
 from string import Template
+from typing import Any
 
 from litert.core.version import SDK_VERSION
 
 from ..console import json_text
-from .page import Page
+from .page import Graph, Page
 
 _ASSETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "assets")
 _SCRIPTS = ("text", "layout", "tree", "graph", "charts", "tables", "main")
@@ -23,7 +24,9 @@ def html_text(page: Page) -> str:
     style = _read("page.css")
     script = '"use strict";\n{\n' + "\n".join(_read(f"{name}.js") for name in _SCRIPTS) + "}\n"
     data = json_text(
-        asdict(page) | {"made_by": f"Made by litert-npu {SDK_VERSION}."}, is_compact=True
+        asdict(replace(page, graph=()))
+        | {"graph": graph_data(page.graph), "made_by": f"Made by litert-npu {SDK_VERSION}."},
+        is_compact=True,
     )
     return Template(_read("page.html")).substitute(
         policy=(
@@ -35,6 +38,18 @@ def html_text(page: Page) -> str:
         script=script,
         data=_for_script(data),
     )
+
+
+def graph_data(graph: Graph) -> list[dict[str, Any]]:
+    """A graph as the script reads it: nodes and tensors, of which there are many, have no empty fields."""
+    data = [asdict(subgraph) for subgraph in graph]
+    for subgraph in data:
+        for name in ("nodes", "tensors"):
+            subgraph[name] = [
+                {k: v for k, v in item.items() if v is not False and v not in ("", [])}
+                for item in subgraph[name]
+            ]
+    return data
 
 
 def _for_script(data: str) -> str:

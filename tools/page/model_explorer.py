@@ -20,22 +20,22 @@ _NPU_STYLE = {"backgroundColor": "#d5efec", "borderColor": "#0a7d74"}
 
 def explorer_files(page: Page, path: str) -> Mapping[str, str]:
     """The graph's file, and those of node data beside it: `model.json`, `model.time.json`."""
-    if page.graph is None:
+    if not page.graph:
         raise LiteRtError(Status.UNSUPPORTED, "there is no graph for Model Explorer", path)
     names = _graph_names(page.graph)
     graphs = [
         {
             "id": name,
-            "nodes": _nodes(subgraph, page.graph.tensors, page.measures),
+            "nodes": _nodes(subgraph, page.measures),
         }
-        for name, subgraph in zip(names, page.graph.subgraphs, strict=True)
+        for name, subgraph in zip(names, page.graph, strict=True)
     ]
     files = {path: json_text({"label": page.title, "graphs": graphs}, is_compact=True)}
     stem, suffix = os.path.splitext(path)
     for measure in page.measures:
         data = {
             name: _node_data(measure, subgraph)
-            for name, subgraph in zip(names, page.graph.subgraphs, strict=True)
+            for name, subgraph in zip(names, page.graph, strict=True)
         }
         place = f"{stem}.{measure.name.lower().replace(' ', '_')}{suffix}"
         files[place] = json_text(data, is_compact=True)
@@ -44,19 +44,17 @@ def explorer_files(page: Page, path: str) -> Mapping[str, str]:
 
 def _graph_names(graph: Graph) -> Sequence[str]:
     """A name for each subgraph, none twice."""
-    names = [subgraph.name for subgraph in graph.subgraphs]
+    names = [subgraph.name for subgraph in graph]
     return [
         name if names.count(name) == 1 else f"{name} ({index})" for index, name in enumerate(names)
     ]
 
 
-def _nodes(
-    subgraph: ShownSubgraph, tensors: Sequence[ShownTensor], measures: Sequence[Measure]
-) -> list[dict[str, object]]:
+def _nodes(subgraph: ShownSubgraph, measures: Sequence[Measure]) -> list[dict[str, object]]:
     producers = {t: (n.id, i) for n in subgraph.nodes for i, t in enumerate(n.outputs)}
     return [
         {
-            **_node(node, tensors, producers),
+            **_node(node, subgraph.tensors, producers),
             "namespace": _namespace(node.group, subgraph.groups),
             "attrs": _attributes(_facts(node, measures)),
         }

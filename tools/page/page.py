@@ -17,6 +17,7 @@ class Quantity(str, Enum):
 
     TEXT = "text"
     COUNT = "count"
+    AMOUNT = "amount"  # a large count: 12.3 M
     BYTES = "bytes"
     SECONDS = "seconds"
     SHARE = "share"  # 1 is all of it
@@ -44,9 +45,10 @@ class GraphNode:
 
     Attributes:
       id: `<subgraph>/<op>`; inputs and outputs of a subgraph are `<subgraph>/in/<n>` and `<subgraph>/out/<n>`.
+        Where there are several models, `<model>:` is before it.
       kind: `op`, `input` or `output`.
       name: of the op, or of the input or output.
-      inputs, outputs: indices of the graph's tensors; -1 is an input that is left out.
+      inputs, outputs: indices of the subgraph's tensors; -1 is an input that is left out.
       call: the NPU call that it is, or went to; "" on the CPU.
       reason: why it stays on the CPU; "" where nobody said.
       group: index of its group among those of its subgraph; -1 for none.
@@ -88,14 +90,11 @@ class ShownSubgraph:
     name: str
     nodes: Sequence[GraphNode]
     groups: Sequence[NodeGroup]
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """A model."""
-
-    subgraphs: Sequence[ShownSubgraph]
     tensors: Sequence[ShownTensor]
+
+
+Graph: TypeAlias = Sequence[ShownSubgraph]
+"""One model or several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +133,7 @@ class Table:
       about: a sentence about it; may be "".
       rows: as they are shown first.
       nodes: for each row the id of the graph's node that it is about, "" for none; empty where no row has one.
+      is_first: whether it stands before the graph.
     """
 
     title: str
@@ -141,6 +141,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     about: str = ""
     nodes: Sequence[str] = ()
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +167,17 @@ class Page:
       notes: sentences that the reader must not miss.
       spans: of the time line; `spans_note` is a sentence about it.
       memory: what lies where in each NPU call.
+      focus: the id of the node that is shown first; "" for none.
     """
 
     title: str
     about: str
     facts: Sequence[tuple[str, str]] = ()
     notes: Sequence[str] = ()
-    graph: Graph | None = None
+    graph: Graph = ()
     measures: Sequence[Measure] = ()
     spans: Sequence[ShownSpan] = ()
     spans_note: str = ""
     memory: Sequence[CallMemory] = ()
     tables: Sequence[Table] = ()
+    focus: str = ""

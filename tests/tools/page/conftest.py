@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,19 @@ class Drawn(NamedTuple):
     def count(self, pattern: str) -> int:
         """How often an expression is in the document."""
         return len(re.findall(pattern, self.document))
+
+
+class Elements(HTMLParser):
+    """The elements and attributes of a document."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.update(name for name, _ in attrs)
 
 
 Draw = Callable[..., Drawn]
@@ -65,5 +79,6 @@ def page_data(page: Path) -> dict[str, Any]:
 
 def op_nodes(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The ops of a page's graph, by their ids."""
-    nodes = (node for subgraph in data["graph"]["subgraphs"] for node in subgraph["nodes"])
-    return {node["id"]: node for node in nodes if node["kind"] == "op"}
+    nodes = (node for subgraph in data["graph"] for node in subgraph["nodes"])
+    left_out = {"call": "", "reason": "", "is_constant": False}
+    return {node["id"]: left_out | node for node in nodes if node["kind"] == "op"}

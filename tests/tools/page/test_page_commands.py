@@ -6,11 +6,35 @@ import json
 from pathlib import Path
 
 import pytest
+from litert_npu_tools.apply_plugin import guarded_main
 
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu
-from tests.tools.page.conftest import Draw, op_nodes, page_data
+from tests.tools.page.conftest import Draw, Drawn, Elements, op_nodes, page_data
+
+TAKES_MUL = ("--reference_ops=MUL",)
+
+
+def write_scale(path: Path, factor: float, name: str = "scaled") -> None:
+    """(x * factor) negated; `name` is the tensor's between the two, and the subgraph's."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4, 4))
+    scaled = b.op(
+        "MUL", [x, b.constant("factor", factor, "float32")], [("scaled", "float32", (4, 4))]
+    )
+    b.output(b.op("NEG", [scaled], [("y", "float32", (4, 4))]))
+    b.signature("serving_default", {"x": x}, {"y": b.graph.outputs[0]})
+    model = b.build()
+    scaled.name = model.subgraphs[0].name = name
+    write_model(model, path)
+
+
+@pytest.fixture
+def scale(in_folder: Path) -> Path:
+    """(x * 2) negated, in a file."""
+    write_scale(in_folder / "scale.tflite", 2.0)
+    return in_folder / "scale.tflite"
 
 
 def test_profile_has_the_time_of_each_op_at_its_node(
@@ -72,12 +96,135 @@ def test_profile_in_a_browser(
     assert "One run, measured in every part" in drawn.document
 
 
-@pytest.mark.parametrize("command", ["profile", "inspect"])
+def test_coverage_has_costs_and_reasons_at_nodes(scale: Path, litert_npu: LitertNpu) -> None:
+    assert litert_npu("coverage", scale, *TAKES_MUL, "--html=p.html") == 0
+    data = page_data(Path("p.html"))
+    nodes = op_nodes(data)
+    assert [node["call"] for node in nodes.values()] == ["Partition_0", ""]
+    assert "--reference_ops or an asset" in nodes["0/1"]["reason"] and not nodes["0/0"]["reason"]
+    arithmetic, traffic = data["measures"]
+    assert arithmetic["values"] == {"0/0": 16, "0/1": 16}
+    assert traffic["values"]["0/1"] == 16 * 4 * 2
+    assert [table["title"] for table in data["tables"]] == ["On the CPU", "Ops"]
+
+
+def test_coverage_of_a_folder_has_a_table_of_models_and_the_graph_of_each(
+    draw: Draw, in_folder: Path, litert_npu: LitertNpu
+) -> None:
+    (in_folder / "models").mkdir()
+    for name in ("a", "b"):
+        write_scale(in_folder / "models" / f"{name}.tflite", 2.0)
+    (in_folder / "models" / "damaged.tflite").write_bytes(b"no model")
+    page = in_folder / "p.html"
+    assert litert_npu("coverage", "models", *TAKES_MUL, f"--html={page}") == 2
+    data = page_data(page)
+    assert [subgraph["name"] for subgraph in data["graph"]] == ["a.tflite", "b.tflite"]
+    assert set(op_nodes(data)) == {"0:0/0", "0:0/1", "1:0/0", "1:0/1"}
+    assert [row[0] for row in data["tables"][0]["rows"]] == ["a.tflite", "b.tflite"]
+    assert any("damaged.tflite" in note for note in data["notes"])
+    drawn = draw(page, place="#1:0/1")
+    assert 'data-drawn="yes"' in drawn.document and not drawn.console
+    assert "op 1 of subgraph 0" in drawn.document
+    assert drawn.document.index(">Models</h2>") < drawn.document.index(">Graph</h2>")
+
+
+def test_graphs_that_a_page_has_no_room_for_are_left_out_in_words(
+    in_folder: Path, litert_npu: LitertNpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (in_folder / "models").mkdir()
+    for name in "abc":
+        write_scale(in_folder / "models" / f"{name}.tflite", 2.0)
+    monkeypatch.setattr("litert_npu_tools.coverage_page._MOST_CHARACTERS", 1500)
+    assert litert_npu("coverage", "models", *TAKES_MUL, "--html=p.html") == 0
+    data = page_data(Path("p.html"))
+    assert len(data["graph"]) == 1 and len(data["tables"][0]["rows"]) == 3
+    assert any("no room for the graphs and ops of 2 models" in note for note in data["notes"])
+
+
+def test_compare_shows_the_op_to_blame_first(
+    draw: Draw, scale: Path, in_folder: Path, litert_npu: LitertNpu
+) -> None:
+    write_scale(in_folder / "wrong.tflite", 2.5)
+    page = in_folder / "p.html"
+    assert litert_npu("compare", "wrong.tflite", f"--reference={scale}", f"--html={page}") == 1
+    data = page_data(page)
+    part, greatest = data["measures"]
+    assert data["focus"] == "0/0" and list(part["flagged"]) == ["0/0"]
+    assert part["values"]["0/0"] > 1 > part["values"]["0/1"]
+    assert greatest["values"]["0/1"] > 0
+    assert any(note.startswith("To blame: op 0 MUL") for note in data["notes"])
+    drawn = draw(page)
+    assert 'data-drawn="yes"' in drawn.document and not drawn.console
+    assert drawn.count(r'class="node flagged selected"') == 1
+    assert drawn.count(r'class="flag">To blame: ') == 1
+
+
+def test_ops_without_a_compared_tensor_are_in_the_call_that_reads_them(
+    scale: Path, litert_npu: LitertNpu
+) -> None:
+    assert litert_npu("compare", scale, "--reference_ops=all", "--html=p.html") == 0
+    calls = {node["call"] for node in op_nodes(page_data(Path("p.html"))).values()}
+    assert calls == {"Partition_0"}
+
+
+HOSTILE_NAMES = (
+    "</script><img src=x onerror=alert(1)><script>document.title='stolen'</script>",
+    "<!--<script>",
+    "' onclick='alert(1)\" onfocus=\"alert(2)",
+    "\u202eevil\n\r\u2028",
+    "\udcff half",
+    "x" * 10_000,
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES, ids=range(len(HOSTILE_NAMES)))
+def test_names_are_text_in_the_pages_of_all_commands(
+    draw: Draw, in_folder: Path, litert_npu: LitertNpu, name: str
+) -> None:
+    path = in_folder / name.replace("/", "_").replace("\udcff", "")[:90]
+    write_scale(path.with_suffix(".tflite"), 2.0, name)
+    made = str(path.with_suffix(".tflite"))
+    flags = ["--model_explorer=e.json", "--html"]
+    commands = {
+        "profile": [made, "--runs=1", "--warm_up=0"],
+        "inspect": [made],
+        "coverage": [made, "--reference_ops=MUL"],
+        "compare": [made],
+    }
+    for command, arguments in commands.items():
+        page = in_folder / f"{command}.html"
+        assert litert_npu(command, *arguments, flags[0], f"{flags[1]}={page}") == 0
+        check_is_harmless(draw(page))
+    page = in_folder / "apply.html"
+    line = [
+        "apply_plugin",
+        made,
+        "none",
+        "--cmd=partition",
+        "--reference_ops=MUL",
+        f"--html={page}",
+    ]
+    assert guarded_main(line) == 0
+    check_is_harmless(draw(page))
+    json.loads((in_folder / "e.json").read_text(encoding="utf-8"))
+
+
+def check_is_harmless(drawn: Drawn) -> None:
+    """Whether nothing but the page's own script ran, and nothing of a name became an element."""
+    assert 'data-drawn="yes"' in drawn.document and not drawn.console
+    assert "stolen</title>" not in drawn.document
+    found = Elements()
+    found.feed(drawn.document)
+    assert "img" not in found.tags and found.tags.count("script") == 2
+    assert not [attribute for attribute in found.attributes if attribute.startswith("on")]
+
+
+@pytest.mark.parametrize("command", ["profile", "inspect", "coverage", "compare"])
 @pytest.mark.parametrize("flag", ["html", "model_explorer"])
 def test_a_page_never_replaces_the_model(
-    copying: str, litert_npu: LitertNpu, command: str, flag: str, capfd: pytest.CaptureFixture[str]
+    scale: Path, litert_npu: LitertNpu, command: str, flag: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    before = Path(copying).read_bytes()
-    assert litert_npu(command, copying, f"--{flag}={copying}") != 0
-    assert Path(copying).read_bytes() == before
-    assert f"the page would replace {copying}" in capfd.readouterr().err
+    before = scale.read_bytes()
+    assert litert_npu(command, scale, f"--{flag}={scale}") != 0
+    assert scale.read_bytes() == before
+    assert f"the page would replace {scale}" in capfd.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
 from litert.model.memory_plan import CallMemory, MemoryPlan, MemorySpaceUse, PlacedBuffer
 from litert.model.reader import read_model
-from tests.tools.page.conftest import Draw
+from tests.tools.page.conftest import Draw, Elements
 
 HOSTILE = "</script><img src=x onerror=alert(1)><script>document.title='stolen'</script>"
 
@@ -27,19 +26,6 @@ def chain(*names: str) -> Model:
         tensor = b.custom(name, [tensor], [(f"t{index + 1}", "float32", (1, 4))])
     b.output(tensor)
     return b.build()
-
-
-class Elements(HTMLParser):
-    """The elements and attributes of a document."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes.update(name for name, _ in attrs)
 
 
 def write(page: Page, folder: Path) -> Path:
@@ -79,7 +65,7 @@ def test_a_network_of_712_ops_is_one_file_below_2_mb(
 ) -> None:
     with read_model(networks / "face_landmark_with_attention.tflite") as model:
         graph = show_graph(model)
-        ops = [node for node in graph.subgraphs[0].nodes if node.kind == "op"]
+        ops = [node for node in graph[0].nodes if node.kind == "op"]
     assert len(ops) == 712
     times = {node.id: 1e-6 * index for index, node in enumerate(ops)}
     rows = [[node.name, times[node.id]] for node in ops]
@@ -91,7 +77,7 @@ def test_a_network_of_712_ops_is_one_file_below_2_mb(
     assert path.stat().st_size < 2_000_000
     drawn = draw(path)
     assert 'data-drawn="yes"' in drawn.document and not drawn.console
-    blocks = [group for group in graph.subgraphs[0].groups if group.parent < 0]
+    blocks = [group for group in graph[0].groups if group.parent < 0]
     assert drawn.count(r'aria-label="ops \d+ to \d+, group of') == len(blocks)
     op = ops[700]
     opened = draw(path, place=f"#{op.id}")

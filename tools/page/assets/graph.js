@@ -12,7 +12,7 @@ class GraphView {
     this.scale = 1;
     this.selected = null;
     this.chosen = 0;
-    this.subgraphs = graph.subgraphs.map((subgraph, index) => new Hierarchy(subgraph, index));
+    this.subgraphs = graph.map((subgraph, index) => new Hierarchy(subgraph, index));
     this.holder = element("div", { class: "scroll", tabindex: -1 });
     this.details = element("div", { class: "details", "aria-live": "polite" });
   }
@@ -40,9 +40,9 @@ class GraphView {
 
   subgraphTool() {
     if (this.subgraphs.length < 2) return null;
-    const select = element("select", { onchange: () => { this.chosen = Number(select.value); this.selected = null; this.draw(); } },
-      ...this.subgraphs.map((one, index) => element("option", { value: index }, `${index}: ${one.name}`)));
-    return element("label", {}, "Subgraph", select);
+    const choose = () => { this.chosen = Number(this.choice.value); this.selected = null; this.describe(null); this.draw(); };
+    this.choice = element("select", { onchange: choose }, ...this.subgraphs.map((one, index) => element("option", { value: index }, one.name)));
+    return element("label", {}, "Graph of", this.choice);
   }
 
   measureTool() {
@@ -54,10 +54,9 @@ class GraphView {
   }
 
   constantsTool() {
-    const count = this.subgraphs.reduce((sum, one) => sum + one.nodes.filter((node) => node.is_constant).length, 0);
-    if (!count) return null;
-    const box = element("input", { type: "checkbox", onchange: () => { this.withConstants = box.checked; this.draw(); } });
-    return element("label", {}, box, `${counted(count, "op")} on constants`);
+    if (!this.subgraphs.some((one) => one.nodes.some((node) => node.is_constant))) return null;
+    this.constants = element("input", { type: "checkbox", onchange: () => { this.withConstants = this.constants.checked; this.draw(); } });
+    return element("label", {}, this.constants, "Ops on constants");
   }
 
   searchTool() {
@@ -171,7 +170,7 @@ class GraphView {
     if (item.members) parts.push(shape("rect", { class: "back", x: x + 4, y: y + 4, width, height, rx: 7 }));
     parts.push(shape("rect", { class: "box", x, y, width, height, rx: 7 }));
     if (item.ops.length) parts.push(...stripes(x, y, height, shared));
-    parts.push(shape("text", { class: "name", x: x + 14, y: y + 19 }, (item.members ? "▸ " : "") + shortened(item.title, item.members ? 22 : 24)),
+    parts.push(shape("text", { class: "name", x: x + 14, y: y + 19 }, (item.members ? "▸ " : "") + shortened(item.title, 22)),
       shape("text", { class: "quiet", x: x + 14, y: y + 35 }, under));
     if (valueText) {
       parts.push(shape("text", { class: "value", x: x + width - 10, y: y + 35, "text-anchor": "end" }, valueText));
@@ -185,7 +184,7 @@ class GraphView {
 
   typeOf(item) {
     const indices = item.outputs?.length ? item.outputs : item.inputs || [];
-    return indices.length ? this.graph.tensors[indices[0]]?.type ?? "" : "";
+    return indices.length ? this.hierarchy.tensors[indices[0]]?.type ?? "" : "";
   }
 
   valueOf(item) {
@@ -259,26 +258,33 @@ class GraphView {
     this.drawn.get(others[0])?.focus();
   }
 
-  // Shows a node, wherever it is, and says what it is.
-  show(id) {
+  // Shows a node, wherever it is, and says what it is; scrolls the graph alone.
+  reveal(id) {
     const index = this.subgraphs.findIndex((one) => one.byId.has(id));
     if (index < 0) return;
     this.chosen = index;
+    if (this.choice) this.choice.value = index;
     const item = this.hierarchy.byId.get(id);
     for (let group = item.parent; group; group = group.parent) this.open.add(group.id);
-    if (item.is_constant) this.withConstants = true;
+    if (item.is_constant) this.withConstants = this.constants.checked = true;
     this.draw();
-    const node = this.drawn.get(id);
-    node?.scrollIntoView({ block: "center", inline: "center" });
-    node?.focus({ preventScroll: true });
+    const [node, frame] = [this.drawn.get(id), this.holder].map((one) => one.getBoundingClientRect());
+    this.holder.scrollLeft += node.left + node.width / 2 - frame.left - frame.width / 2;
+    this.holder.scrollTop += node.top + node.height / 2 - frame.top - frame.height / 2;
     this.select(item);
+  }
+
+  // The same, and goes there.
+  show(id) {
+    this.reveal(id);
+    this.holder.scrollIntoView({ block: "nearest" });
+    this.drawn.get(id)?.focus({ preventScroll: true });
   }
 
   find(text) {
     if (!text) return;
-    const { tensors } = this.graph;
-    const matches = this.subgraphs.flatMap((one) => one.nodes).filter((node) => node.title.toLowerCase().includes(text)
-      || [...node.outputs, ...node.inputs].some((index) => tensors[index]?.name.toLowerCase().includes(text)));
+    const matches = this.subgraphs.flatMap(({ nodes, tensors }) => nodes.filter((node) => node.title.toLowerCase().includes(text)
+      || [...node.outputs, ...node.inputs].some((index) => tensors[index]?.name.toLowerCase().includes(text))));
     if (!matches.length) {
       this.details.replaceChildren(element("p", { class: "quiet" }, `No op and no tensor has “${text}” in its name.`));
       return;
@@ -298,7 +304,7 @@ class GraphView {
     if (item.members) {
       parts.push(element("p", { class: "quiet" }, item.about));
     } else if (item.kind === "op") {
-      const [subgraph, op] = item.id.split("/");
+      const [subgraph, op] = item.id.replace(/^\d+:/, "").split("/");
       parts.push(element("p", { class: "quiet" }, `op ${op} of subgraph ${subgraph}`));
     }
     if (item.ops.length) {
@@ -317,8 +323,9 @@ class GraphView {
       if (other) say(measure.name, element("div", {}, "counted in ", element("button", { onclick: () => this.show(other.id) }, other.title)));
       if (value == null) continue;
       say(measure.name, element("div", {}, numberText(measure.quantity, value)));
-      const flag = measure.flagged[item.id];
-      if (flag) parts.push(element("div", { class: "flag" }, flag));
+    }
+    for (const flag of new Set(this.page.measures.map((measure) => measure.flagged[item.id]))) {
+      if (flag) parts.push(element("p", { class: "flag" }, flag));
     }
     if (!item.members) {
       if (item.inputs.length) say("Reads", this.tensorList(item.inputs, (index) => [this.hierarchy.producer.get(index)].filter(Boolean)));
@@ -329,7 +336,7 @@ class GraphView {
 
   tensorList(indices, others) {
     return element("ul", {}, ...indices.map((index) => {
-      const tensor = this.graph.tensors[index];
+      const tensor = this.hierarchy.tensors[index];
       if (!tensor) return element("li", { class: "quiet" }, "(left out)");
       const links = others(index).flatMap((node) => [" ", element("button", { onclick: () => this.show(node.id) }, node.kind === "op" ? node.title : node.kind)]);
       return element("li", {}, element("span", { class: "mono" }, tensor.name || "(no name)"), element("br"),

@@ -36,20 +36,22 @@ function showPage(page) {
   document.getElementById("about").append(page.about);
   document.getElementById("made-by").append(page.made_by);
   if (page.facts.length || page.notes.length) showSummary(page);
-  let graph = null;
-  if (page.graph) {
-    graph = new GraphView(page, page.graph);
-    section("graph", "Graph", "", () => graph.render());
-    graph.draw();
-  }
+  const graph = page.graph.length ? new GraphView(page, page.graph) : null;
   const goTo = graph && ((id) => { graph.show(id); document.getElementById("graph").scrollIntoView(); });
+  const showTable = (table) => section(`table-${page.tables.indexOf(table)}`, table.title, table.about, () => new SortedTable(table, goTo).render());
+  page.tables.filter((table) => table.is_first).forEach(showTable);
+  if (graph) {
+    section("graph", "Graph", "", () => graph.render());
+    if (page.focus) graph.reveal(page.focus);
+    else graph.draw();
+  }
   if (page.spans.length) {
     const line = new TimeLine(page.spans);
     section("time-line", "Time line", page.spans_note, () => line.render());
     line.redraw(1);
   }
   if (page.memory.length) showMemory(page);
-  page.tables.forEach((table, index) => section(`table-${index}`, table.title, table.about, () => new SortedTable(table, goTo).render()));
+  page.tables.filter((table) => !table.is_first).forEach(showTable);
   if (goTo) followLink(goTo);
 }
 

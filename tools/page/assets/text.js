@@ -23,6 +23,7 @@ function unitOf(quantity, number) {
   const units = {
     seconds: [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]],
     bytes: [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]],
+    amount: [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]],
     share: [[0.01, "%"]],
     decibel: [[1, "dB"]],
   }[quantity] || [[1, ""]];

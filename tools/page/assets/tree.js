@@ -4,10 +4,11 @@
 class Hierarchy {
   constructor(subgraph, index) {
     this.name = subgraph.name;
+    this.tensors = subgraph.tensors.map((tensor) => ({ name: "", ...tensor }));
     this.producer = new Map();
     this.readers = new Map();
     this.groups = subgraph.groups.map((group, number) => ({ ...group, id: `${index}/group/${number}`, title: group.name, members: [], ops: [] }));
-    this.nodes = subgraph.nodes.map((node) => ({ ...node, title: node.name || `(${node.kind})`, parent: this.groups[node.group] }));
+    this.nodes = subgraph.nodes.map((node) => ({ name: "", inputs: [], outputs: [], call: "", ...node, title: node.name || `(${node.kind})`, parent: this.groups[node.group] }));
     for (const group of this.groups) group.parent = this.groups[subgraph.groups[this.groups.indexOf(group)].parent];
     this.byId = new Map([...this.groups, ...this.nodes].map((item) => [item.id, item]));
     for (const node of this.nodes) {
