@@ -36,6 +36,10 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
 _FLOAT = re.compile(r"[ (-]*[0-9.]+(?:[eE][-+]?[0-9]+)?([fFlL])[ )]*")
 _QUANTIZATION = re.compile(r"((?:INPUT|OUTPUT)\d+)_(SCALE|ZERO_POINT)(?:_SIZE|_INIT)?\Z")
+_OF_CHANNELS = re.compile(
+    r"^#define ((?:INPUT|OUTPUT)\d+_(?:SCALE|ZERO_POINT)) \((?:float|int)\[\]\)", re.MULTILINE
+)
+_ARRAY_TYPE = re.compile(r"'(?:float|int) ?(?:\[\d+\]|\*)'")
 _PARAM = "PARAM_"
 _COMMAND_LINE = "<command line>"
 """What the compiler calls the file of errors in its options."""
@@ -63,7 +67,7 @@ def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
     elif _NO_HALF.search(log):
         hint = _HALF_HINT
     else:
-        hint = _spelling_hint(log, text) or _pasting_hint(log, text)
+        hint = _spelling_hint(log, text) or _pasting_hint(log, text) or _channels_hint(log, text)
         hint = hint or (_BUILD_HINT if log else _NO_LOG_HINT)
     where = f"{place['file']}, line {place['line']}" if place else text.name
     shown = with_source_lines(log, text.text) if log else error
@@ -108,4 +112,25 @@ def _pasting_hint(log: str, text: ProgramText) -> str:
         if value and found["name"] and found["name"].startswith(name):
             return f"'##' joins the name {name}, and not its value, {value}. {_BUILD_HINT}"
         names += _NAME.findall(value)
+    return ""
+
+
+def _channels_hint(log: str, text: ProgramText) -> str:
+    """How to read channels' scales or zero points that the kernel takes for one number; "" where it does not."""
+    arrays = {*_OF_CHANNELS.findall(text.text)}
+    if not arrays or not _ARRAY_TYPE.search(log):
+        return ""
+    macros = dict(_MACRO.findall(text.text))
+    for place in _PLACE.finditer(log):
+        parts = [find_source_line(text.text, place["file"], int(place["line"])) or ""]
+        for part in parts:  # it grows
+            for found in _NAME.finditer(part):
+                name = found[0]
+                if name not in arrays:
+                    parts.append(macros.pop(name, ""))
+                elif not part[found.end() :].lstrip().startswith("["):
+                    return (
+                        f"{name} is an array, since this tensor has a number for each channel: take one of its "
+                        f"{name}_SIZE elements, as {name}[channel]. {_BUILD_HINT}"
+                    )
     return ""

@@ -117,6 +117,29 @@ def test_a_scale_of_a_tensor_that_has_none_is_told(
     assert f"INPUT0 has no scale and no zero point in this op, and so no {name}." in printed
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("y[0] = x[0] * INPUT1_SCALE;", "INPUT1_SCALE"),
+        ("y[0] = REAL(x[0]) / OUTPUT0_SCALE;", "INPUT1_SCALE"),
+        ("y[0] = (x[0] - INPUT1_ZERO_POINT) * INPUT1_SCALE[0];", "INPUT1_ZERO_POINT"),
+        ("y[0] = nothing * INPUT1_SCALE[0] * INPUT0_SCALE;", ""),
+    ],
+)
+@pytest.mark.usefixtures("asset")
+def test_scales_of_channels_that_are_taken_for_a_number_are_told(
+    litert_npu: LitertNpu, capsys: Capture, line: str, name: str
+) -> None:
+    Path("wrong.cl").write_text(
+        "#define REAL(v) ((v) * INPUT1_SCALE)\n__kernel void Scaled(__global const char* x, "
+        f"__global const char* w, __global char* y) {{\n  {line}\n}}\n"
+    )
+    assert litert_npu("layer", "check", "wrong.cl", "--op=Scaled", "--model=scaled.tflite") == 1
+    hint = f"{name} is an array, since this tensor has a number for each channel: take one of its "
+    printed = capsys.readouterr().out
+    assert hint in printed if name else "each channel: take" not in printed
+
+
 def test_a_skeleton_s_reference_takes_quantization(asset: str, litert_npu: LitertNpu) -> None:
     assert litert_npu("layer", "new", "--model=scaled.tflite", "-o", "new") == 0
     assert (
