@@ -20,7 +20,7 @@ from .array_files import read_named_arrays
 from .command import Command
 from .command_line import PAGE, REPORT, FlagValues, split_arguments
 from .compare_report import CompareReport
-from .console import native_output_to_stderr, print_text
+from .console import count_text, native_output_to_stderr, print_text
 from .load_flags import RUN_FLAGS, read_dispatch_options
 from .made_with import add_made_with, is_compiled
 from .page.writing import check_pages, write_pages
@@ -228,6 +228,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         print_text("\n".join(report.lines_with(report.tensors)), sys.stdout)
     else:
         report.show(flags.report)
+    if report.unchecked and not report.first:
+        raise _unchecked_error(report)
     return 0 if report.passed else 1
 
 
@@ -235,6 +237,18 @@ def _page(report: CompareReport) -> Page:
     from .compare_page import compare_page  # here: --help must not wait for it
 
     return compare_page(report, report.path if _is_golden(report.reference) else report.reference)
+
+
+def _unchecked_error(report: CompareReport) -> LiteRtError:
+    """Nothing is wrong, as far as that can be told."""
+    from litert.analysis.comparing import reference_hint
+
+    return LiteRtError(
+        Status.UNSUPPORTED,
+        f"nothing computes a reference for {count_text(len(report.unchecked), 'op')} of the NPU",
+        report.path,
+        reference_hint(op.name for op in report.unchecked),
+    )
 
 
 def _read_compile_flags(
@@ -256,7 +270,8 @@ COMMAND = Command(
     "compared as it is, and compiled once more from its --reference with the flags that it was made with.\n"
     "Without flags to compile with, a FILE that transformations have made is run on the CPU beside its\n"
     "--reference.\n"
-    "The exit status is 0 if no tensor is beyond its limit, 1 if one is, and 2 if that cannot be said.",
+    "The exit status is 0 if no tensor is beyond its limit, 1 if one is, and 2 if that cannot be said, as\n"
+    "where an op of the NPU could not be compared.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -34,8 +34,8 @@ class CompareReport(ModelComparison, PrintedReport):
 
     @property
     def passed(self) -> bool:
-        """Whether no tensor is beyond its limit."""
-        return not self.first
+        """Whether no tensor is beyond its limit, and each op of the NPU was compared."""
+        return not self.first and not self.unchecked
 
     def lines(self) -> Iterator[str]:
         yield from self.lines_with(_worst(self.tensors))
@@ -44,7 +44,10 @@ class CompareReport(ModelComparison, PrintedReport):
         """What people read, with these tensors."""
         samples = count_text(self.num_samples, "sample")
         yield f"{self.path} beside {self.reference}, by stock's {self.kernels} kernels, on {samples}"
-        yield f"{count_text(len(self.tensors), 'tensor')} compared; {_counted(self.tensors)}"
+        left = (
+            f"; {count_text(len(self.unchecked), 'NPU op')} not compared" if self.unchecked else ""
+        )
+        yield f"{count_text(len(self.tensors), 'tensor')} compared; {_counted(self.tensors)}{left}"
         yield from _table(shown)
         if self.num_samples > 1:
             yield from self._sample_lines()
@@ -54,8 +57,9 @@ class CompareReport(ModelComparison, PrintedReport):
 
     def _sample_lines(self) -> Iterator[str]:
         for number, sample in enumerate(self.samples):
-            first = f", first {name_text(sample.first)}" if sample.first else ""
-            yield f"Sample {number}, {sample.origin}: {sample.num_beyond} beyond their limits{first}"
+            if sample.num_beyond:
+                first = name_text(sample.first)
+                yield f"Sample {number}, {sample.origin}: {sample.num_beyond} beyond their limits, first {first}"
 
     def _not_compared_lines(self) -> Iterator[str]:
         by_reason: dict[str, list[str]] = {}
@@ -69,6 +73,11 @@ class CompareReport(ModelComparison, PrintedReport):
         """What was found, in a few lines."""
         if self.passed:
             yield "No tensor is beyond its limit"
+            return
+        if not self.first:
+            ops = [f"{op.index} {name_text(op.name)}" for op in self.unchecked]
+            more = f" and {len(ops) - 5} more" if len(ops) > 5 else ""
+            yield f"No tensor is beyond its limit, but these NPU ops were not compared: {', '.join(ops[:5])}{more}"
             return
         yield f"First beyond its limit: {name_text(self.first)}"
         if self.blamed is None:

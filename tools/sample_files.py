@@ -69,10 +69,7 @@ def read_samples(source: SourceGraph, options: SampleOptions) -> list[Sample]:
     """
     from litert.analysis.compare_options import Sample  # here: --help must not wait for it
 
-    specs = [
-        TensorSpec(name, source.tensor(p).element_type.numpy_dtype.name, source.tensor(p).shape, i)
-        for i, (name, p) in enumerate(source.inputs.items())
-    ]
+    specs = _specs(source)
     given = read_inputs(options.inputs, specs, (0.0, 1.0))
     origin = ", ".join(dict.fromkeys(array.origin for array in given.values()))
     fixed = {name: array.value for name, array in given.items()}
@@ -96,6 +93,20 @@ def read_samples(source: SourceGraph, options: SampleOptions) -> list[Sample]:
         seed = f"random numbers of seed {options.seed + number}" if random else ""
         samples.append(Sample(", ".join(filter(None, [where, seed])), {**arrays, **random}))
     return samples
+
+
+def _specs(source: SourceGraph) -> list[TensorSpec]:
+    specs = []
+    for index, (name, place) in enumerate(source.inputs.items()):
+        tensor = source.tensor(place)
+        try:
+            dtype = tensor.element_type.numpy_dtype.name
+        except LiteRtError as error:
+            kind = tensor.element_type.name.lower()
+            what = f"input '{name}' is of type {kind}, of which there are no random numbers, nor arrays"
+            raise LiteRtError(error.status, what, source.path) from error
+        specs.append(TensorSpec(name, dtype, tensor.shape, index))
+    return specs
 
 
 def _read_recorded(path: str, specs: Sequence[TensorSpec]) -> list[tuple[str, dict[str, Array]]]:

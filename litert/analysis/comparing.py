@@ -7,22 +7,25 @@ op is to blame for what it adds: stock's kernels compute each op from the values
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 import numpy as np
 
 from compiler_plugin.report import Report
 from litert.analysis.compare_options import CUTS, TAPS, CompareOptions, Sample
-from litert.analysis.comparison import ModelComparison, NotCompared, TensorErrors
+from litert.analysis.comparison import ModelComparison, NotCompared, SourceOp, TensorErrors
 from litert.analysis.exposing import find_batches
 from litert.analysis.findings import Fault, Findings
 from litert.analysis.npu_files import NpuFiles, working_folder
-from litert.analysis.source_graph import SourceGraph
+from litert.analysis.source_graph import SourceGraph, find_entry
 from litert.analysis.trial import StockTrial, Trial, match_tensors
-from litert.analysis.trial_checks import TrialChecks
+from litert.analysis.trial_checks import TrialChecks, naming
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.dispatch_op import is_dispatch_op
+from litert.model.positions import reachable_subgraphs
+from litert.model.reader import read_model
 
 
 def compare_model(
@@ -95,6 +98,8 @@ class _Comparing:
             folder, source.path, options.apply, options.load, options.environment
         )
         self._npu_ops: set[int] = set()
+        self._unchecked: Sequence[SourceOp] = ()
+        self._kernel_hint = ""
         self._check_source(source, samples)
 
     def _check_source(self, source: SourceGraph, samples: Sequence[Sample]) -> None:
@@ -115,6 +120,8 @@ class _Comparing:
             if any(not self._findings.is_known(shown.place) for shown in plain.shown):
                 self._checks.check(plain, plain, [shown.place for shown in plain.shown])
             self._explain_apart(plain, compiled)
+        self._unchecked = self._findings.unchecked(self._npu_ops)
+        self._note_calls(path)
 
     def compare_on_cpu(self, model_path: str) -> None:
         """Compares a model that was made from the source."""
@@ -146,13 +153,14 @@ class _Comparing:
         """What came of it."""
         findings = self._findings
         if not findings.num_compared:
-            reasons = "; ".join(dict.fromkeys(self._findings.not_compared.values()))
+            reasons = "; ".join(dict.fromkeys(findings.not_compared.values()))
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"no tensor could be compared: {reasons or 'the model computes nothing'}",
                 self._source.path,
+                reference_hint(op.name for op in self._unchecked) or self._kernel_hint,
             )
-        self._findings.notes |= dict.fromkeys(findings.outliers())
+        findings.notes |= dict.fromkeys(findings.outliers())
         tensors = findings.tensors()
         self._note_moved(tensors)
         return ModelComparison(
@@ -162,15 +170,18 @@ class _Comparing:
             tensors,
             findings.first(),
             findings.blamed(),
-            [NotCompared(name, reason) for name, reason in self._findings.not_compared.items()],
-            list(self._findings.notes),
+            self._unchecked,
+            [NotCompared(name, reason) for name, reason in findings.not_compared.items()],
+            list(findings.notes),
         )
 
     def _compare_tapped(self, plain: Trial, path: str) -> set[int]:
         """Compares what the vendor shows of a compiled file; returns its places, none where there are no taps."""
-        must = self._options.inside == TAPS
+        outside = {shown.place for shown in plain.shown}
+        must = self._options.inside == TAPS and not outside.issuperset(self._source.results)
         try:
-            trial = self._files.open_tapped(self._source, path, self._samples[0].inputs)
+            with naming(self._samples[0]):
+                trial = self._files.open_tapped(self._source, path, self._samples[0].inputs)
         except LiteRtError as error:
             if must or error.status is not Status.UNSUPPORTED:
                 raise
@@ -251,6 +262,8 @@ class _Comparing:
 
     def _leave_out(self, names: set[str], target: str) -> None:
         """Goes on with a copy of the source without the ops of these names, whose results are random numbers."""
+        flags = " ".join(f"--npu_custom_op_info={name},PATH" for name in sorted(names))
+        self._kernel_hint = f"Give the op a kernel: {flags}."
         whole, source = self._source, self._source.without(names, target)
         random = np.random.default_rng(0)
         added = {
@@ -268,22 +281,49 @@ class _Comparing:
                 )
 
     def _find_npu_ops(self, report: Report) -> set[int]:
-        """The ops of the source, by its user's numbers, that the file as it is has in NPU calls."""
+        """The places in the source of ops that the file as it is has in NPU calls."""
         if len(report.ops) != len(
             list(self._source.model.ops())
         ):  # transformations have made others
             return set()
         index = self._source.subgraph_index
-        return {self._source.op_number(o.index) for o in report.npu_ops if o.subgraph == index}
+        return {op.index for op in report.npu_ops if op.subgraph == index}
 
     def _note_moved(self, tensors: Sequence[TensorErrors]) -> None:
         """Notes which ops of NPU calls could only be checked on the CPU."""
-        moved = [
-            f"{t.op} {t.op_name}" for t in tensors if t.where == "cpu" and t.op in self._npu_ops
-        ]
+        on_npu = {self._source.op_number(place) for place in self._npu_ops}
+        moved = [f"{t.op} {t.op_name}" for t in tensors if t.where == "cpu" and t.op in on_npu]
         if moved:
             more = f" and {len(moved) - 5} more" if len(moved) > 5 else ""
             self._findings.notes[
                 "the NPU does not take these ops where their results are outputs, so that the CPU's were checked: "
                 f"{', '.join(moved[:5])}{more}"
             ] = None
+
+    def _note_calls(self, compiled: str) -> None:
+        """Notes where NPU calls are that are not checked op by op, or that there are none."""
+        source, notes = self._source, self._findings.notes
+        with read_model(compiled) as model:
+            calling = {i for i, s in enumerate(model.subgraphs) if any(map(is_dispatch_op, s.ops))}
+            if not calling:
+                notes["no op is on the NPU: kernels of the CPU are compared with each other"] = None
+            for op in find_entry(model, source.key, compiled).subgraph.ops:
+                if not calling.isdisjoint(reachable_subgraphs(model, op)):
+                    names = ", ".join(f"'{tensor.name}'" for tensor in op.outputs)
+                    notes[
+                        f"NPU calls in subgraphs of {op.name} are checked as a part of it: {names}"
+                    ] = None
+        others = [e.key for e in source.model.signatures if e.key != source.key]
+        if others:
+            keys = ", ".join(f"'{key}'" for key in others)
+            notes[
+                f"compared is signature '{source.key}'; --signature names another one: {keys}"
+            ] = None
+
+
+def reference_hint(names: Iterable[str]) -> str:
+    """What to do about ops of which nothing computes a reference, by their names."""
+    flags = " ".join(
+        f"--reference_function={name},file.py:function" for name in dict.fromkeys(names)
+    )
+    return f"Name a Python function that computes the op: {flags}." if flags else ""

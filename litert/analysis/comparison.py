@@ -117,6 +117,7 @@ class ModelComparison:
       tensors: in execution order.
       first: name of the first tensor beyond its limit; "" where there is none.
       blamed: the op to blame; null for none.
+      unchecked: ops of NPU calls of which nothing could be compared.
       not_compared: what was left out.
       notes: what else there is to know.
     """
@@ -127,5 +128,6 @@ class ModelComparison:
     tensors: Sequence[TensorErrors]
     first: str
     blamed: Blamed | None
+    unchecked: Sequence[SourceOp]
     not_compared: Sequence[NotCompared]
     notes: Sequence[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -67,6 +67,7 @@ class Findings:
         self.not_compared: dict[str, str] = {}
         self.notes: dict[str, None] = {}
         self._found: dict[int, _Found] = {}
+        self._npu_ops: set[int] = set()
         self._samples: list[tuple[str, set[int]]] = []
 
     def begin_sample(self, number: int, origin: str) -> None:
@@ -74,6 +75,11 @@ class Findings:
         if number == len(self._samples):
             self._samples.append((origin, set()))
         self._current = self._samples[number][1]
+
+    def add_shown(self, shown: ShownTensor) -> None:
+        """A tensor that some run shows, whether or not it can be compared."""
+        if shown.call:
+            self._npu_ops.add(self._op_place(shown.place))
 
     def add_measures(self, shown: ShownTensor, found: Array, expected: Array) -> None:
         """A tensor beside its reference, which may be of another shape."""
@@ -113,6 +119,25 @@ class Findings:
     def num_compared(self) -> int:
         """How many tensors have a reference."""
         return sum(f.measures is not None or f.local is not None for f in self._found.values())
+
+    def unchecked(self, npu_ops: Collection[int]) -> list[SourceOp]:
+        """Ops of NPU calls of which nothing could be compared, neither alone nor with their neighbours.
+
+        Args:
+          npu_ops: places of ops that are in NPU calls, beside those that runs have shown.
+        """
+        source = self._source
+        checked: set[int] = set()
+        for place, found in self._found.items():
+            if found.local is not None or found.measures is not None or Fault.SHAPE in found.faults:
+                checked |= {self._op_place(place), *self.regions.get(place, ())}
+        left = sorted(self._npu_ops.union(npu_ops) - checked)
+        return [
+            SourceOp(source.subgraph_index, source.op_number(place), op.name)
+            for place in left
+            for op in [source.subgraph.ops[place]]
+            if any(source.places[tensor] in source.varying for tensor in op.outputs)
+        ]
 
     def is_known(self, place: int) -> bool:
         """Whether anything was found of a tensor."""
@@ -192,8 +217,11 @@ class Findings:
         self._current.add(shown.place)
 
     def _op(self, place: int, name: str) -> SourceOp:
-        number = self._source.op_number(self._source.op_places[self._source.producer(place)])
+        number = self._source.op_number(self._op_place(place))
         return SourceOp(self._source.subgraph_index, number, name)
+
+    def _op_place(self, place: int) -> int:
+        return self._source.op_places[self._source.producer(place)]
 
     def _errors(self, found: _Found) -> TensorErrors:
         place, local = found.shown.place, found.local

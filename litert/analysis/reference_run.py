@@ -139,7 +139,12 @@ class ReferenceRun:
                 return
             except LiteRtError as error:
                 reason = error.what
-        self._leave_out(place, f"stock LiteRT does not run it: {reason}")
+        self._leave_out(
+            place,
+            "stock LiteRT has no kernel for it"
+            if "unresolved custom op" in reason
+            else f"stock LiteRT does not run it: {reason}",
+        )
 
     def _load(self) -> _Part | None:
         """The graph without the ops that others compute; None where nothing is left."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from compiler_plugin.effects import has_state
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -31,6 +32,7 @@ class SourceGraph:
       subgraph_index: of its subgraph in the model.
       inputs, outputs: tensors by the names of the signature.
       varying: what constants alone do not determine.
+      volatile: what may differ between runs on the same inputs: results of ops with state, and what follows them.
       results: of these, what ops compute, in execution order, but for what has no numbers.
     """
 
@@ -110,15 +112,16 @@ class SourceGraph:
 
     def _find_results(self) -> Sequence[int]:
         varying = self.varying = set(self.inputs.values())
+        volatile = self.volatile = set[int]()
         results: list[int] = []
         for op in self.subgraph.ops:
             read = [self.places[tensor] for tensor in op.inputs if tensor is not None]
-            is_fixed = bool(read) and not any(
-                place in varying or self.tensor(place).is_variable for place in read
-            )
-            if is_fixed:
+            if read and not has_state(op) and varying.isdisjoint(read):
                 continue
-            varying.update(self.places[tensor] for tensor in op.outputs)
+            made = [self.places[tensor] for tensor in op.outputs]
+            varying.update(made)
+            if has_state(op) or not volatile.isdisjoint(read):
+                volatile.update(made)
             results += [
                 self.places[tensor]
                 for tensor in op.outputs

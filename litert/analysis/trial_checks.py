@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from litert.analysis.reference_run import ReferenceRun
 from litert.analysis.source_graph import SourceGraph
 from litert.analysis.stock_run import Array
 from litert.analysis.trial import ShownTensor, Trial
+from litert.core.errors import LiteRtError
 from litert.core.progress import told
 
 _SLACK = 3
@@ -45,6 +47,8 @@ class TrialChecks:
     ) -> None:
         """Compares tensors that a trial shows; without checks of ops, with golden arrays alone."""
         known = {shown.place: shown for shown in trial.shown}
+        for shown in (*plain.shown, *trial.shown):
+            self._findings.add_shown(shown)
         wanted = [place for place in places if place in known and checks_ops]
         options, source = self._options, self._source
         check = LocalCheck(
@@ -55,10 +59,11 @@ class TrialChecks:
         self._findings.regions |= {place: check.regions[place] for place in wanted}
         for number, sample in enumerate(told("run", self._samples)):
             self._findings.begin_sample(number, sample.origin)
-            run = _SampleRun(source, sample, trial, plain)
-            self._check_ops(check, run, known)
-            self._check_runs(run, known)
-            self._check_values(reference, run, known, number)
+            with naming(sample):
+                run = _SampleRun(source, sample, trial, plain)
+                self._check_ops(check, run, known)
+                self._check_runs(run, known)
+                self._check_values(reference, run, known, number)
 
     def _check_ops(self, check: LocalCheck, run: _SampleRun, known: _Known) -> None:
         for place, expected, difference in check.check(run.inputs, run.inside):
@@ -75,7 +80,9 @@ class TrialChecks:
         for _ in range(self._options.num_runs - 1):
             for place, again in run.trial.run(run.sample.inputs).items():
                 first = run.inside[place]
-                if place not in known or first.tobytes() == again.tobytes():
+                if place not in known or place in self._source.volatile:
+                    continue
+                if first.tobytes() == again.tobytes():
                     continue
                 name = self._source.tensor(place).name
                 if first.shape != again.shape:
@@ -106,14 +113,15 @@ class TrialChecks:
         for place, shown in known.items():
             if place not in expected and place not in golden:
                 continue
-            found = run.outside.get(place, run.inside[place])
+            is_steady = place not in self._source.volatile
+            found = run.outside.get(place, run.inside[place]) if is_steady else run.inside[place]
             has_reference = place in expected and reference.is_computed(place)
             if golden:
                 if place in golden:
                     self._check_golden(shown, found, golden[place])
             elif has_reference:
                 self._findings.add_measures(shown, found, expected[place])
-            if place in run.outside and run.outside is not run.inside:
+            if is_steady and place in run.outside and run.outside is not run.inside:
                 near = expected[place] if has_reference else run.inside[place]
                 self._check_apart(shown, run, near, number)
 
@@ -161,7 +169,18 @@ class TrialChecks:
             for place, reason in run.left_out.items():
                 op = self._source.subgraph.ops[place]
                 for tensor in op.outputs:
-                    self._findings.not_compared[tensor.name] = f"{op.name}: {reason}"
+                    if self._source.places[tensor] in self._source.results:
+                        self._findings.not_compared[tensor.name] = f"{op.name}: {reason}"
+
+
+@contextmanager
+def naming(sample: Sample) -> Iterator[None]:
+    """An error in the block says which sample it is of."""
+    try:
+        yield
+    except LiteRtError as error:
+        where = ", ".join(filter(None, [error.where, sample.origin]))
+        raise LiteRtError(error.status, error.what, where, error.hint) from error
 
 
 _Known = Mapping[int, ShownTensor]

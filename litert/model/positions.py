@@ -34,6 +34,18 @@ def referenced_subgraphs(op: Op) -> Iterator[int]:
                 yield from value or ()
 
 
+def reachable_subgraphs(model: Model, op: Op) -> set[int]:
+    """Indices of the subgraphs that an op runs, and of those that their ops run."""
+    found: set[int] = set()
+    waiting = list(referenced_subgraphs(op))
+    while waiting:
+        index = waiting.pop()
+        if index not in found and 0 <= index < len(model.subgraphs):
+            found.add(index)
+            waiting += [i for op in model.subgraphs[index].ops for i in referenced_subgraphs(op)]
+    return found
+
+
 def remove_subgraphs(model: Model, gone: Collection[int]) -> None:
     """Takes subgraphs out, which no op that stays and no signature may name; ops name the others anew.
 

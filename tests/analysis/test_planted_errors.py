@@ -42,6 +42,8 @@ ERRORS = {
 }
 """Where each is planted."""
 
+INSIDE = ("auto", "cuts", "taps")
+
 
 @pytest.fixture
 def compare(capsys: Capture) -> Compare:
@@ -66,19 +68,23 @@ def network(tmp_path: Path) -> Path:
     return path
 
 
-def test_nothing_is_found_where_nothing_was_planted(compare: Compare, network: Path) -> None:
-    report = compare(network, *VENDOR, TRIPLE)
+@pytest.mark.parametrize("inside", INSIDE)
+def test_nothing_is_found_where_nothing_was_planted(
+    compare: Compare, network: Path, inside: str
+) -> None:
+    report = compare(network, *VENDOR, TRIPLE, f"--inside={inside}")
     assert report["blamed"] is None and not report["not_compared"]
     assert {tensor["name"] for tensor in report["tensors"]} == set(OPS)
 
 
+@pytest.mark.parametrize("inside", INSIDE)
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_planted_error_is_found_at_its_op(
-    compare: Compare, network: Path, monkeypatch: pytest.MonkeyPatch, error: str
+    compare: Compare, network: Path, monkeypatch: pytest.MonkeyPatch, error: str, inside: str
 ) -> None:
     tensor = ERRORS[error]
     monkeypatch.setenv("PLANTED_ERROR", f"{error}@{tensor}")
-    blamed = compare(network, *VENDOR, TRIPLE)["blamed"]
+    blamed = compare(network, *VENDOR, TRIPLE, f"--inside={inside}")["blamed"]
     assert (blamed["tensor"], blamed["op"]["index"]) == (tensor, OPS.index(tensor)), blamed
     assert ("differ from run to run" in blamed["why"]) is (error == "race")
 
@@ -109,10 +115,12 @@ def test_stale_byte_code_is_found(
     assert taps or "its byte code is stale" in blamed["why"]
 
 
+@pytest.mark.parametrize("inside", INSIDE)
 def test_a_wrong_transformation_is_found_at_the_op_that_it_replaces(
-    compare: Compare, network: Path
+    compare: Compare, network: Path, inside: str
 ) -> None:
-    blamed = compare(network, *VENDOR, TRIPLE, f"--extensions={PLANTED / 'decompose'}")["blamed"]
+    wrong = f"--extensions={PLANTED / 'decompose'}"
+    blamed = compare(network, *VENDOR, TRIPLE, wrong, f"--inside={inside}")["blamed"]
     assert (blamed["tensor"], blamed["op"]["name"]) == ("tripled", "Triple")
 
 

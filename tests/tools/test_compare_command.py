@@ -240,9 +240,9 @@ def test_recorded_samples_are_compared_one_by_one(
     compare: Compare, model: str, tmp_path: Path
 ) -> None:
     np.savez(tmp_path / "recorded.npz", x=x(3))
-    status, out, _ = compare(model, ALL, f"--inputs={tmp_path / 'recorded.npz'}")
-    assert status == 0 and "on 3 samples" in out
-    assert f"Sample 2, {tmp_path / 'recorded.npz'}, 2: 0 beyond their limits" in out
+    status, out, _ = compare(model, ALL, f"--inputs={tmp_path / 'recorded.npz'}", "--report=json")
+    origins = [sample["origin"] for sample in json.loads(out)["samples"]]
+    assert status == 0 and origins == [f"{tmp_path / 'recorded.npz'}, {i}" for i in range(3)]
     folder = tmp_path / "samples"
     folder.mkdir()
     for name, value in (("a", x()[0]), ("b", -50 * x()[0])):
@@ -256,6 +256,18 @@ def test_recorded_samples_are_compared_one_by_one(
     assert status == 1 and report["num_samples"] == 2
     assert [sample["num_beyond"] for sample in report["samples"]] == [0, 1]
     assert [sample["first"] for sample in report["samples"]] == ["", "exp"]
+    _, out, _ = compare(model, ALL, info, f"--inputs={folder}")
+    assert f"Sample 1, {folder / 'b.npz'}: 1 beyond their limits, first exp" in out
+    assert "Sample 0" not in out
+
+
+def test_an_error_of_one_of_many_files_names_it(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "a.npz", x=x()[0])
+    np.savez(tmp_path / "b.npz", x=x()[0, :, :7])
+    status, _, error = compare(model, ALL, f"--inputs={tmp_path}")
+    assert status == 2 and "shape [2, 7]" in error and str(tmp_path / "b.npz") in error
 
 
 @pytest.mark.parametrize(
@@ -286,11 +298,45 @@ def test_a_reference_that_stock_cannot_run_is_told(compare: Compare, tmp_path: P
     )
     info = f"--npu_custom_op_info=Mine,{tmp_path / 'Mine.cl'}"
     status, _, error = compare(tmp_path / "mine.tflite", info)
-    assert status == 2 and "no tensor could be compared" in error and "Mine" in error
+    assert status == 2 and "no tensor could be compared" in error
+    assert "--reference_function=Mine,file.py:function" in error
     (tmp_path / "mine.py").write_text("def double(inputs, options):\n    return 2 * inputs[0]\n")
     function = f"--reference_function=Mine,{tmp_path / 'mine.py'}:double"
     status, out, _ = compare(tmp_path / "mine.tflite", info, function)
     assert status == 0 and "Note: its reference function computes the reference of Mine" in out
+
+
+def test_an_op_of_the_npu_that_was_not_compared_is_no_yes(compare: Compare, tmp_path: Path) -> None:
+    """All else is right; the JSON names the op, and so does standard error."""
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", SHAPE)
+    mine = builder.custom("Mine", [x], [("mine", "float32", SHAPE)])
+    builder.output(builder.op("EXP", [mine], [("y", "float32", SHAPE)]))
+    write_model(builder.build(), tmp_path / "mine.tflite")
+    (tmp_path / "Mine.cl").write_text(
+        "__kernel void Mine(const __global float* x, __global float* y) {\n"
+        "  size_t i = get_global_id(0); y[i] = 2 * x[i];\n}\n"
+    )
+    arguments = (
+        tmp_path / "mine.tflite",
+        ALL,
+        f"--npu_custom_op_info=Mine,{tmp_path / 'Mine.cl'}",
+    )
+    status, out, error = compare(*arguments)
+    assert status == 2 and "--reference_function=Mine,file.py:function" in error
+    assert (
+        "1 tensor compared; 1 of the NPU, 0 of the CPU; 0 beyond their limits; 1 NPU op not" in out
+    )
+    assert "Not compared: mine: Mine: stock LiteRT has no kernel for it" in out
+    assert out.endswith("but these NPU ops were not compared: 0 Mine\n")
+    status, out, _ = compare(*arguments, "--report=json")
+    report = json.loads(out)
+    assert status == 2 and not report["passed"] and not report["first"]
+    assert report["unchecked"] == [{"subgraph": 0, "index": 0, "name": "Mine"}]
+    (tmp_path / "mine.py").write_text("def double(inputs, options):\n    return 2 * inputs[0]\n")
+    function = f"--reference_function=Mine,{tmp_path / 'mine.py'}:double"
+    status, out, _ = compare(*arguments, function, "--report=json")
+    assert status == 0 and json.loads(out)["unchecked"] == []
 
 
 def test_a_transformed_model_is_compared_with_the_one_that_it_was(

@@ -278,7 +278,8 @@ class _FunctionChecks:
                 raise node.at("argument").error(mistake)
             size = self._sizes[argument.kind][argument.index] if is_output else argument.size_bytes
             shape = tap.tensor_type.shape
-            node.at("strides").items(len(shape), len(shape))
+            if shape or tap.strides:
+                node.at("strides").items(len(shape), len(shape))
             last = sum((d - 1) * s for d, s in zip(shape, tap.strides, strict=True))
             bytes_each = tap.tensor_type.element_type.bits // 8
             if prod(shape) and (tap.offset + last + 1) * bytes_each > size:

@@ -96,18 +96,20 @@ def _race(result: Array, inputs: Sequence[Array]) -> Array:
     shared = np.zeros_like(result)
     parts = [result * 0.25, result * 0.75]
 
-    start = threading.Barrier(len(parts))
+    step = threading.Barrier(len(parts))
 
-    def add(part: Array, pause_s: float) -> None:
-        start.wait()
+    def add(part: Array) -> None:
+        pauses = np.random.default_rng().uniform(1e-4, 3e-4, shared.size)
         for index in range(shared.size):
+            meets = index % shared.shape[-1] == 0
+            if meets:  # else a busy machine runs one after the other
+                step.wait()
             seen = shared.flat[index]
-            if index % shared.shape[-1] == 0:
-                time.sleep(pause_s)
+            if meets:
+                time.sleep(pauses[index])
             shared.flat[index] = seen + part.flat[index]
 
-    pauses = np.random.default_rng().uniform(1e-4, 3e-4, 2)
-    items = [threading.Thread(target=add, args=pair) for pair in zip(parts, pauses, strict=True)]
+    items = [threading.Thread(target=add, args=(part,)) for part in parts]
     for item in items:
         item.start()
     for item in items:
