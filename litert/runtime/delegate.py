@@ -76,7 +76,7 @@ class NpuDelegate:
         subgraph = InterpreterSubgraph(context)
         self.subgraphs.append(subgraph)
         if self._profiler:
-            subgraph.set_profiler(self._profiler)
+            subgraph.profiler = self._profiler
         calls = [node for node in subgraph.nodes() if node.name == DISPATCH_OP]
         for node in calls:
             kernel = self._make_kernel(subgraph, node)

@@ -150,8 +150,13 @@ class InterpreterSubgraph:
         parameters = abi.DelegateParameters.from_address(node.builtin_data)
         return abi.read_int_array(parameters.nodes_to_replace)
 
-    def set_profiler(self, address: int) -> None:
-        """Gives what runs from now on a profiler, by the address of the object."""
+    @property
+    def profiler(self) -> int:
+        """The address of the object that takes the times of what runs; 0 for none."""
+        return self._head.profiler or 0
+
+    @profiler.setter
+    def profiler(self, address: int) -> None:
         self._head.profiler = address
 
     def set_memory(self, index: int, buffer: TensorBuffer) -> None:

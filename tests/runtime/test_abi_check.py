@@ -29,6 +29,17 @@ def test_another_layout_is_an_error_that_names_the_release(monkeypatch: pytest.M
     abi_check.check_abi()
 
 
+def test_a_profiler_is_not_written_over_another_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    abi_check.check_profiler()
+    written: list[int] = []
+    another_field = property(lambda self: 0x7F00, lambda self, address: written.append(address))
+    monkeypatch.setattr(InterpreterSubgraph, "profiler", another_field)
+    abi_check._run_with_profiler.cache_clear()
+    with pytest.raises(LiteRtError, match="this release of ai-edge-litert does not tell") as error:
+        abi_check.check_profiler()
+    assert error.value.status is Status.UNSUPPORTED and not written
+
+
 def test_the_tiny_model_is_what_our_builder_writes(pytestconfig: pytest.Config) -> None:
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 3), shape_signature=(-1, 3))
