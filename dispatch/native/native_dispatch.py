@@ -317,7 +317,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
             try:
                 if raised:  # it was told to end
                     return int(Status.RUNTIME_FAILURE)
-                view = memoryview(ffi.buffer(data, size_bytes) if size_bytes else b"")
+                view = memoryview(ffi.buffer(data, size_bytes) if data else b"")
                 receive(decode(name, "a tensor's name"), from_c(tensor_type), view)
             except BaseException as error:  # nothing may pass the border
                 raised.append(error)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from dispatch.api import Dispatch, Receive, is_filled
+from litert.abi.definitions import ffi
+from litert.abi.tensor_types import new_type
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -77,6 +79,16 @@ def test_a_tensor_that_comes_twice_is_the_vendors_mistake(behind: Callable[[Any]
     with pytest.raises(LiteRtError, match=r"'a' of .*, again") as error:
         run_tapped(behind(vendor), lambda *shown: None)
     assert error.value.status is Status.RUNTIME_FAILURE and "invoke_tapped" in error.value.where
+
+
+def test_a_tensor_without_bytes_is_the_vendors_mistake() -> None:
+    vendor = through_c(Tapped())
+    named = ffi.new("char[]", b"a"), new_type(HALVES)
+    library: Any = vendor._library
+    library.invoke_tapped = lambda call, receive, data: receive(data, *named, ffi.NULL, 8)
+    with pytest.raises(LiteRtError, match="showed 'a' of .* in 0 bytes") as error:
+        run_tapped(vendor, lambda *shown: None)
+    assert error.value.status is Status.RUNTIME_FAILURE
 
 
 def test_a_vendor_without_taps_is_told_apart(behind: Callable[[Any], Any]) -> None:
