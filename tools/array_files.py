@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from litert.core.errors import LiteRtError, file_error
+from litert.core.option import Flag
 from litert.core.status import Status
 
 from .destinations import write_file
@@ -17,6 +18,14 @@ from .pictures import PICTURES, Array, Range, read_picture, write_picture
 
 if TYPE_CHECKING:
     import numpy as np
+
+INPUT = Flag(
+    "input",
+    (),
+    "[input=]file: a .npy, .npz or picture for an input, by name or index; without one, for the next. Inputs that "
+    "have none are random. May be repeated.",
+    is_repeated=True,
+)
 
 # How a .npy begins, and a .npz: a ZIP file, which may be empty.
 _BEGINNINGS = (b"\x93NUMPY", b"PK\x03\x04", b"PK\x05\x06")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +14,14 @@ from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 
-from .array_files import TensorSpec, complete_inputs, read_inputs
+from .array_files import INPUT, TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import REPORT, SEED, FlagValues, split_arguments
 from .comparison import compare, match_outputs
 from .console import PrintedReport, count_text, name_text, native_output_to_stderr
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
-from .model_runs import SignatureRuns, Timing, measure_s
+from .model_runs import WARM_UP, SignatureRuns, Timing, machine_text, measure_s
 from .progress_bar import ProgressBar
 from .stock_model import StockModel
 from .trace_file import TRACE, traced
@@ -176,7 +175,7 @@ def benchmark_model(
             path,
             signature,
             options.load.options.cpu_options.num_threads,
-            f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
+            machine_text(),
             SDK_VERSION,
             load_s,
             first_s,
@@ -245,7 +244,7 @@ def _open_stock(
 
 
 _FLAGS = (
-    Flag("warm_up", 10, "Runs before it is measured.", least=0),
+    WARM_UP,
     Flag("runs", 100, "Runs that are measured.", least=1),
     Flag(
         "stock_model",
@@ -253,13 +252,7 @@ _FLAGS = (
         "The model that stock LiteRT runs on the CPU in between: the one a compiled file was made from. A file "
         "without NPU calls is measured beside itself.",
     ),
-    Flag(
-        "input",
-        (),
-        "[input=]file: a .npy, .npz or picture for an input, by name or index. Others are random. May be "
-        "repeated.",
-        is_repeated=True,
-    ),
+    INPUT,
     INPUT_RANGE,
     SEED,
     *LOAD_FLAGS,

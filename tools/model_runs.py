@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from litert.core.option import Flag
 
 from .array_files import InputArray
 
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from litert.compiled_model import CompiledModel
 
     from .pictures import Array
+
+
+WARM_UP = Flag("warm_up", 10, "Runs before it is measured.", least=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,11 @@ class SignatureRuns:
     def outputs(self) -> Mapping[str, Array]:
         """Those of a run more, by name, with the shapes that it gives them."""
         return self.model.run(self.inputs, self._signature)
+
+
+def machine_text() -> str:
+    """`x86_64, Linux, Python 3.12.1`."""
+    return f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}"
 
 
 def measure_s(run: Callable[[], None]) -> float:

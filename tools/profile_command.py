@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Sequence
 from copy import copy
@@ -16,13 +15,13 @@ from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
 
-from .array_files import TensorSpec, complete_inputs, read_inputs
+from .array_files import INPUT, TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import PAGE, REPORT, SEED, FlagValues, split_arguments
 from .console import count_text, native_output_to_stderr
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
-from .model_runs import SignatureRuns, Timing, measure_s
+from .model_runs import WARM_UP, SignatureRuns, Timing, machine_text, measure_s
 from .page.writing import check_pages, is_page_wanted, write_pages
 from .profile_report import MOST_ROWS, ProfileReport
 from .progress_bar import ProgressBar
@@ -85,7 +84,7 @@ def profile_model(path: str, options: ProfileOptions | None = None) -> ProfileRe
             path,
             signature,
             load.options.cpu_options.num_threads,
-            f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
+            machine_text(),
             SDK_VERSION,
             load_s,
             Timing.of(run_s),
@@ -128,19 +127,20 @@ def _measure_turn(runs: SignatureRuns, count: int) -> RunMetrics:
 def _in_file(path: str, rows: Sequence[ProfileRow]) -> Sequence[ProfileRow]:
     """Rows with ops by their places in the file, where the model was compiled when it was loaded.
 
-    An op is the one that writes the same tensor; what a compiler has made is at index -1.
+    An op is the one that writes the same tensor; what a compiler has made, or what has no name of its own, is at
+    index -1.
     """
     if not any(row.kind == "npu_call" for row in rows):
         return rows
     with read_model(path) as model:
         if any(map(is_dispatch_op, model.ops())):
             return rows
-        places = {
-            (number, tensor.name): index
-            for number, subgraph in enumerate(model.subgraphs)
-            for index, op in enumerate(subgraph.ops)
-            for tensor in op.outputs
-        }
+        places: dict[tuple[int, str], int] = {}
+        for number, subgraph in enumerate(model.subgraphs):
+            for index, op in enumerate(subgraph.ops):
+                for tensor in op.outputs:
+                    key = number, tensor.name
+                    places[key] = -1 if key in places else index
     return [
         replace(
             row,
@@ -159,18 +159,12 @@ def _notes(collections: Sequence[RunMetrics]) -> list[str]:
 
 
 _FLAGS = (
-    Flag("warm_up", 10, "Runs before it is measured.", least=0),
+    WARM_UP,
     Flag("runs", 100, "Runs that are measured; as many run in between that are not.", least=1),
     Flag(
         "rows", MOST_ROWS, "Number of rows that the text shows, the longest; 0 shows all.", least=0
     ),
-    Flag(
-        "input",
-        (),
-        "[input=]file: a .npy, .npz or picture for an input, by name or index. Others are random. May be "
-        "repeated.",
-        is_repeated=True,
-    ),
+    INPUT,
     INPUT_RANGE,
     SEED,
     *LOAD_FLAGS,

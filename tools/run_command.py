@@ -13,6 +13,7 @@ from litert.core.progress import tell
 from litert.core.status import Status
 
 from .array_files import (
+    INPUT,
     InputArray,
     TensorSpec,
     array_text,
@@ -203,13 +204,7 @@ def _output_report(name: str, array: Array) -> OutputReport:
 
 
 _FLAGS = (
-    Flag(
-        "input",
-        (),
-        "[input=]file: a .npy, .npz or picture for an input, by name or index; without one, for the next. "
-        "Inputs that have none are random. May be repeated.",
-        is_repeated=True,
-    ),
+    INPUT,
     Flag(
         "output",
         (),

@@ -11,7 +11,7 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from .array_files import TensorSpec, complete_inputs, find_arrays, read_inputs
+from .array_files import INPUT, TensorSpec, complete_inputs, find_arrays, read_inputs
 from .command_line import SEED, usage_error
 from .input_ranges import INPUT_RANGE, model_ranges
 from .pictures import Array
@@ -21,13 +21,7 @@ if TYPE_CHECKING:
     from litert.analysis.source_graph import SourceGraph
 
 SAMPLE_FLAGS = (
-    Flag(
-        "input",
-        (),
-        "[input=]file: a .npy, .npz or picture for an input, by name or index; without one, for the next. "
-        "Inputs that have none are random. May be repeated.",
-        is_repeated=True,
-    ),
+    INPUT,
     Flag(
         "inputs",
         "",

@@ -86,7 +86,7 @@ def test_a_tensor_without_bytes_is_the_vendors_mistake() -> None:
     named = ffi.new("char[]", b"a"), new_type(HALVES)
     library: Any = vendor._library
     library.invoke_tapped = lambda call, receive, data: receive(data, *named, ffi.NULL, 8)
-    with pytest.raises(LiteRtError, match="showed 'a' of .* in 0 bytes") as error:
+    with pytest.raises(LiteRtError, match=r"showed 'a' of .* in 0 bytes") as error:
         run_tapped(vendor, lambda *shown: None)
     assert error.value.status is Status.RUNTIME_FAILURE
 

@@ -139,6 +139,21 @@ def test_ops_of_a_model_that_is_compiled_at_load_have_the_places_of_the_file(
     }  # a call has two ops, and the place of the last
 
 
+def test_an_op_whose_tensor_has_another_one_s_name_has_no_place(
+    in_folder: Path, litert_npu: LitertNpu, capfd: pytest.CaptureFixture[str]
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    y = b.op("ADD", [x, x], [("a", "float32", (4,))])
+    y = b.op("ABS", [y], [("same", "float32", (4,))])
+    b.output(b.op("NEG", [y], [("same", "float32", (4,))]))
+    write_model(b.build(), "raw.tflite")
+    assert litert_npu("profile", "raw.tflite", "--reference_ops=ADD", "--report=json") == 0
+    rows = json.loads(capfd.readouterr().out)["rows"]
+    places = {op["name"]: op["index"] for row in rows for op in row["ops"]}
+    assert places == {"DISPATCH_OP": 0, "ABS": -1, "NEG": -1}
+
+
 def test_a_signature_and_an_input_s_shape_are_chosen(in_folder: Path) -> None:
     b = ModelBuilder()
     b.output(b.op("NEG", [b.input("x", "float32", (2,))], [("y", "float32", (2,))]))
