@@ -82,10 +82,9 @@ def test_a_tensor_that_comes_twice_is_the_vendors_mistake(behind: Callable[[Any]
 
 
 def test_a_tensor_without_bytes_is_the_vendors_mistake() -> None:
-    vendor = through_c(Tapped())
+    vendor: Any = through_c(Tapped())
     named = ffi.new("char[]", b"a"), new_type(HALVES)
-    library: Any = vendor._library
-    library.invoke_tapped = lambda call, receive, data: receive(data, *named, ffi.NULL, 8)
+    vendor._library.invoke_tapped = lambda call, receive, data: receive(data, *named, ffi.NULL, 8)
     with pytest.raises(LiteRtError, match=r"showed 'a' of .* in 0 bytes") as error:
         run_tapped(vendor, lambda *shown: None)
     assert error.value.status is Status.RUNTIME_FAILURE
