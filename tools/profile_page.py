@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from litert.analysis.profile import ProfileRow
 from litert.core.tracing import Span, SpanKind
@@ -13,7 +13,7 @@ from litert.model.op_cost import find_cost
 from litert.model.reader import read_model
 
 from .console import count_text, name_text
-from .page.graph import find_calls, node_id, show_graph
+from .page.graph import OpPlace, find_calls, node_id, show_graph
 from .page.page import Cell, Column, Measure, Page, Quantity, Table
 from .page.time_line import show_spans
 from .profile_report import ProfileReport
@@ -22,14 +22,9 @@ from .profile_report import ProfileReport
 def profile_page(report: ProfileReport, spans: Sequence[Span]) -> Page:
     """The page of a report; reads the model's graph, and shows the last run of `spans`."""
     with read_model(report.path) as model:
-        calls = find_calls(model) or {
-            (op.subgraph, op.index): row.name
-            for row in report.rows
-            if row.kind == "npu_call"
-            for op in row.ops
-        }
+        calls = find_calls(model) or _calls_at_load(report.rows, model)
         graph = show_graph(model, calls)
-        times = _times(report.rows, model)
+        times = _times(report.rows, model, calls)
         memory = read_memory(model)
     shown, note = show_spans(_last_run(spans))
     return Page(
@@ -55,21 +50,52 @@ def _last_run(spans: Sequence[Span]) -> Sequence[Span]:
     return [one for one in spans if run.start_ns <= one.start_ns < end_ns]
 
 
-def _times(rows: Sequence[ProfileRow], model: Model) -> Measure:
+def _calls_at_load(rows: Sequence[ProfileRow], model: Model) -> dict[OpPlace, str]:
+    """The NPU calls of a model that was compiled when it was loaded.
+
+    A row has the op that writes a call's first output. What that op reads is in the call, too, unless it is in a
+    row of the CPU or in an earlier call.
+    """
+    on_cpu = {(op.subgraph, op.index) for row in rows if row.kind == "cpu_op" for op in row.ops}
+    last = {
+        (op.subgraph, op.index): row.name
+        for row in rows
+        if row.kind == "npu_call"
+        for op in row.ops
+    }
+    calls: dict[OpPlace, str] = {}
+    for (number, index), name in sorted(last.items()):
+        ops = model.subgraphs[number].ops
+        positions = {op: position for position, op in enumerate(ops)}
+        waiting = [index] if index >= 0 else []
+        while waiting:
+            position = waiting.pop()
+            if (number, position) not in on_cpu and (number, position) not in calls:
+                calls[number, position] = name
+                producers = [
+                    tensor.producer for tensor in ops[position].inputs if tensor is not None
+                ]
+                waiting += [positions[op] for op in producers if op in positions]
+    return calls
+
+
+def _times(rows: Sequence[ProfileRow], model: Model, calls: Mapping[OpPlace, str]) -> Measure:
     """Seconds by op; ops that cannot be told apart have theirs at the one that computes most."""
     inside = {(row.parent, op) for row in rows for op in row.ops}
     values: dict[str, float] = {}
     counted_in: dict[str, str] = {}
     for index, row in enumerate(rows):
-        ops = [op for op in row.ops if op.index >= 0]
-        if not ops or any((index, op) in inside for op in ops):
+        if any((index, op) in inside for op in row.ops):
             continue
-        found = {
-            node_id(op.subgraph, op.index): model.subgraphs[op.subgraph].ops[op.index] for op in ops
-        }
-        most = max(found, key=lambda id: _arithmetic(found[id]))
-        values[most] = values.get(most, 0.0) + row.mean_s
-        counted_in |= {id: most for id in found if id != most}
+        places = [(op.subgraph, op.index) for op in row.ops if op.index >= 0]
+        if row.kind == "npu_call" and places:
+            places = [place for place, call in calls.items() if call == row.name] or places
+        ids = [node_id(*place) for place in places]
+        costs = [_arithmetic(model.subgraphs[number].ops[op]) for number, op in places]
+        if ids:
+            most = ids[costs.index(max(costs))]
+            values[most] = values.get(most, 0.0) + row.mean_s
+            counted_in |= {id: most for id in ids if id != most}
     return Measure("Time", Quantity.SECONDS, values, counted_in=counted_in)
 
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from math import inf, isfinite
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 from ..console import json_text
-from .page import Graph, GraphNode, Measure, NodeGroup, Page, ShownSubgraph, ShownTensor
+from .page import Graph, GraphNode, Measure, NodeGroup, Page, Quantity, ShownSubgraph, ShownTensor
 
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff9447"}]
+_UNITS = {Quantity.SECONDS: "s", Quantity.BYTES: "bytes", Quantity.DECIBEL: "dB"}
 _NPU_STYLE = {"backgroundColor": "#d5efec", "borderColor": "#0a7d74"}
 
 
@@ -124,6 +126,8 @@ def _node_data(measure: Measure, subgraph: ShownSubgraph) -> dict[str, object]:
     results = {
         node.id: {"value": measure.values[node.id]}
         for node in subgraph.nodes
-        if node.id in measure.values
+        if isfinite(measure.values.get(node.id, inf))
     }
-    return {"name": measure.name, "results": results, "gradient": _GRADIENT}
+    unit = _UNITS.get(measure.quantity)
+    name = f"{measure.name} ({unit})" if unit else measure.name
+    return {"name": name, "results": results, "gradient": _GRADIENT}

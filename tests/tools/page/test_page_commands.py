@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 from litert_npu_tools.apply_plugin import guarded_main
+from litert_npu_tools.model_runs import Timing
+from litert_npu_tools.page.html_file import html_text
+from litert_npu_tools.page.model_explorer import explorer_files
+from litert_npu_tools.page.page import GraphNode, Measure, Page, Quantity, ShownSubgraph
+from litert_npu_tools.profile_page import profile_page
+from litert_npu_tools.profile_report import ProfileReport
 
+from litert.analysis.profile import ProfileRow
+from litert.core.tracing import Span, SpanKind
 from litert.model.builder import ModelBuilder
+from litert.model.reader import read_model
 from litert.model.writer import write_model
+from litert.runtime.metrics import OpPlace
 from tests.tools.conftest import LitertNpu
 from tests.tools.page.conftest import Draw, Drawn, Elements, op_nodes, page_data
 
@@ -82,6 +92,26 @@ def test_ops_that_cannot_be_told_apart_have_their_time_at_the_one_that_computes(
     assert litert_npu("profile", "m.tflite", "--runs=2", "--html=p.html") == 0
     (measure,) = page_data(in_folder / "p.html")["measures"]
     assert set(measure["values"]) == {"0/0"} and measure["counted_in"] == {"0/1": "0/0"}
+
+
+def test_all_ops_of_a_call_that_was_compiled_at_load_are_in_it(
+    in_folder: Path, litert_npu: LitertNpu
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (4,))
+    y = b.op("ADD", [x, x], [("a", "float32", (4,))])
+    z = b.op("NEG", [x], [("n", "float32", (4,))])
+    y = b.op("MUL", [y, z], [("m", "float32", (4,))])
+    b.output(b.op("ABS", [y], [("y", "float32", (4,))]))
+    write_model(b.build(), "raw.tflite")
+    flags = ("--reference_ops=ADD,MUL", "--runs=2", "--html=p.html")
+    assert litert_npu("profile", "raw.tflite", *flags) == 0
+    data = page_data(in_folder / "p.html")
+    on_npu = {id for id, node in op_nodes(data).items() if node["call"]}
+    assert on_npu == {"0/0", "0/2"}
+    (measure,) = data["measures"]
+    assert set(measure["values"]) | set(measure["counted_in"]) == {"0/0", "0/1", "0/2", "0/3"}
+    assert len(on_npu & set(measure["values"])) == 1
 
 
 def test_profile_in_a_browser(
@@ -228,3 +258,77 @@ def test_a_page_never_replaces_the_model(
     assert litert_npu(command, scale, f"--{flag}={scale}") != 0
     assert scale.read_bytes() == before
     assert f"the page would replace {scale}" in capfd.readouterr().err
+
+
+NODE_FIELDS = {
+    "id", "label", "namespace", "attrs", "incomingEdges", "outputsMetadata", "style",
+}  # fmt: skip
+"""As `graph_builder.py` of Model Explorer 0.1.34 has them."""
+
+
+def test_model_explorer_gets_a_graph_and_node_data_that_fit_each_other(
+    copying: str, in_folder: Path, litert_npu: LitertNpu
+) -> None:
+    assert litert_npu("profile", copying, "--runs=2", "--model_explorer=e.json") == 0
+    graphs = json.loads((in_folder / "e.json").read_text())
+    assert graphs["label"] == copying
+    (graph,) = graphs["graphs"]
+    nodes = {node["id"]: node for node in graph["nodes"]}
+    assert len(nodes) == len(graph["nodes"]) == 4
+    assert all(set(node) <= NODE_FIELDS for node in nodes.values())
+    edges = {(e["sourceNodeId"], id) for id, node in nodes.items() for e in node["incomingEdges"]}
+    assert edges == {("0/in/0", "0/0"), ("0/0", "0/1"), ("0/1", "0/out/0")}
+    attributes = {a["key"]: a["value"] for a in nodes["0/0"]["attrs"]}
+    assert attributes["runs on"] == "NPU, copy_0" and "Time" in attributes
+    data = json.loads((in_folder / "e.time.json").read_text())
+    assert list(data) == [graph["id"]]
+    results = data[graph["id"]]["results"]
+    assert set(results) == {"0/0", "0/1"} and results["0/0"]["value"] > 0
+
+
+def test_a_number_that_json_has_not_is_left_out_of_node_data() -> None:
+    graph = [ShownSubgraph("g", [GraphNode("0/0", "op", "A"), GraphNode("0/1", "op", "B")], [], [])]
+    values = {"0/0": float("inf"), "0/1": 1.0}
+    page = Page("m", "", graph=graph, measures=[Measure("Error", Quantity.NUMBER, values)])
+    files = explorer_files(page, "e.json")
+    assert json.loads(files["e.error.json"])["g"]["results"] == {"0/1": {"value": 1.0}}
+
+
+def profile_of_each_op(network: Path) -> Page:
+    """The page of a profile with a row for each op: stock LiteRT does not run all of the network's."""
+    with read_model(str(network)) as model:
+        places = [
+            OpPlace(0, index, op.name, op.outputs[0].name)
+            for index, op in enumerate(model.subgraphs[0].ops)
+        ]
+    one = (-1, 1e-5, 1e-5, 1e-6, 1 / len(places), 1.0)
+    rows = [ProfileRow("cpu_op", place.name, (place,), *one) for place in places]
+    timing = Timing.of([0.01, 0.01])
+    report = ProfileReport(str(network), "", 1, "x", "1", 0.1, timing, timing, rows, [])
+    spans = [
+        Span(SpanKind.CPU_OP, place.name, i * 10_000, 10_000, "Main")
+        for i, place in enumerate(places)
+    ]
+    run = Span(SpanKind.RUN, "all", 0, 10_000 * len(places), "Main")
+    return profile_page(report, [run, *spans])
+
+
+@pytest.mark.parametrize("command", ["apply_plugin", "inspect", "coverage", "compare", "profile"])
+def test_pages_of_a_network_of_712_ops_are_below_2_mb(
+    draw: Draw, networks: Path, in_folder: Path, litert_npu: LitertNpu, command: str
+) -> None:
+    network, page = networks / "face_landmark_with_attention.tflite", in_folder / "p.html"
+    flags = ("--reference_ops=all", f"--html={page}")
+    if command == "profile":
+        page.write_text(html_text(profile_of_each_op(network)), encoding="utf-8")
+    elif command in ("apply_plugin", "inspect"):
+        assert guarded_main(["apply_plugin", *flags, str(network), "face.tflite"]) == 0
+    if command == "inspect":
+        assert litert_npu("inspect", "face.tflite", flags[1]) == 0
+    elif command in ("coverage", "compare"):
+        assert litert_npu(command, network, *flags) == 0
+    num_ops = 555 if command == "inspect" else 712
+    assert page.stat().st_size < 2_000_000 and len(op_nodes(page_data(page))) == num_ops
+    drawn = draw(page, place=f"#0/{num_ops - 1}")
+    assert 'data-drawn="yes"' in drawn.document and not drawn.console
+    assert drawn.count(r'class="node[^"]*selected"') == 1

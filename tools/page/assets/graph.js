@@ -267,6 +267,7 @@ class GraphView {
     const item = this.hierarchy.byId.get(id);
     for (let group = item.parent; group; group = group.parent) this.open.add(group.id);
     if (item.is_constant) this.withConstants = this.constants.checked = true;
+    this.scale = Math.max(this.scale, 0.8);
     this.draw();
     const [node, frame] = [this.drawn.get(id), this.holder].map((one) => one.getBoundingClientRect());
     this.holder.scrollLeft += node.left + node.width / 2 - frame.left - frame.width / 2;

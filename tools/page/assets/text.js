@@ -42,6 +42,7 @@ function numberText(quantity, number) {
   if (number == null) return "";
   if (quantity === "count") return grouped.format(number);
   const [size, unit] = unitOf(quantity, number);
+  if (quantity === "amount" && size === 1) return grouped.format(number);
   if (quantity === "bytes" && size === 1) return `${number} B`;
   return `${digits(number / size)}${unit && (unit === "%" ? "%" : ` ${unit}`)}`;
 }
