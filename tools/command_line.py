@@ -159,7 +159,7 @@ def read_vendor_options(
                 f"no flag '{flag}'",
                 f"Did you mean --{close[0]}?"
                 if close
-                else f"Options of '{manufacturer}' begin with its name.",
+                else f"Options of '{manufacturer}' begin with its name; --help lists the other flags.",
             )
         if name in options:
             raise usage_error(f"--{name} is given twice")

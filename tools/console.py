@@ -28,7 +28,7 @@ def print_text(text: str, stream: TextIO) -> None:
 
 @contextmanager
 def writing_to(stream: TextIO) -> Iterator[None]:
-    """Says in words that a standard stream cannot be written in the block.
+    """Says in words that a stream cannot be written in the block.
 
     Raises:
       LiteRtError: FILE_IO.
@@ -40,7 +40,8 @@ def writing_to(stream: TextIO) -> Iterator[None]:
         raise
     except OSError as error:
         drop_output(stream)
-        name = "standard error" if stream is sys.stderr else "standard output"
+        standard = {id(sys.stdout): "standard output", id(sys.stderr): "standard error"}
+        name = standard.get(id(stream)) or stream.name
         raise file_error(error, "cannot write", name) from error
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.option import Flag
 from litert.core.status import Status
+from litert.model.blob import check_readable
 
 from .command_line import usage_error
 from .console import count_text
@@ -57,8 +58,7 @@ def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
     path, _, name = text.rpartition(":")
     if not path.endswith(".py"):
         raise usage_error(f"--reference={text}", "Write it as file.py:function.")
-    if not os.path.isfile(path):
-        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+    check_readable(path)
     try:
         # Without a name of its own, which may be that of a module that it imports.
         module = run_path(os.path.abspath(path))

@@ -13,6 +13,25 @@ from litert.core.status import Status
 _NO_PIPE = "It is mapped into memory, and so cannot come through a pipe: write it to a file first."
 
 
+def check_readable(path: str) -> None:
+    """Refuses a path that is no file to map.
+
+    Raises:
+      LiteRtError: NOT_FOUND or FILE_IO.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError as error:
+        hint = _NO_PIPE if path == "-" else ""
+        raise LiteRtError(Status.NOT_FOUND, "no such file", path, hint) from error
+    except OSError as error:
+        raise file_error(error, "cannot open", path) from error
+    if stat.S_ISDIR(mode):
+        raise LiteRtError(Status.FILE_IO, "a folder, not a file", path)
+    if not stat.S_ISREG(mode):  # a pipe would be empty, or block
+        raise LiteRtError(Status.FILE_IO, "not a regular file", path, _NO_PIPE)
+
+
 class MappedFile:
     """A file, open and mapped for reading; a context manager.
 
@@ -33,16 +52,9 @@ class MappedFile:
         self.path = os.fspath(path)
         self._map: mmap.mmap | None = None
         self._file: BinaryIO
+        check_readable(self.path)
         try:
-            mode = os.stat(self.path).st_mode
-            if stat.S_ISDIR(mode):
-                raise LiteRtError(Status.FILE_IO, "a folder, not a file", self.path)
-            if not stat.S_ISREG(mode):  # a pipe would be empty, or block
-                raise LiteRtError(Status.FILE_IO, "not a regular file", self.path, _NO_PIPE)
             self._file = open(self.path, "rb")  # noqa: SIM115 (owned; closed by close)
-        except FileNotFoundError as error:
-            hint = _NO_PIPE if self.path == "-" else ""
-            raise LiteRtError(Status.NOT_FOUND, "no such file", self.path, hint) from error
         except OSError as error:
             raise file_error(error, "cannot open", self.path) from error
         try:

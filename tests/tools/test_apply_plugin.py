@@ -135,6 +135,14 @@ def test_a_model_that_the_standard_output_has_no_room_for_is_an_error(source: Pa
     assert "FILE_IO: cannot write: no space left on device (standard output)" in done.stderr
 
 
+def test_a_report_that_its_place_has_no_room_for_is_an_error(
+    source: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    status = apply(*FAKE, "--err=/dev/full", source, tmp_path / "out.tflite")
+    assert status == int(Status.FILE_IO) % 256
+    assert "cannot write: no space left on device (/dev/full)" in capsys.readouterr().err
+
+
 def test_a_folder_of_libs_without_plugins_is_a_warning_in_the_report(
     source: Path, tmp_path: Path, capsys: Capture
 ) -> None:

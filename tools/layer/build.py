@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from litert.core.option import Flag
-from litert.model.atomic_file import open_atomic
+from litert.model.atomic_file import check_place, open_atomic
 from litert.model.output import write_at
 
 from ..command import Command
@@ -37,6 +37,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     request = layer_request(flags, arguments[0], "source", "o")
     if not flags.o.lower().endswith(".bin"):
         raise usage_error(f"-o is '{flags.o}'", "Name a file that ends in .bin.")
+    check_place(flags.o)
     with writes([flags.o]):
         with ProgressBar():
             found = run_safely(f"{__name__}:build", request)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litert.core.errors import LiteRtError
 from litert.core.option import Flag
-from litert.core.status import Status
+from litert.model.blob import check_readable
 from litert.model.reader import read_model
 from vendor_reference.compiler.reference_options import OPTIONS, check_options
 
@@ -104,8 +102,7 @@ LAYER_FLAGS = (
 
 def layer_request(flags: FlagValues, path: str, *own: str) -> dict[str, Any]:
     """What `LAYER_FLAGS` and a command's own flags say of an asset, for `open_layer` in a child process."""
-    if not os.path.isfile(path):
-        raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+    check_readable(path)
     values = {name: flags[name].value for name in (*_CHOICE, *_LAYER, *own)}
     return {"path": path, "vendor_options": given_vendor_options(flags), **values}
 

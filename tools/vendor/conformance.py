@@ -28,6 +28,7 @@ from litert.core.progress import counting, told
 from litert.core.status import Status
 from litert.core.vendor_names import is_option_of
 from litert.host.child import call_in_child
+from litert.model.blob import check_readable
 
 from ..command_line import usage_error
 from ..console import print_text
@@ -156,8 +157,7 @@ def _check_rules(
 def _check_request(options: CheckOptions, manufacturer: str) -> None:
     """Refuses files and options that there are not."""
     for path in (*options.models, *(p for _, p in (*options.assets, *options.companions))):
-        if not os.path.isfile(path):
-            raise LiteRtError(Status.NOT_FOUND, "no such file", path)
+        check_readable(path)
     for name in options.vendor_options:
         if manufacturer and not is_option_of(manufacturer, name):
             raise usage_error(
