@@ -1,7 +1,8 @@
 """A profile's rows add up to the run, a rest of at most 15% among them; off, it costs nothing, and on, little.
 
 Selfie segmentation, hand and face landmark, on the CPU and compiled. The rest is what no op, call or part of one
-has; the host's part of a call is the call's. Other work on the machine lets rests grow: the best of three counts.
+has, and what a vendor's `invoke` does not tell of a call. Other work on the machine lets rests grow: the best of
+three counts.
 """
 
 from __future__ import annotations
@@ -66,15 +67,8 @@ def _rows(claim: str, report: ProfileReport) -> list[Row]:
 
 
 def _rest(report: ProfileReport) -> float:
-    """The share of the rest of the run, and of ops that are not NPU calls."""
-    is_call = [row.kind == "npu_call" for row in report.rows]
-    return float(
-        sum(
-            row.share
-            for row in report.rows
-            if row.kind == "rest" and (row.parent < 0 or not is_call[row.parent])
-        )
-    )
+    """The share of rests: of the run, of ops, and of NPU calls."""
+    return float(sum(row.share for row in report.rows if row.kind in ("rest", "invoke")))
 
 
 def _cost_while_off(network: Path) -> Row:
