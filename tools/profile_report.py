@@ -82,7 +82,9 @@ class ProfileReport(PrintedReport):
         yield f"  measured      {self.run}"
         yield f"  not measured  {self.plain_run}"
         noise = ", less than single runs vary" if self.is_cost_noise else ""
-        yield f"  measuring makes a run {100 * (self.cost - 1):+.1f}% longer{noise}"
+        yield f"  cost of measuring: {self.cost - 1:+.1%} of a run{noise}"
+        if self.run.deviation_s > self.run.mean_s / 2:
+            yield "  runs vary much, as beside other work: medians say more than means and shares here"
         yield from (f"  note: {note}" for note in self.notes)
         yield from self._sums()
         yield ""

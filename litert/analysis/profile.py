@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from litert.core.tracing import SpanKind
 from litert.runtime.metrics import CallMetrics, OpMetrics, OpPlace, RunMetrics, Spread
@@ -27,8 +27,9 @@ class ProfileRow:
       ops: of the file; several that cannot be told apart.
       parent: the index of the row that it is a part of; -1 for the run itself.
       mean_s: seconds in a run of the model, all its own runs together.
-      median_s: half of the runs took so long at most; None for a rest. Medians do not add up as means do.
-      deviation_s: the standard deviation of single runs; None for a rest.
+      median_s: half of the runs took so long at most. Medians do not add up as means do.
+      deviation_s: the standard deviation of single runs.
+        Both are None for a rest, if there are too many runs to keep each one's.
       share: of the run.
       runs_per_run: how often it ran in a run of the model.
       details: further facts: XNNPACK's operators, the vendor's own measurements.
@@ -98,17 +99,28 @@ class _Part:
 
     def write(self, index: int, runs: Spread, rows: list[ProfileRow]) -> None:
         """Adds the rows of its parts; `index` is its own."""
-        claimed = sum(part.times.total_s for part in self.parts.values())
-        rest_s = max(0.0, self.times.total_s - claimed) if self.parts or index < 0 else 0.0
+        rest = self._rest() if self.parts or index < 0 else Spread()
         parts = sorted(self.parts.values(), key=lambda part: -part.times.total_s)
-        is_rest_written = index >= 0 and rest_s < _LEAST_S * self.times.runs
+        is_rest_written = index >= 0 and rest.total_s < _LEAST_S * self.times.runs
         for part in [*parts, None]:
-            if not is_rest_written and (part is None or part.times.total_s < rest_s):
-                rows.append(_rest_row(index, rest_s, runs))
+            if not is_rest_written and (part is None or part.times.total_s < rest.total_s):
+                rows.append(_rest_row(index, rest, runs))
                 is_rest_written = True
             if part is not None:
                 rows.append(part.row(index, runs))
                 part.write(len(rows) - 1, runs, rows)
+
+    def _rest(self) -> Spread:
+        """What its parts leave of it, with that of single runs where all have it of all runs."""
+        parts = [part.times for part in self.parts.values()]
+        rest_s = max(0.0, self.times.total_s - sum(part.total_s for part in parts))
+        samples = [self.times.samples_s, *(part.samples_s for part in parts)]
+        if any(len(times_s) != self.times.runs for times_s in samples):
+            return Spread(self.times.runs, rest_s)
+        rests = Spread.of(
+            [max(0.0, whole - sum(inside)) for whole, *inside in zip(*samples, strict=True)]
+        )
+        return replace(rests, total_s=rest_s)
 
     def row(self, parent: int, runs: Spread) -> ProfileRow:
         """As it is shown."""
@@ -135,10 +147,12 @@ def _calls_alone(collection: RunMetrics) -> Iterator[OpMetrics]:
         yield OpMetrics(SpanKind.CALL, call.name, (), -1, len(call.times_s), times)
 
 
-def _rest_row(parent: int, rest_s: float, runs: Spread) -> ProfileRow:
-    mean_s = rest_s / runs.runs if runs.runs else 0.0
-    share = rest_s / runs.total_s if runs.total_s else 0.0
-    return ProfileRow(REST, REST, (), parent, mean_s, None, None, share, 1)
+def _rest_row(parent: int, rest: Spread, runs: Spread) -> ProfileRow:
+    mean_s = rest.total_s / runs.runs if runs.runs else 0.0
+    share = rest.total_s / runs.total_s if runs.total_s else 0.0
+    median_s = rest.median_s if rest.samples_s else None
+    deviation_s = rest.deviation_s if rest.samples_s else None
+    return ProfileRow(REST, REST, (), parent, mean_s, median_s, deviation_s, share, 1)
 
 
 def _vendor_details(

@@ -16,11 +16,12 @@ from litert_npu_tools.model_runs import Timing
 from litert_npu_tools.profile_command import ProfileOptions, profile_model
 from litert_npu_tools.profile_report import ProfileReport
 
-from litert.analysis.profile import ProfileRow
-from litert.core.tracing import RECORDINGS
+from litert.analysis.profile import ProfileRow, profile_rows
+from litert.core.tracing import RECORDINGS, SpanKind
 from litert.model.builder import ModelBuilder
 from litert.model.reader import read_model
 from litert.model.writer import write_model
+from litert.runtime.metrics import OpMetrics, RunMetrics, Spread
 from tests.tools.conftest import LitertNpu
 
 OPTIONS = ProfileOptions(warm_up=1, runs=4)
@@ -72,6 +73,26 @@ def test_shares_are_those_of_the_rows() -> None:
     assert report.shares == pytest.approx(expected)
     assert "  NPU calls 50.0%, CPU ops 30.0%, rest 20.0% of a run" in report.lines()
     assert "  in NPU calls: tasks 30.0%, waits 10.0%, host 10.0%" in report.lines()
+
+
+def test_a_rest_has_what_single_runs_leave() -> None:
+    run_s, op_s = [5.0, 6.0, 100.0], [2.0, 4.0, 6.0]
+    op = OpMetrics(SpanKind.CPU_OP, "ADD", (), -1, 3, Spread.of(op_s))
+    rest, add = profile_rows([RunMetrics(run_s, (), [op])])
+    assert (rest.kind, rest.mean_s) == ("rest", pytest.approx(33))
+    assert (rest.median_s, add.median_s, add.mean_s) == (3, 4, 4)
+    seldom = replace(op, times=Spread(3, 12, 56, [2.0, 6.0]))  # of every second run
+    rest, _ = profile_rows([RunMetrics(run_s, (), [seldom])])
+    assert rest.mean_s == pytest.approx(33)
+    assert (rest.median_s, rest.deviation_s) == (None, None)
+
+
+@pytest.mark.parametrize(("slow_s", "is_said"), [(1.1, False), (9.0, True)])
+def test_runs_that_vary_much_are_said(slow_s: float, is_said: bool) -> None:
+    timing = Timing.of([1.0, 1.0, slow_s])
+    rows = [ProfileRow("rest", "rest", (), -1, 1.0, 1.0, 0.0, 1.0, 1)]
+    report = ProfileReport("m", "s", 1, "x", "1", 0.1, timing, timing, rows, [])
+    assert any("runs vary much" in line for line in report.lines()) is is_said
 
 
 def test_few_runs_are_noted(copying: str) -> None:

@@ -28,6 +28,7 @@ DOUBLE = """__kernel void MyOp(__global const float* x, __global float* y) {
   y[get_global_id(0)] = 2 * x[get_global_id(0)];
 }
 """
+KERNEL = Path(__file__).parents[2] / "examples/kernels/Convolution2DTransposeBias.json"
 EVENTS = "select name, category, dur from slice"
 PROBLEMS = "select name from stats where value > 0 and severity != 'info'"
 
@@ -197,6 +198,41 @@ def test_spans_of_a_track_that_overlap_are_on_rows_of_their_own() -> None:
     assert list(rows.values()) == [["0", "1", "3", "4", "5"], ["2"]]
     names = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
     assert names == ["run", "run"]
+
+
+@pytest.mark.parametrize("work", ["apply", "run"])
+def test_a_real_network_s_time_line_makes_sense(
+    networks: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    litert_npu: LitertNpu,
+    work: str,
+) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
+    network, trace = str(networks / "selfie_segmentation.tflite"), tmp_path / "trace.json"
+    asset = f"--npu_custom_op_info=Convolution2DTransposeBias,{KERNEL}"
+    flags = [asset, "--reference_ops=ADD,HARD_SWISH", f"--trace={trace}"]
+    if work == "apply":
+        assert apply_plugin(["", *flags, network, str(tmp_path / "out.tflite")]) == 0
+    else:
+        assert litert_npu("run", network, *flags) == 0
+    problems, slices, threads, flows = query(
+        trace,
+        PROBLEMS,
+        "select count(*) as total, sum(dur < 0) as unfinished, sum(ts < 0) as early from slice",
+        "select distinct p.name as process, t.name as thread from slice s "
+        "join thread_track k on s.track_id = k.id join thread t using (utid) join process p using (upid)",
+        "select a.category as source, b.category as target, a.ts <= b.ts as is_in_order from flow f "
+        "join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id",
+    )
+    assert problems == []
+    assert slices == [{"total": len(complete(read(trace))), "unfinished": 0, "early": 0}]
+    check_rows_nest(read(trace))
+    named = {(row["process"], row["thread"]) for row in threads}
+    assert named >= {("Host", "MainThread"), ("Host", "the OpenCL compiler")}
+    assert (("NPU", "queue") in named) is (work == "run")
+    assert bool(flows) is (work == "run")
+    assert all(flow == {"source": "call", "target": "task", "is_in_order": 1} for flow in flows)
 
 
 def test_perfetto_reads_hostile_names_and_numbers(tmp_path: Path) -> None:
