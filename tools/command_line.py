@@ -104,7 +104,7 @@ def _define(values: FlagValues, flag: Flag) -> None:
     elif isinstance(default, str):
         absl.DEFINE_string(name, default, text, **own)
     elif isinstance(default, float):
-        absl.DEFINE_float(name, default, text, lower_bound=flag.least, **own)
+        absl.DEFINE_float(name, default, text, lower_bound=flag.least, upper_bound=flag.most, **own)
     elif isinstance(default, int | None):
         least = None if flag.least is None else int(flag.least)
         absl.DEFINE_integer(name, default, text, lower_bound=least, **own)
