@@ -18,8 +18,8 @@ from litert.model.table import AbsentList
 from litert.model.writer import write_model
 
 _ROUNDING = 1 / 127
-"""By how much kernels that quantize an op's floats in each run may be apart, as a part of the greatest: each of the
-two changes a float by half of a step of 1/127."""
+"""By how much kernels that quantize an op's floats in each run may be apart, as a part of the greatest: each
+changes a float by half of a step of 1/127."""
 
 
 class OpMagnitudes:
