@@ -197,6 +197,16 @@ def test_two_models_measure_at_once(load: Load, vendor: Any) -> None:
     assert [{op.count for op in metrics.ops} for metrics in found] == [{200}, {200}]
 
 
+def test_copies_to_memory_that_suits_the_vendor_are_transfers(load: Load, vendor: Any) -> None:
+    model = load(loop(adds_one=True, alignment=4096, padding=64), options())
+    metrics = measure(model, {"n": np.array(5, np.int32), "x": X})
+    index = next(i for i, op in enumerate(metrics.ops) if op.kind is SpanKind.CALL)
+    call, parts = metrics.ops[index], [op for op in metrics.ops if op.parent == index]
+    copies = {part.name: part.count for part in parts if part.kind is SpanKind.TRANSFER}
+    assert copies == {"inputs": 15}  # the outputs are in memory that suits it
+    assert sum(part.times.total_s for part in parts) == pytest.approx(call.times.total_s)
+
+
 def test_medians_are_of_all_runs_or_of_some_where_there_are_many(load: Load, vendor: Any) -> None:
     model = load(cpu_around_npu(), options())
     few, many = measure(model, {"x": X}, runs=5), measure(model, {"x": X}, runs=700)
