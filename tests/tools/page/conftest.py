@@ -1,17 +1,18 @@
-"""A browser that draws pages: headless Chromium, where it is installed."""
+"""Pages as a browser has drawn them, and as their scripts are given them."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from tests.tools.page.browser import Browser
 
 
 class Drawn(NamedTuple):
@@ -42,28 +43,22 @@ Draw = Callable[..., Drawn]
 
 
 @pytest.fixture(scope="session")
-def draw(tmp_path_factory: pytest.TempPathFactory) -> Draw:
-    """Opens a page's file in Chromium, in a window of some width, at a place in it."""
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("no Chromium draws the page: apt install chromium")
+    with Browser(program, tmp_path_factory.mktemp("browser")) as started:
+        yield started
+
+
+@pytest.fixture
+def draw(browser: Browser) -> Draw:
+    """Opens a page's file in Chromium, in a window of some width, at a place in it."""
 
     def run(page: Path, width: int = 1400, place: str = "") -> Drawn:
-        home = tmp_path_factory.mktemp("browser")
-        flags = [
-            "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom",
-            f"--user-data-dir={home}", f"--window-size={width},1000",
-        ]  # fmt: skip
-        ran = subprocess.run(
-            [program, *flags, f"{page.resolve().as_uri()}{place}"],
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        said = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
-        return Drawn(ran.stdout, "\n".join(said))
+        browser.open(page, width, place=place)
+        document: str = browser.evaluate("document.documentElement.outerHTML")
+        return Drawn(document, "\n".join(browser.said))
 
     return run
 

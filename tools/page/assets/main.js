@@ -79,6 +79,7 @@ function main() {
   chooseTheme();
   showPage(JSON.parse(document.getElementById("data").textContent));
   root.dataset.drawn = "yes";
+  requestAnimationFrame(() => { root.dataset.drawnMs = Math.round(performance.now()); });
 }
 
 main();

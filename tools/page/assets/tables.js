@@ -3,7 +3,9 @@
 const SHOWN_ROWS = 200;
 
 class SortedTable {
-  constructor(table, onnode) {
+  constructor({ columns, rows, ...rest }, onnode) {
+    const used = columns.map((_, index) => index).filter((index) => rows.some((row) => row[index] != null && row[index] !== ""));
+    const table = { ...rest, columns: used.map((index) => columns[index]), rows: rows.map((row) => used.map((index) => row[index])) };
     this.table = table;
     this.onnode = onnode;
     this.order = table.rows.map((_, index) => index);
