@@ -255,7 +255,7 @@ def test_perfetto_reads_hostile_names_and_numbers(tmp_path: Path) -> None:
 
 
 def test_many_spans_are_written_one_by_one() -> None:
-    spans = [Span(SpanKind.TASK, "t", i * 10, 5, "queue", {"task": i}) for i in range(100_000)]
+    spans = [Span(SpanKind.TASK, "t", i * 10, 5, "queue", {"task": i}) for i in range(10_000)]
 
     class Nowhere(BytesIO):
         size = 0
@@ -270,7 +270,7 @@ def test_many_spans_are_written_one_by_one() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert Nowhere.size > 5_000_000 and peak < 1_000_000
+    assert Nowhere.size > 500_000 and peak < 100_000
     file = BytesIO()
     write_trace(file, [])
     assert json.loads(file.getvalue())["traceEvents"] == []
