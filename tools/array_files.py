@@ -299,10 +299,20 @@ def _write(path: str, arrays: Mapping[str, Array], value_range: Range, file: Bin
     import numpy as np
 
     if path.lower().endswith(".npz"):
-        np.savez(file, **dict[str, Any](arrays))
+        write_npz(arrays, file)
         return
     (array,) = arrays.values()
     if path.lower().endswith(".npy"):
         np.save(file, array)
     else:
         write_picture(path, file, array, value_range)
+
+
+def write_npz(arrays: Mapping[str, Array], file: BinaryIO) -> None:
+    """Writes a .npz of arrays of any names: `numpy.savez` takes some for arguments of its own, such as `file`."""
+    import numpy as np
+
+    with zipfile.ZipFile(file, "w") as entries:
+        for name, array in arrays.items():
+            with entries.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)

@@ -104,7 +104,7 @@ def _define(values: FlagValues, flag: Flag) -> None:
     elif isinstance(default, str):
         absl.DEFINE_string(name, default, text, **own)
     elif isinstance(default, float):
-        absl.DEFINE_float(name, default, text, lower_bound=flag.least, upper_bound=flag.most, **own)
+        absl.DEFINE_float(name, default, text, lower_bound=flag.least, **own)
     elif isinstance(default, int | None):
         least = None if flag.least is None else int(flag.least)
         absl.DEFINE_integer(name, default, text, lower_bound=least, **own)
@@ -127,6 +127,18 @@ def _duration_parser(least: float) -> Any:
             return not least <= val <= _LONGEST_S
 
     return DurationParser()
+
+
+def given_arguments(values: FlagValues, flags: Iterable[Flag]) -> list[str]:
+    """Those of some flags that a command line has given, as arguments of another one."""
+    arguments: list[str] = []
+    for flag in flags:
+        given = values[flag.name]
+        if flag.is_repeated:
+            arguments += [f"--{flag.name}={value}" for value in given.value or ()]
+        elif given.present:
+            arguments.append(given.serialize())
+    return arguments
 
 
 def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
-from litert.analysis.comparison import NotCompared
+from litert.analysis.comparison import ModelComparison, NotCompared
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag, Section
@@ -18,7 +18,7 @@ from litert.options import CpuOptions, Options
 from .apply_flags import DECLARED, read_apply_options, start_hosting
 from .array_files import read_named_arrays
 from .command import Command
-from .command_line import PAGE, REPORT, FlagValues, split_arguments
+from .command_line import PAGE, REPORT, FlagValues, given_arguments, split_arguments
 from .compare_report import CompareReport
 from .console import count_text, native_output_to_stderr, print_text
 from .load_flags import RUN_FLAGS, read_dispatch_options
@@ -28,10 +28,12 @@ from .pictures import Array
 from .progress_bar import ProgressBar
 from .reference_function import REFERENCE_FUNCTION, load_functions
 from .sample_files import SAMPLE_FLAGS, SampleOptions, read_samples
+from .wrong_part_files import PartFiles, check_folder, write_part_files
 
 if TYPE_CHECKING:
-    from litert.analysis.compare_options import CompareOptions
+    from litert.analysis.compare_options import CompareOptions, Sample
     from litert.analysis.source_graph import SourceGraph
+    from litert.analysis.wrong_part import WrongPart
 
     from .page.page import Page
 
@@ -39,6 +41,10 @@ _KERNELS = ("reference", "xnnpack")
 _INSIDE = ("auto", "cuts", "taps")
 _NOT_HERE = (Section.DUMPS, Section.DUMP_FOLDER)
 _NOT_TAKEN = ("require_npu", "require_runnable", "dump_model_after")
+_OF_THE_WHOLE = {
+    "reference", "all", "bisect", "signature", "subgraphs", "report", *(f.name for f in (*SAMPLE_FLAGS, *PAGE))
+}  # fmt: skip
+"""Flags that say what is compared, or shown: a part of the model has others."""
 _COMPILE_FLAGS = [
     o.flag for o in DECLARED if o.section not in _NOT_HERE and o.flag.name not in _NOT_TAKEN
 ]
@@ -61,6 +67,8 @@ class CompareCommandOptions:
       threads: number of the CPU's threads.
       environment: where dispatch tables are.
       dispatch_options: for the vendor's driver.
+      part_folder: where the smallest wrong part is written; "" for nowhere.
+      part_flags: for the command that shows the fault again.
     """
 
     apply: ApplyOptions | None = None
@@ -75,6 +83,8 @@ class CompareCommandOptions:
     threads: int = 1
     environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
     dispatch_options: Mapping[str, str] = field(default_factory=dict)
+    part_folder: str = ""
+    part_flags: Sequence[str] = ()
 
 
 def compare(path: str, options: CompareCommandOptions) -> CompareReport:
@@ -84,13 +94,83 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
       LiteRtError: INVALID_ARGUMENT, for a compiled file without the model that it was made from; what comparing
         raises.
     """
-    # Here: --help must not wait for them.
-    from litert.analysis.comparing import compare_as_it_is, compare_model, compare_transformed
-    from litert.analysis.source_graph import SourceGraph
+    from litert.analysis.source_graph import SourceGraph  # here: --help must not wait for it
 
     golden = options.reference if _is_golden(options.reference) else ""
     other = "" if golden else options.reference
-    compiled = is_compiled(path)
+    compiled = path if is_compiled(path) else ""
+    _check_files(compiled, other, golden, options.part_folder)
+    source = SourceGraph(other or path, options.signature)
+    samples = read_samples(source, replace(options.samples, golden=golden))
+    engine, left = _engine_options(options, source, golden)
+    transformed = path if other and options.apply is None and not compiled else ""
+    compared = _Compared(source, compiled, transformed, samples, engine)
+    comparison = compared.compare(is_alone=bool(compiled and golden))
+    missed = [NotCompared(name, reason) for name, reason in left.items()]
+    comparison = replace(comparison, not_compared=[*comparison.not_compared, *missed])
+    part = None
+    if options.part_folder:
+        comparison, part = _write_part(compared, comparison, options)
+    return CompareReport.of(comparison, path, options.reference or path, part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What is compared.
+
+    Attributes:
+      source: the model that the reference runs; the compiled file, where that is alone.
+      compiled: path of the compiled file; "" to compile the source.
+      transformed: path of what transformations have made of the source; "" for nothing.
+      samples: inputs.
+      options: of the engine.
+    """
+
+    source: SourceGraph
+    compiled: str
+    transformed: str
+    samples: Sequence[Sample]
+    options: CompareOptions
+
+    def compare(self, *, is_alone: bool) -> ModelComparison:
+        """Compares it; a compiled file may be alone, without the model that it was made from."""
+        from litert.analysis.comparing import compare_as_it_is, compare_model, compare_transformed
+
+        if is_alone:
+            return compare_as_it_is(self.source, self.samples, self.options)
+        if self.transformed:
+            return compare_transformed(self.source, self.transformed, self.samples, self.options)
+        return compare_model(self.source, self.compiled, self.samples, self.options)
+
+    def find_wrong_part(self, comparison: ModelComparison, folder: str) -> WrongPart:
+        """Finds the smallest part that is wrong; its files are in a folder."""
+        from litert.analysis.wrong_part import find_wrong_part
+        from litert.analysis.wrong_rewrite import find_wrong_rewrite
+
+        found = self.source, comparison, self.samples, self.options, folder
+        if self.transformed:
+            return find_wrong_rewrite(self.transformed, *found)
+        return find_wrong_part(*found, is_compiled=bool(self.compiled))
+
+
+def _write_part(
+    compared: _Compared, comparison: ModelComparison, options: CompareCommandOptions
+) -> tuple[ModelComparison, PartFiles | None]:
+    """Writes the smallest wrong part; without one, a note of the comparison says why."""
+    from litert.analysis.npu_files import working_folder
+    from litert.analysis.wrong_part import NoPartError
+
+    with working_folder(compared.source.path) as folder:
+        try:
+            part = compared.find_wrong_part(comparison, folder)
+        except NoPartError as error:
+            note = f"--bisect has written nothing: {error.what}"
+            return replace(comparison, notes=[*comparison.notes, note]), None
+        return comparison, write_part_files(part, options.part_folder, options.part_flags)
+
+
+def _check_files(compiled: str, other: str, golden: str, part_folder: str) -> None:
+    """Refuses files that cannot be compared, or a part of which cannot be written; "" is no file."""
     if other and is_compiled(other):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
@@ -102,23 +182,18 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             "the file is compiled, and does not hold the model that it was made from",
-            path,
+            compiled,
             "Name that model with --reference, or a .npz of golden tensors.",
         )
-    source = SourceGraph(other or path, options.signature)
-    samples = read_samples(source, replace(options.samples, golden=golden))
-    engine, left = _engine_options(options, source, golden)
-    if compiled and golden:
-        comparison = compare_as_it_is(source, samples, engine)
-    elif compiled:
-        comparison = compare_model(source, path, samples, engine)
-    elif other and options.apply is None:
-        comparison = compare_transformed(source, path, samples, engine)
-    else:
-        comparison = compare_model(source, "", samples, engine)
-    missed = [NotCompared(name, reason) for name, reason in left.items()]
-    comparison = replace(comparison, not_compared=[*comparison.not_compared, *missed])
-    return CompareReport.of(comparison, path, options.reference or path)
+    if part_folder and compiled and golden:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            "--bisect takes a part of the model that the file was compiled from, which it does not hold",
+            compiled,
+            "Name that model with --reference in place of the golden tensors.",
+        )
+    if part_folder:
+        check_folder(part_folder)
 
 
 def _is_golden(path: str) -> bool:
@@ -195,17 +270,28 @@ _FLAGS = (
         choices=_INSIDE,
     ),
     Flag("all", False, "Shows all tensors, in execution order."),
+    Flag(
+        "bisect",
+        "",
+        "A folder, which is made if it is not there: the smallest part of the model that is wrong by itself is "
+        "written to it as a model, with its inputs. The report has the command that shows the fault again.",
+    ),
     *RUN_FLAGS,
     *_COMPILE_FLAGS,
     REPORT,
     *PAGE,
 )
 
+_PART_FLAGS = [flag for flag in _FLAGS if flag.name not in _OF_THE_WHOLE]
+
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,), unknown = split_arguments(arguments)
+    if is_compiled(path) and not _is_golden(flags.reference):
+        given = {text.partition("=")[0] for text in unknown}
+        unknown += [o for o in add_made_with(flags, path) if o.partition("=")[0] not in given]
     options = CompareCommandOptions(
-        _read_compile_flags(flags, unknown, path),
+        _read_compile_flags(flags, unknown),
         flags.reference,
         flags.kernels,
         flags.reference_function,
@@ -219,6 +305,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.threads,
         EnvironmentOptions(dispatch_library_path=flags.dispatch_library_path),
         read_dispatch_options(flags.dispatch_option),
+        flags.bisect,
+        [*_part_arguments(flags), *unknown],
     )
     check_pages(flags, [path, flags.reference, *flags.input, flags.inputs])
     with native_output_to_stderr(flags.report == "json"), ProgressBar():
@@ -251,15 +339,15 @@ def _unchecked_error(report: CompareReport) -> LiteRtError:
     )
 
 
-def _read_compile_flags(
-    flags: FlagValues, unknown: Sequence[str], path: str
-) -> ApplyOptions | None:
-    """How to compile, where a flag says something of it, or the file was compiled."""
-    if is_compiled(path) and not _is_golden(flags.reference):
-        vendor_options = add_made_with(flags, path)
-        given = {text.partition("=")[0] for text in unknown}
-        unknown = [*unknown, *(o for o in vendor_options if o.partition("=")[0] not in given)]
-    elif not unknown and not any(flags[flag.name].present for flag in _COMPILE_FLAGS):
+def _part_arguments(flags: FlagValues) -> list[str]:
+    """The flags that a part of the model is compared with; its calls may have nothing inside for taps to show."""
+    gone = {"inside"} if flags.inside == "taps" else set()
+    return given_arguments(flags, [flag for flag in _PART_FLAGS if flag.name not in gone])
+
+
+def _read_compile_flags(flags: FlagValues, unknown: Sequence[str]) -> ApplyOptions | None:
+    """How to compile, where a flag says something of it."""
+    if not unknown and not any(flags[flag.name].present for flag in _COMPILE_FLAGS):
         return None
     return read_apply_options(flags, unknown, start_hosting(flags))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from litert.analysis.comparison import ModelComparison, TensorErrors
 
 from .console import PrintedReport, count_text, name_text, table_lines
+from .wrong_part_files import PartFiles
 
 _SHOWN = 10
 
@@ -19,18 +20,22 @@ class CompareReport(ModelComparison, PrintedReport):
     Attributes:
       path: of the model.
       reference: the path of the model that the reference ran, or of the golden file.
+      part: the smallest wrong part, which `--bisect` writes; null where it has written none.
     """
 
     answers = ("passed",)
 
     path: str = ""
     reference: str = ""
+    part: PartFiles | None = None
 
     @classmethod
-    def of(cls, comparison: ModelComparison, path: str, reference: str) -> CompareReport:
+    def of(
+        cls, comparison: ModelComparison, path: str, reference: str, part: PartFiles | None
+    ) -> CompareReport:
         """The report of a comparison."""
         values = {f.name: getattr(comparison, f.name) for f in fields(comparison)}
-        return cls(**values, path=path, reference=reference)
+        return cls(**values, path=path, reference=reference, part=part)
 
     @property
     def passed(self) -> bool:
@@ -91,6 +96,8 @@ class CompareReport(ModelComparison, PrintedReport):
         where = f"in NPU call {name_text(call)}" if call else "on the CPU"
         yield f"To blame: op {op.index} {name_text(op.name)} of subgraph {op.subgraph}, {where}"
         yield f"  {name_text(self.blamed.tensor)}: {self.blamed.why}"
+        if self.part is not None:
+            yield from self.part.lines()
 
 
 def _counted(tensors: Sequence[TensorErrors]) -> str:

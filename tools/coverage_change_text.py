@@ -21,11 +21,8 @@ def change_lines(change: CoverageChange) -> Iterator[str]:
     for model in change.models:
         if not model.is_same:
             yield from _model_lines(model)
-    if change.models:
-        as_before = sum(model.is_same for model in change.models)
-        yield f"  {count_text(as_before, 'model')} as before"
-    else:
-        yield "  nothing is compared: no model has the path or the file name of one in that report"
+    as_before = sum(model.is_same for model in change.models)
+    yield f"  {count_text(as_before, 'model')} as before"
     for what, paths in (
         ("that it does not have", change.new),
         ("that only it has", change.missing),

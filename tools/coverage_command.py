@@ -56,14 +56,12 @@ _FLAGS = (
         0.0,
         "The least percentage of each model's arithmetic that has to be on the NPU.",
         least=0,
-        most=100,
     ),
     Flag(
         "fail_under_ops",
         0.0,
         "The least percentage of each model's ops that has to be on the NPU.",
         least=0,
-        most=100,
     ),
     REPORT._replace(
         help="text, json with all ops, or csv with a row for each op.",
@@ -151,7 +149,7 @@ COMMAND = Command(
     "Options of a vendor begin with its name: --myvendor_option=value.\n"
     "The exit status is 1 where a model is below --fail_under, or --compare finds one worse: an op has left the\n"
     "NPU, or there are more calls and one of the former calls is split. It is 2 where that cannot be told, as\n"
-    "of a damaged model, or where the earlier report has none of the models.",
+    "of a damaged model.",
     _FLAGS,
     _run,
     num_arguments=sys.maxsize,

@@ -53,9 +53,7 @@ class CoverageReport(PrintedReport):
         if self.failures or (change and change.is_worse):
             return 1
         as_before = {c.path for c in change.models if c.had_problem} if change else ()
-        has_other_model = change is not None and (
-            not change.models or any(c.problem for c in change.models)
-        )
+        has_other_model = change is not None and any(c.problem for c in change.models)
         is_unknown = any(m.problem and m.path not in as_before for m in self.models)
         return 2 if has_other_model or is_unknown else 0
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from functools import partial
 from typing import BinaryIO
 
 from litert.core.errors import LiteRtError, file_error
@@ -149,29 +150,59 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
             raise
 
 
-def write_new_files(folder: str, files: Mapping[str, str]) -> list[str]:
-    """Writes files by their paths in the folder, which is made with those below; returns where they are now.
+def check_new_files(folder: str, names: Iterable[str], flag: str) -> None:
+    """Refuses a folder in which files of these names could not be written when a command's work is done.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS, with nothing written; NOT_FOUND, where the folder's own is not there; FILE_IO.
+      LiteRtError: ALREADY_EXISTS; NOT_FOUND, where the folder's own is not there; FILE_IO.
     """
     from litert.model.atomic_file import check_place  # here: --help must not wait for it
 
     check_place(folder)
-    paths = {name: os.path.join(folder, name) for name in files}
-    there = [path for path in paths.values() if os.path.lexists(path)]
-    if there:
-        raise LiteRtError(
-            Status.ALREADY_EXISTS,
-            "the file is there already",
-            there[0],
-            "Name another folder with -o, or remove it.",
-        )
+    for path in (os.path.join(folder, name) for name in names):
+        if os.path.lexists(path):
+            raise LiteRtError(
+                Status.ALREADY_EXISTS,
+                "the file is there already",
+                path,
+                f"Name another folder with {flag}, or remove it.",
+            )
+    place = folder if os.path.lexists(folder) else os.path.dirname(folder.rstrip(os.sep)) or "."
+    problem = "it is no folder" if not os.path.isdir(place) else "permission denied"
+    if not os.path.isdir(place) or not os.access(place, os.W_OK):
+        what = f"cannot write files to it: {problem}"
+        raise LiteRtError(Status.FILE_IO, what, folder, f"Name another folder with {flag}.")
+
+
+def write_new_files(
+    folder: str, files: Mapping[str, str | Callable[[BinaryIO], object]], flag: str = "-o"
+) -> list[str]:
+    """Writes files by their paths in the folder, which is made with those below; returns where they are now.
+
+    Args:
+      folder: where to.
+      files: what each is: a text, or a function that writes it.
+      flag: that names the folder.
+
+    Raises:
+      LiteRtError: as `check_new_files`. After an error none of the files is there.
+    """
+    check_new_files(folder, files, flag)
+    written: list[str] = []
     try:
-        for name, path in paths.items():
+        for name, content in files.items():
+            path = os.path.join(folder, name)
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path, "x", encoding="utf-8") as stream:
-                stream.write(files[name])
-    except OSError as error:
-        raise file_error(error, "cannot write", folder) from error
-    return list(paths.values())
+            write_file(path, partial(_write_text, content) if isinstance(content, str) else content)
+            written.append(path)
+    except BaseException as error:
+        for path in written:
+            os.unlink(path)
+        if isinstance(error, OSError):
+            raise file_error(error, "cannot write", folder) from error
+        raise
+    return written
+
+
+def _write_text(text: str, file: BinaryIO) -> None:
+    file.write(text.encode())

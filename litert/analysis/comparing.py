@@ -10,16 +10,15 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 
-import numpy as np
-
 from compiler_plugin.report import Report
 from litert.analysis.compare_options import CUTS, TAPS, CompareOptions, Sample
 from litert.analysis.comparison import ModelComparison, NotCompared, SourceOp, TensorErrors
 from litert.analysis.exposing import find_batches
 from litert.analysis.findings import Fault, Findings
 from litert.analysis.npu_files import NpuFiles, working_folder
+from litert.analysis.runnable import leave_out
 from litert.analysis.source_graph import SourceGraph, find_entry
-from litert.analysis.trial import StockTrial, Trial, match_tensors
+from litert.analysis.trial import StockTrial, Trial, match_models
 from litert.analysis.trial_checks import TrialChecks, naming
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -100,6 +99,7 @@ class _Comparing:
         self._npu_ops: set[int] = set()
         self._unchecked: Sequence[SourceOp] = ()
         self._kernel_hint = ""
+        self._not_runnable: Sequence[str] = ()
         self._check_source(source, samples)
 
     def _check_source(self, source: SourceGraph, samples: Sequence[Sample]) -> None:
@@ -113,7 +113,7 @@ class _Comparing:
         path = compiled or self._compile_plain()
         with closing(self._files.open(self._source, path)) as plain:
             tapped = set() if self._options.inside == CUTS else self._compare_tapped(plain, path)
-            for places in find_batches(self._source):
+            for places in find_batches(self._source, self._source.results):
                 rest = [place for place in places if place not in tapped]
                 if rest and self._options.inside != TAPS:
                     self._compare_exposed(plain, rest)
@@ -126,10 +126,8 @@ class _Comparing:
     def compare_on_cpu(self, model_path: str) -> None:
         """Compares a model that was made from the source."""
         model = SourceGraph(model_path, self._source.key)
-        tensors = [model.tensor(place) for place in model.results]
-        outputs = {name: model.tensor(place) for name, place in model.outputs.items()}
-        matched = match_tensors(self._source, tensors, outputs)
-        places = {model.places[tensor]: place for place, tensor in matched.items()}
+        places = match_models(self._source, model)
+        matched = set(places.values())
         for place in self._source.results:
             if place not in matched:
                 name = self._source.tensor(place).name
@@ -173,6 +171,7 @@ class _Comparing:
             self._unchecked,
             [NotCompared(name, reason) for name, reason in findings.not_compared.items()],
             list(findings.notes),
+            self._not_runnable,
         )
 
     def _compare_tapped(self, plain: Trial, path: str) -> set[int]:
@@ -255,25 +254,17 @@ class _Comparing:
             self._npu_ops = self._find_npu_ops(report)
             return path
         target = os.path.join(self._folder, "runnable.tflite")
-        self._leave_out(set(report.not_runnable), target)
+        self._leave_out(report.not_runnable, target)
         path, report = self._files.compile(target, taps)
         self._npu_ops = self._find_npu_ops(report)
         return path
 
-    def _leave_out(self, names: set[str], target: str) -> None:
+    def _leave_out(self, names: Sequence[str], target: str) -> None:
         """Goes on with a copy of the source without the ops of these names, whose results are random numbers."""
         flags = " ".join(f"--npu_custom_op_info={name},PATH" for name in sorted(names))
         self._kernel_hint = f"Give the op a kernel: {flags}."
-        whole, source = self._source, self._source.without(names, target)
-        random = np.random.default_rng(0)
-        added = {
-            name: random.uniform(0, 1, source.tensor(place).shape).astype(
-                source.tensor(place).element_type.numpy_dtype
-            )
-            for name, place in source.inputs.items()
-            if name not in whole.inputs
-        }
-        self._check_source(source, [Sample(s.origin, {**s.inputs, **added}) for s in self._samples])
+        whole, self._not_runnable = self._source, names
+        self._check_source(*leave_out(whole, self._samples, names, target))
         for op in whole.subgraph.ops:
             for tensor in op.outputs if op.name in names else ():
                 self._findings.not_compared[tensor.name] = (

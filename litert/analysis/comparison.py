@@ -70,12 +70,18 @@ class Blamed:
       call: the NPU call that it is in; "" on the CPU.
       tensor: that the op computes.
       why: what was found.
+      ops: that were checked as one, in execution order; the op alone, where it was checked by itself.
+      sample: index of the first sample on which it was found.
+      runs_differ: whether results differ from run to run on the same inputs.
     """
 
     op: SourceOp
     call: str
     tensor: str
     why: str
+    ops: Sequence[SourceOp]
+    sample: int
+    runs_differ: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +126,7 @@ class ModelComparison:
       unchecked: ops of NPU calls of which nothing could be compared.
       not_compared: what was left out.
       notes: what else there is to know.
+      not_runnable: names of ops that neither the NPU nor stock LiteRT runs; their results were random numbers.
     """
 
     kernels: str
@@ -131,3 +138,4 @@ class ModelComparison:
     unchecked: Sequence[SourceOp]
     not_compared: Sequence[NotCompared]
     notes: Sequence[str]
+    not_runnable: Sequence[str]

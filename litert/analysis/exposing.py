@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 
 from litert.analysis.source_graph import SourceGraph
@@ -10,11 +10,11 @@ from litert.analysis.source_graph import SourceGraph
 _MOST_BYTES = 256 << 20
 
 
-def find_batches(source: SourceGraph) -> Iterator[list[int]]:
-    """A model's results, in execution order, in as few batches as memory allows."""
+def find_batches(source: SourceGraph, places: Iterable[int]) -> Iterator[list[int]]:
+    """Places of a model's tensors, in as few batches as memory allows."""
     batch: list[int] = []
     size = 0
-    for place in source.results:
+    for place in places:
         tensor = source.tensor(place)
         bytes_ = prod(tensor.shape) * max(tensor.element_type.bits, 8) // 8
         if batch and size + bytes_ > _MOST_BYTES:

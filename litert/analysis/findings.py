@@ -133,10 +133,9 @@ class Findings:
                 checked |= {self._op_place(place), *self.regions.get(place, ())}
         left = sorted(self._npu_ops.union(npu_ops) - checked)
         return [
-            SourceOp(source.subgraph_index, source.op_number(place), op.name)
+            self._op(place)
             for place in left
-            for op in [source.subgraph.ops[place]]
-            if any(source.places[tensor] in source.varying for tensor in op.outputs)
+            if any(source.places[t] in source.varying for t in source.subgraph.ops[place].outputs)
         ]
 
     def is_known(self, place: int) -> bool:
@@ -170,19 +169,20 @@ class Findings:
         if found is None:
             return None
         place = found.shown.place
-        op = self._source.producer(place)
         why = "; ".join(found.faults[fault] for fault in sorted(found.faults, reverse=True))
-        region = self.regions.get(place, ())
-        if len(region) > 1:
-            ops = ", ".join(
-                f"{self._source.op_number(p)} {self._source.subgraph.ops[p].name}" for p in region
-            )
-            why += f". Nothing shows what is between ops {ops}: one of them is at fault"
+        op = self._op_of(place)
+        ops = [self._op(p) for p in self.regions.get(place, ())] or [op]
+        if len(ops) > 1:
+            names = ", ".join(f"{each.index} {each.name}" for each in ops)
+            why += f". Nothing shows what is between ops {names}: one of them is at fault"
         return Blamed(
-            self._op(place, op.name),
+            op,
             found.shown.call,
             self._source.tensor(place).name,
             why,
+            ops,
+            next(n for n, (_, beyond) in enumerate(self._samples) if place in beyond),
+            Fault.RUNS_DIFFER in found.faults,
         )
 
     def outliers(self) -> Iterator[str]:
@@ -195,7 +195,7 @@ class Findings:
         median = usual[len(usual) // 2]
         for found, local in floats:
             if local.is_allowed and local.amount > max(_OUTLIER * median, local.limit / 100):
-                op = self._op(found.shown.place, self._source.producer(found.shown.place).name)
+                op = self._op_of(found.shown.place)
                 yield (
                     f"op {op.index} {op.name} errs by {local.amount:.2g} of the magnitude by itself, where "
                     f"{median:.2g} is usual here: --tolerance sets the limit"
@@ -216,16 +216,20 @@ class Findings:
         self._of(shown).faults.setdefault(fault, text)
         self._current.add(shown.place)
 
-    def _op(self, place: int, name: str) -> SourceOp:
-        number = self._source.op_number(self._op_place(place))
-        return SourceOp(self._source.subgraph_index, number, name)
+    def _op_of(self, place: int) -> SourceOp:
+        """The op that computes a tensor."""
+        return self._op(self._op_place(place))
+
+    def _op(self, at: int) -> SourceOp:
+        source = self._source
+        return SourceOp(source.subgraph_index, source.op_number(at), source.subgraph.ops[at].name)
 
     def _op_place(self, place: int) -> int:
         return self._source.op_places[self._source.producer(place)]
 
     def _errors(self, found: _Found) -> TensorErrors:
         place, local = found.shown.place, found.local
-        op = self._op(place, self._source.producer(place).name)
+        op = self._op_of(place)
         measures = found.measures or Measures(math.nan, math.nan, math.nan, math.nan)
         problems = [found.faults[f] for f in sorted(found.faults) if f is not Fault.OWN_ERROR]
         return TensorErrors(

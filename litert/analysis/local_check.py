@@ -38,7 +38,7 @@ class LocalCheck:
         self.regions = {
             place: _varying(source, source.region(place, set(known))) for place in wanted
         }
-        self._magnitudes = OpMagnitudes(source, options, tolerance, folder)
+        self._magnitudes = OpMagnitudes(source, options, folder)
 
     def check(
         self, inputs: Mapping[int, Array], actual: Mapping[int, Array]

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from litert.core.element_type import ElementType
 from litert.model.blob import Blob
-from litert.model.graph import Buffer, Op, Subgraph, Tensor
-from litert.model.quantized_tensor import find_quantization
+from litert.model.graph import Buffer, Op, Subgraph
 from litert.model.tensor_data import decode_constant
 
 _ALL: Sequence[int] = ()
@@ -15,7 +14,7 @@ _SIGNS: Mapping[str, Sequence[int]] = {
     "SUB": (1, -1),
     **dict.fromkeys(
         ("ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "DIV",
-         "FULLY_CONNECTED", "MEAN", "MUL", "SUM", "TRANSPOSE_CONV"),
+         "FULLY_CONNECTED", "MEAN", "MUL", "SUM"),
         _ALL,
     ),
 }  # fmt: skip
@@ -24,8 +23,6 @@ _SIGNS: Mapping[str, Sequence[int]] = {
 
 def remove_signs(subgraph: Subgraph) -> Sequence[int] | None:
     """Makes the op's constants such that all terms are positive, and takes its fused activation away.
-
-    Weights that are quantized, beside floats that are not, become floats.
 
     Returns:
       The sign that the magnitudes of each input of the subgraph are to have; None for what is not one op that sums
@@ -39,27 +36,11 @@ def remove_signs(subgraph: Subgraph) -> Sequence[int] | None:
     if not is_float or len(signs) < len(op.inputs):  # one tensor cannot have two signs
         return None
     for tensor, sign in signs.items():
-        if tensor and tensor.is_constant and _has_reals(tensor):
-            values = decode_constant(tensor.element_type, tensor.shape, tensor.data)
-            quantization = find_quantization(tensor)
-            if quantization is not None:
-                values = quantization.dequantize(values)
-            tensor.buffer = Buffer(Blob((sign * abs(values)).astype("float32").tobytes()))
-            tensor.element_type, tensor.quantization = ElementType.FLOAT32, None
+        if tensor and tensor.is_constant and tensor.element_type is ElementType.FLOAT32:
+            values = sign * abs(decode_constant(tensor.element_type, tensor.shape, tensor.data))
+            tensor.buffer = Buffer(Blob(values.tobytes()))
     _forget_activation(op)
     return [signs[tensor] for tensor in subgraph.inputs]
-
-
-def is_hybrid(op: Op) -> bool:
-    """Whether an op multiplies floats by quantized weights: kernels may quantize the floats, too, in each run."""
-    return op.outputs[0].element_type is ElementType.FLOAT32 and any(
-        tensor is not None and tensor.element_type is not ElementType.FLOAT32 and _has_reals(tensor)
-        for tensor in op.inputs
-    )
-
-
-def _has_reals(tensor: Tensor) -> bool:
-    return tensor.element_type is ElementType.FLOAT32 or find_quantization(tensor) is not None
 
 
 def _forget_activation(op: Op) -> None:

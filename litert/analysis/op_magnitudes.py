@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from litert.analysis.magnitudes import is_hybrid, remove_signs
+from litert.analysis.magnitudes import remove_signs
 from litert.analysis.reference_run import ReferenceOptions, constant_value
 from litert.analysis.source_graph import SourceGraph
 from litert.analysis.stock_run import Array, StockRun
@@ -17,20 +17,12 @@ from litert.model.reader import read_model
 from litert.model.table import AbsentList
 from litert.model.writer import write_model
 
-_ROUNDING = 1 / 127
-"""By how much kernels that quantize an op's floats in each run may be apart, as a part of the greatest: each
-changes a float by half of a step of 1/127."""
-
 
 class OpMagnitudes:
     """Magnitudes of a model's ops."""
 
-    def __init__(
-        self, source: SourceGraph, options: ReferenceOptions, tolerance: float, folder: str
-    ) -> None:
-        """Takes the part of the magnitudes that may be wrong beside what is rounded when an op runs."""
+    def __init__(self, source: SourceGraph, options: ReferenceOptions, folder: str) -> None:
         self._source, self._options, self._folder = source, options, folder
-        self._tolerance = tolerance
 
     def find(self, place: int, values: Mapping[int, Array]) -> Array | None:
         """Those of an op's result, by the tensor's place; None for an op that sums no floats.
@@ -58,7 +50,6 @@ class OpMagnitudes:
             subgraph.inputs = [tensor for tensor in read if not tensor.is_constant]
             subgraph.outputs = [subgraph.tensors[place]]
             model.signatures = AbsentList()
-            rounding = _ROUNDING / max(self._tolerance, _ROUNDING**2) if is_hybrid(op) else 0.0
             signs = remove_signs(subgraph)
             if signs is None:
                 return None
@@ -67,11 +58,5 @@ class OpMagnitudes:
             write_model(model, path)
         run = StockRun(path, source.subgraph_index, self._options.kernels, 1, 1)
         os.unlink(path)
-        sizes = {at: abs(values[at]) for at in inputs}
-        run.run(
-            {
-                at: sign * (sizes[at] + sizes[at].max(initial=0) * sizes[at].dtype.type(rounding))
-                for at, sign in zip(inputs, signs, strict=True)
-            }
-        )
+        run.run({at: sign * abs(values[at]) for at, sign in zip(inputs, signs, strict=True)})
         return run.value(place)

@@ -136,6 +136,14 @@ def match_tensors(
     return found | by_output
 
 
+def match_models(source: SourceGraph, model: SourceGraph) -> dict[int, int]:
+    """The results that a source and a model made from it both have: places in the source by those in the model."""
+    tensors = [model.tensor(place) for place in model.results]
+    outputs = {name: model.tensor(place) for name, place in model.outputs.items()}
+    matched = match_tensors(source, tensors, outputs)
+    return {model.places[tensor]: place for place, tensor in matched.items()}
+
+
 def find_shown(path: str, source: SourceGraph) -> list[ShownTensor]:
     """What a compiled file shows that was exposed, before it was compiled or after."""
     with read_model(path) as model:

@@ -63,7 +63,7 @@ class Flag(NamedTuple):
         may be left out.
       help: what `--help` says.
       choices: what a text may be; none for any.
-      least, most: of a number.
+      least: of a number.
       is_repeated: whether each text of a sequence is a flag of its own; otherwise commas part them.
       is_duration: whether a number is a time limit in seconds.
       short_name: a letter that stands for it; "" for none.
@@ -77,7 +77,6 @@ class Flag(NamedTuple):
     is_repeated: bool = False
     is_duration: bool = False
     short_name: str = ""
-    most: float | None = None
 
 
 class Option(NamedTuple):

@@ -291,33 +291,3 @@ def test_a_sum_that_cancels_is_measured_by_its_terms(tmp_path: Path) -> None:
     assert compared(path, layers)[0].blamed is None
     layers = [layer(tmp_path, "SUB", kernel % " + 0.1f")]
     assert compared(path, layers)[0].blamed is not None
-
-
-@pytest.mark.parametrize(("weight", "is_right"), [("char", True), ("uchar", False)])
-def test_a_kernel_need_not_round_inputs_as_stock_does_beside_quantized_weights(
-    tmp_path: Path, weight: str, is_right: bool
-) -> None:
-    """Stock quantizes them in each run, by the greatest: here one that is multiplied by nearly nothing."""
-    weights = np.random.default_rng(0).integers(-100, 100, (8, 64)).astype(np.int8)
-    weights[:, 0] = 1
-    builder = ModelBuilder()
-    x = builder.input("x", "float32", (1, 64))
-    w = builder.constant("w", weights, quantization=Quantization((0.01,), (0,)))
-    large = np.where(np.arange(64) == 0, np.float32(20), np.float32(1))
-    scaled = builder.op(
-        "MUL", [x, builder.constant("large", large)], [("scaled", "float32", (1, 64))]
-    )
-    builder.output(builder.op("FULLY_CONNECTED", [scaled, w], [("y", "float32", (1, 8))]))
-    path = written(builder, tmp_path / "model.tflite")
-    code = """
-    __kernel void FULLY_CONNECTED(const __global float* x, const __global %s* w, __global float* y) {
-      size_t i = get_global_id(0);
-      float sum = 0;
-      for (int k = 0; k < 64; k++) sum += x[k] * 0.01f * w[64 * i + k];
-      y[i] = sum;
-    }
-    """
-    comparison, tensors = compared(path, [layer(tmp_path, "FULLY_CONNECTED", code % weight)])
-    assert tensors["y"].where == "npu"
-    assert (comparison.blamed is None) is is_right
-    assert is_right or blamed(comparison).tensor == "y"

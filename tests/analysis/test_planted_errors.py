@@ -2,70 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from litert_npu_tools.litert_npu import main
 
 from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.pipeline import apply_plugin
 from litert.core.compiler_options import CompilerOptions
+from tests.analysis.conftest import Compare
+from tests.analysis.planted.flags import ERRORS, PLANTED, TRIPLE, VENDOR
 from tests.analysis.planted.network import OPS, write_network
 from tests.conformance.numeric_libraries import build_numeric_c
 
-Capture = pytest.CaptureFixture[str]
-Compare = Callable[..., dict[str, Any]]
-PLANTED = Path(__file__).parent / "planted"
 KERNELS = Path(__file__).parents[2] / "examples" / "kernels"
-VENDOR = (
-    f"--libs={PLANTED / 'vendor'}",
-    f"--dispatch_library_path={PLANTED / 'vendor'}",
-    "--soc_manufacturer=Planted",
-)
-TRIPLE = f"--reference_function=Triple,{PLANTED / 'network.py'}:triple"
-
-ERRORS = {
-    "kernel": "bent",
-    "last row": "pointwise",
-    "scale": "qconv",
-    "zero point": "qpointwise",
-    "inputs": "mixed",
-    "padding": "conv",
-    "activation": "depthwise",
-    "half": "energy",
-    "channel": "logits",
-    "race": "added",
-}
-"""Where each is planted."""
-
 INSIDE = ("auto", "cuts", "taps")
-
-
-@pytest.fixture
-def compare(capsys: Capture) -> Compare:
-    """The report of `litert-npu compare` with these arguments."""
-
-    def run(*arguments: object) -> dict[str, Any]:
-        status = main(["litert-npu", "compare", *map(str, arguments), "--report=json"])
-        text = capsys.readouterr()
-        assert status in (0, 1), text.err
-        report: dict[str, Any] = json.loads(text.out)
-        assert (status == 1) is (report["blamed"] is not None)
-        return report
-
-    return run
-
-
-@pytest.fixture
-def network(tmp_path: Path) -> Path:
-    """The network that errors are planted in."""
-    path = tmp_path / "network.tflite"
-    write_network(path)
-    return path
 
 
 @pytest.mark.parametrize("inside", INSIDE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -353,3 +354,50 @@ def test_an_error_names_the_user_s_file(compare: Compare, model: str, tmp_path: 
     (tmp_path / "EXP.cl").write_text("__kernel void EXP(const __global float* x) { syntax }")
     status, _, error = compare(model, f"--npu_custom_op_info=EXP,{tmp_path / 'EXP.cl'}")
     assert status == 2 and "litert-npu-" not in error
+
+
+def test_the_smallest_wrong_part_is_written_with_the_command_that_shows_its_fault(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    kernel, folder = wrong_exp(tmp_path), tmp_path / "a part"
+    status, out, _ = compare(model, ALL, kernel, "--num_samples=2", f"--bisect={folder}")
+    *_, told, command = out.splitlines()
+    assert (
+        status == 1 and f"The smallest wrong part: op 1 EXP alone, in {folder}/part.tflite" in told
+    )
+    arguments = shlex.split(command)[2:]
+    status, out, _ = compare(*arguments)
+    assert status == 1 and "To blame: op 0 EXP" in out
+    (tmp_path / "EXP.cl").write_text((tmp_path / "EXP.cl").read_text().replace("i < 8", "true"))
+    assert compare(*arguments)[0] == 0
+
+
+def test_golden_tensors_that_differ_where_each_op_is_right_have_no_wrong_part(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "golden.npz", out0=np.zeros(SHAPE, np.float32))
+    bisect, golden = f"--bisect={tmp_path / 'part'}", f"--reference={tmp_path / 'golden.npz'}"
+    status, out, _ = compare(model, ALL, golden, bisect)
+    assert status == 1
+    assert "--bisect has written nothing: each op is right, given its inputs" in out
+    compiled = str(tmp_path / "compiled.tflite")
+    options = CompilerOptions(vendor_options={"reference_ops": "all"})
+    apply_plugin(model, compiled, ApplyOptions(compiler=options))
+    status, _, error = compare(compiled, golden, bisect)
+    assert status == 2 and "Name that model with --reference in place of the golden" in error
+    assert not (tmp_path / "part").exists()
+
+
+def test_a_compiled_file_s_part_has_its_vendor_s_options(
+    compare: Compare, model: str, tmp_path: Path
+) -> None:
+    kernel, compiled = wrong_exp(tmp_path), str(tmp_path / "compiled.tflite")
+    options = CompilerOptions(
+        [CustomOpInfo("EXP", str(tmp_path / "EXP.cl"))], vendor_options={"reference_ops": "MUL,EXP"}
+    )
+    apply_plugin(model, compiled, ApplyOptions(compiler=options))
+    arguments = compiled, f"--reference={model}", kernel, f"--bisect={tmp_path / 'part'}"
+    status, out, _ = compare(*arguments)
+    command = out.splitlines()[-1]
+    assert status == 1 and "--reference_ops=MUL,EXP" in command
+    assert compare(*shlex.split(command)[2:])[0] == 1

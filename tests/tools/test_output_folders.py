@@ -17,6 +17,7 @@ COMMANDS = {
     "layer stub": ["layer", "stub", MODEL, "-o", "no/such"],
     "layer build": ["layer", "build", "Mine.cl", MODEL, "-o", "no/such.bin"],
     "layer run": ["layer", "run", "Mine.cl", MODEL, "--output=no/such.npz"],
+    "compare": ["compare", "negate.tflite", "--bisect=no/such"],
     "run": ["run", "negate.tflite", "--output=no/such.npz"],
     "transform": ["transform", "negate.tflite", "no/such.tflite"],
     "inspect": ["inspect", "negate.tflite", "--extract=metadata:said", "--output=no/such"],

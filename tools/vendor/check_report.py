@@ -188,8 +188,6 @@ class ConformanceReport:
             lines.append("")
         lines += self._values()
         for rule, why in NOT_CHECKABLE.items():
-            if self.asked and not is_named(rule, self.asked):
-                continue
             lines += _indented(f"{rule} cannot be checked, since {why}.", 0)
         counts = ", ".join(
             f"{self._count(outcome)} {word}"
@@ -209,11 +207,9 @@ class ConformanceReport:
         return "\n".join([*lines, f"{name_text(self.vendor)} {answer}: {checks}, {counts}."])
 
     def _values(self) -> list[str]:
-        """What was compared, and what was not, by reason; nothing where other rules were asked for."""
-        asked = {finding.case for finding in self.findings}
-        compared = [row for row in self.compared if row.check in asked]
-        lines = list(table_lines(compared))
-        for why, names in left_out(compared).items():
+        """What was compared, and what was not, by reason."""
+        lines = list(table_lines(self.compared))
+        for why, names in left_out(self.compared).items():
             lines += _indented(f"not compared, since {name_text(why)}: {', '.join(names)}", 2)
         return [*lines, ""] if lines else []
 

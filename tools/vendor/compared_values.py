@@ -120,7 +120,7 @@ def left_out(rows: Sequence[ComparedValues]) -> Mapping[str, list[str]]:
     """What was not compared, by reason: names of models, and of ops with the number of their probes."""
     counts: dict[str, dict[str, int]] = {}
     for row in rows:
-        if row.why:
+        if row.why and row.why != NOT_ASKED:
             name = f"{row.op} of {row.types}" if row.types else row.variant
             there = counts.setdefault(row.why, {})
             there[name] = there.get(name, 0) + 1

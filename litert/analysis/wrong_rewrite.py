@@ -1,0 +1,90 @@
+"""What transformations have made wrongly: the ops that it was made of, and what they became, as models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from litert.analysis.compare_options import CompareOptions, Sample
+from litert.analysis.comparing import compare_transformed
+from litert.analysis.comparison import Blamed, ModelComparison
+from litert.analysis.part_file import PartEnds, find_ends, name_tensors, write_part
+from litert.analysis.reference_run import ReferenceRun
+from litert.analysis.source_graph import SourceGraph
+from litert.analysis.stock_run import Array
+from litert.analysis.trial import match_models
+from litert.analysis.wrong_part import NoPartError, WrongPart, check_blamed, expect
+
+
+def find_wrong_rewrite(
+    model_path: str,
+    source: SourceGraph,
+    comparison: ModelComparison,
+    samples: Sequence[Sample],
+    options: CompareOptions,
+    folder: str,
+) -> WrongPart:
+    """Finds which ops transformations have replaced wrongly.
+
+    Args:
+      model_path: of the model that the source has become.
+      source: the model that was transformed.
+      comparison: of both.
+      samples: that were compared.
+      options: of the comparison.
+      folder: for files; those of the parts stay there.
+
+    Raises:
+      NoPartError: with the reason.
+    """
+    blamed, model = check_blamed(comparison), SourceGraph(model_path, source.key)
+    places = {ours: theirs for theirs, ours in match_models(source, model).items()}
+    wrong = next(place for place in places if _is_blamed(source, place, blamed))
+    places |= {place: model.inputs[name] for name, place in source.inputs.items()}
+    ours, theirs = source.region(wrong, places), model.region(places[wrong], places.values())
+    back = {their: our for our, their in places.items()}
+    read = set(find_ends(source, ours).inputs.values())
+    read |= {back[place] for place in find_ends(model, theirs).inputs.values()}
+    ends = PartEnds(
+        name_tensors(source, sorted(read), source.inputs),
+        name_tensors(source, [wrong], source.outputs),
+    )
+    part, rewritten = (os.path.join(folder, name) for name in ("part.tflite", "transformed.tflite"))
+    write_part(source, ours, ends, part)
+    write_part(model, theirs, ends.moved(places), rewritten)
+    options, sample = replace(options, golden={}), samples[blamed.sample]
+    values = _run(model, sample.inputs, [places[place] for place in read], options, folder)
+    inputs = {name: values[places[place]] for name, place in ends.inputs.items()}
+    part_graph = SourceGraph(part)
+    samples = [Sample(sample.origin, inputs)]
+    if compare_transformed(part_graph, rewritten, samples, options).blamed is None:
+        raise NoPartError("what has become of these ops is right by itself")
+    return WrongPart(
+        part,
+        rewritten,
+        blamed.ops,
+        blamed.op,
+        True,
+        inputs,
+        expect(part_graph, inputs, options, folder),
+        0,
+    )
+
+
+def _is_blamed(source: SourceGraph, place: int, blamed: Blamed) -> bool:
+    number = source.op_number(source.op_places[source.producer(place)])
+    return (number, source.tensor(place).name) == (blamed.op.index, blamed.tensor)
+
+
+def _run(
+    model: SourceGraph,
+    inputs: Mapping[str, Array],
+    places: Sequence[int],
+    options: CompareOptions,
+    folder: str,
+) -> dict[int, Array]:
+    """The values of tensors of a model, by place."""
+    given = {model.inputs[name]: array for name, array in inputs.items()}
+    computed = [place for place in places if place not in given]
+    return ReferenceRun(model, (), computed, options.reference, folder).run(given, {}) | given
