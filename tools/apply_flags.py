@@ -9,7 +9,7 @@ from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.isolation.hosting import Hosting
 from compiler_plugin.transform_options import TransformOptions
 from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions, DumpOptions
-from litert.core.option import Option, options_of, values_by_field
+from litert.core.option import Option, Section, options_of, values_by_field
 
 from .command_line import FlagValues, read_vendor_options
 from .transform_flags import read_transform_options
@@ -18,6 +18,17 @@ DECLARED: Sequence[Option] = options_of(
     ApplyOptions, CompilerOptions, TransformOptions, DumpOptions, Hosting
 )
 """All options, by section."""
+
+
+_LEFT_OUT = ("require_npu", "require_runnable", "dump_model_after")
+
+PLAN_FLAGS = [
+    option.flag
+    for option in DECLARED
+    if option.section not in (Section.DUMPS, Section.DUMP_FOLDER)
+    and option.flag.name not in _LEFT_OUT
+]
+"""The flags of commands that compile, or plan, and leave no file."""
 
 
 def start_hosting(values: FlagValues, is_plugin_asked: bool = True) -> Hosting:

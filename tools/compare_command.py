@@ -11,11 +11,11 @@ from compiler_plugin.apply_options import ApplyOptions
 from litert.analysis.comparison import ModelComparison, NotCompared
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
-from litert.core.option import Flag, Section
+from litert.core.option import Flag
 from litert.core.status import Status
 from litert.options import CpuOptions, Options
 
-from .apply_flags import DECLARED, read_apply_options, start_hosting
+from .apply_flags import PLAN_FLAGS, read_apply_options, start_hosting
 from .array_files import read_named_arrays
 from .command import Command
 from .command_line import PAGE, REPORT, FlagValues, given_arguments, split_arguments
@@ -39,15 +39,10 @@ if TYPE_CHECKING:
 
 _KERNELS = ("reference", "xnnpack")
 _INSIDE = ("auto", "cuts", "taps")
-_NOT_HERE = (Section.DUMPS, Section.DUMP_FOLDER)
-_NOT_TAKEN = ("require_npu", "require_runnable", "dump_model_after")
 _OF_THE_WHOLE = {
     "reference", "all", "bisect", "signature", "subgraphs", "report", *(f.name for f in (*SAMPLE_FLAGS, *PAGE))
 }  # fmt: skip
 """Flags that say what is compared, or shown: a part of the model has others."""
-_COMPILE_FLAGS = [
-    o.flag for o in DECLARED if o.section not in _NOT_HERE and o.flag.name not in _NOT_TAKEN
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +272,7 @@ _FLAGS = (
         "written to it as a model, with its inputs. The report has the command that shows the fault again.",
     ),
     *RUN_FLAGS,
-    *_COMPILE_FLAGS,
+    *PLAN_FLAGS,
     REPORT,
     *PAGE,
 )
@@ -347,7 +342,7 @@ def _part_arguments(flags: FlagValues) -> list[str]:
 
 def _read_compile_flags(flags: FlagValues, unknown: Sequence[str]) -> ApplyOptions | None:
     """How to compile, where a flag says something of it."""
-    if not unknown and not any(flags[flag.name].present for flag in _COMPILE_FLAGS):
+    if not unknown and not any(flags[flag.name].present for flag in PLAN_FLAGS):
         return None
     return read_apply_options(flags, unknown, start_hosting(flags))
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from litert.core.compiler_options import parse_shapes
-from litert.core.option import Flag, Section
+from litert.core.option import Flag
 from litert.core.version import SDK_VERSION
 
-from .apply_flags import DECLARED, read_apply_options, start_hosting
+from .apply_flags import PLAN_FLAGS, read_apply_options, start_hosting
 from .command import Command
 from .command_line import PAGE, REPORT, FlagValues, split_arguments, usage_error
 from .console import native_output_to_stderr
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from .coverage_report import CoverageReport
     from .page.page import Page
 
-_NOT_HERE = (Section.DUMPS, Section.DUMP_FOLDER)
-_NOT_TAKEN = ("require_npu", "require_runnable", "dump_model_after")
 _FLAGS = (
-    *(o.flag for o in DECLARED if o.section not in _NOT_HERE and o.flag.name not in _NOT_TAKEN),
+    *PLAN_FLAGS,
     Flag(
         "compile",
         False,

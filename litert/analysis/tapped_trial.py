@@ -8,10 +8,9 @@ import numpy as np
 
 from litert.analysis.source_graph import SourceGraph, exposed_name, find_entry
 from litert.analysis.stock_run import Array
-from litert.analysis.trial import ShownTensor, find_unique
+from litert.analysis.trial import ShownTensor, call_of, find_unique
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.tensor_type import RankedTensorType
-from litert.model.dispatch_op import is_dispatch_op, read_dispatch_options
 from litert.model.reader import read_model
 from litert.options import Options
 from litert.runtime.array_run import ArrayRunner
@@ -83,8 +82,4 @@ class TappedTrial:
 def _find_calls(path: str, key: str) -> set[str]:
     """The names of a signature's own NPU calls."""
     with read_model(path) as model:
-        calls = [op for op in find_entry(model, key, path).subgraph.ops if is_dispatch_op(op)]
-        return {
-            read_dispatch_options(op.custom_options.view if op.custom_options else b"").name
-            for op in calls
-        }
+        return {call_of(op) for op in find_entry(model, key, path).subgraph.ops} - {""}

@@ -149,13 +149,13 @@ def find_shown(path: str, source: SourceGraph) -> list[ShownTensor]:
     with read_model(path) as model:
         by_name = dict(find_entry(model, source.key, path).outputs)
         return [
-            ShownTensor(place, _call_of(by_name[exposed_name(place)].producer))
+            ShownTensor(place, call_of(by_name[exposed_name(place)].producer))
             for place in source.results
             if exposed_name(place) in by_name
         ]
 
 
-def _call_of(op: Op | None) -> str:
+def call_of(op: Op | None) -> str:
     """The name of the NPU call that an op is; "" for another op."""
     if op is None or not is_dispatch_op(op):
         return ""

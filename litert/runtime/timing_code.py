@@ -23,7 +23,6 @@ CAPACITY = 1 << 17
 
 _EVENT = struct.Struct("<q4Q56s")
 _OPERATOR_EVENT = struct.Struct("<q3Q64s")
-_CLOCK_MONOTONIC = 1  # that of `time.perf_counter_ns`
 _XNNPACK = -1  # in place of an op's number
 _OPERATOR = 8  # `DELEGATE_PROFILED_OPERATOR_INVOKE_EVENT`
 _HEADER = 4  # words in front of the originals: the clock, the next event's place, the log's end, events lost
@@ -91,7 +90,7 @@ class EventLog:
         self._state = (ctypes.c_size_t * (_HEADER + len(originals)))(
             clock, start, end, 0, *originals
         )
-        self._code = _Executable(_measuring_code(self.address, len(originals)))
+        self._code = _Executable(measuring_code(os.uname().machine, self.address, len(originals)))
 
     @property
     def address(self) -> int:
@@ -149,10 +148,6 @@ def _profiler_code() -> _Executable:
     return _Executable(profiler_code(os.uname().machine))
 
 
-def _measuring_code(state: int, count: int) -> bytes:
-    return measuring_code(os.uname().machine, state, count)
-
-
 def profiler_code(machine: str) -> bytes:
     """`AddEvent(this, tag, kind, microseconds, index)`, and behind it a function that gives 0.
 
@@ -200,7 +195,7 @@ _COMMON = {
         "48bd8877665544332211"  # mov rbp, state
         "48897c2420"  # mov [rsp + 32], rdi
         "4889742428"  # mov [rsp + 40], rsi
-        "bf01000000"  # mov edi, CLOCK_MONOTONIC
+        "bf01000000"  # mov edi, CLOCK_MONOTONIC: that of `time.perf_counter_ns`
         "4889e6"  # mov rsi, rsp
         "ff5500"  # call [rbp]: the clock
         "488b7c2420"  # mov rdi, [rsp + 32]
