@@ -101,15 +101,34 @@ class ReferenceRun:
         """
         given = dict(values)
         results: dict[int, Array] = {}
+        unknown = self.find_unknown(values, actual)
         for ops in self._levels:
-            if any(place not in given for op in ops for place in self._read(op)):
+            known_ops = [op for op in ops if unknown.keys().isdisjoint(self._written(op))]
+            if any(place not in given for op in known_ops for place in self._read(op)):
                 results |= self._run_part(given)
-            for op in ops:
+            for op in known_ops:
                 computed = self._compute(op, {**results, **given}, actual)
                 results |= computed
                 given = {**computed, **given}
         results |= self._run_part(given)
-        return {place: results[place] for place in self._wanted if place in results}
+        wanted = [place for place in self._wanted if place not in unknown]
+        return {place: results[place] for place in wanted if place in results}
+
+    def find_unknown(self, values: Collection[int], actual: Collection[int]) -> Mapping[int, int]:
+        """Tensors that a run with these places cannot compute, also given ones; with the op that is left out."""
+        unknown: dict[int, int] = {}
+        if not self.left_out:
+            return unknown
+        for place, op in enumerate(self._source.subgraph.ops):
+            written = self._written(place)
+            if place in self.left_out:
+                unknown |= {t: place for t in written if t not in values and t not in actual}
+            else:
+                read = (self._source.places[tensor] for tensor in op.inputs if tensor is not None)
+                hidden = [tensor for tensor in read if tensor in unknown and tensor not in values]
+                if hidden:
+                    unknown |= dict.fromkeys(written, unknown[hidden[0]])
+        return unknown
 
     def is_computed(self, place: int) -> bool:
         """Whether a wanted tensor is computed, and not taken from the run that is compared."""

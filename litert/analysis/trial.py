@@ -89,7 +89,10 @@ class StockTrial:
         self._model, self._places = model, places
         order = [place for place in model.results if place in places]
         self._run = ReferenceRun(model, (), order, options, folder)
-        self.shown = [ShownTensor(places[p]) for p in order if self._run.is_computed(p)]
+        unknown = self._run.find_unknown(model.inputs.values(), ())
+        self.shown = [
+            ShownTensor(places[p]) for p in order if self._run.is_computed(p) and p not in unknown
+        ]
 
     def run(self, inputs: Mapping[str, Array]) -> dict[int, Array]:
         given = {self._model.inputs[name]: array for name, array in inputs.items()}

@@ -56,7 +56,14 @@ class TrialChecks:
         )
         reference = ReferenceRun(source, (), wanted, options.reference, self._folder)
         self._tell(check.reference, reference)
-        self._findings.regions |= {place: check.regions[place] for place in wanted}
+        unknown = check.reference.find_unknown({*known, *source.inputs.values()}, known)
+        for place in wanted:
+            if place not in unknown:
+                self._findings.regions[place] = check.regions[place]
+            elif not self._findings.is_known(place):
+                name = source.subgraph.ops[unknown[place]].name
+                text = f"nothing shows the result of {name} that it is computed from"
+                self._findings.not_compared.setdefault(source.tensor(place).name, text)
         for number, sample in enumerate(told("run", self._samples)):
             self._findings.begin_sample(number, sample.origin)
             with naming(sample):

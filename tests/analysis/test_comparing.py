@@ -236,6 +236,24 @@ def test_what_follows_an_op_without_a_reference_is_compared(tmp_path: Path) -> N
     assert tensors["exp"].local_greatest < 1e-6 < tensors["exp"].greatest
 
 
+def test_no_op_is_blamed_for_the_result_of_one_that_nothing_computes_or_shows(
+    tmp_path: Path,
+) -> None:
+    builder = ModelBuilder()
+    f32 = ("float32", (1, 32))
+    x = builder.input("x", *f32)
+    double = builder.op("ADD", [x, x], [("double", *f32)])
+    # Stock refuses a RESHAPE that does not say its shape; on the NPU it moves nothing, so that no tap shows it.
+    flat = builder.op("RESHAPE", [double], [("flat", "float32", (1, 4, 8))])
+    builder.output(builder.op("EXP", [flat], [("exp", "float32", (1, 4, 8))]))
+    comparison, tensors = compared(written(builder, tmp_path / "model.tflite"))
+    assert comparison.blamed is None and not comparison.first
+    assert [op.name for op in comparison.unchecked] == ["RESHAPE", "EXP"]
+    assert tensors.keys() == {"double"}
+    reasons = {left_out.name: left_out.reason for left_out in comparison.not_compared}
+    assert "nothing shows the result of RESHAPE" in reasons["exp"]
+
+
 def test_ops_that_nothing_runs_are_left_out_and_the_rest_is_compared(tmp_path: Path) -> None:
     builder = ModelBuilder()
     f32 = ("float32", (1, 32))
