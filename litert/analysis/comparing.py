@@ -175,9 +175,12 @@ class _Comparing:
         )
 
     def _compare_tapped(self, plain: Trial, path: str) -> set[int]:
-        """Compares what the vendor shows of a compiled file; returns its places, none where there are no taps."""
+        """Compares what a compiled file shows, inside its calls by taps; returns its places, none without taps."""
         outside = {shown.place for shown in plain.shown}
-        must = self._options.inside == TAPS and not outside.issuperset(self._source.results)
+        if outside.issuperset(self._source.results):  # nothing is inside of a call
+            self._checks.check(plain, plain, self._source.results)
+            return outside
+        must = self._options.inside == TAPS
         try:
             with naming(self._samples[0]):
                 trial = self._files.open_tapped(self._source, path, self._samples[0].inputs)
