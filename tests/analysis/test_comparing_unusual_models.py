@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,13 @@ def exp_tanh(graph: SubgraphBuilder, value: Tensor, name: str = "") -> Tensor:
     return result
 
 
+def assert_shown_again(report: dict[str, Any]) -> None:
+    """The command that a part of one op came with blames that op."""
+    (op,) = report["part"]["ops"]
+    assert op == report["blamed"]["op"]
+    assert guarded_main(shlex.split(report["part"]["command"])) == 1
+
+
 def counted(builder: ModelBuilder) -> None:
     """sum = what the variable had + x, which the variable gets; y = tanh(exp(sum))"""
     x = builder.input("x", *FLOATS)
@@ -94,7 +102,7 @@ def test_what_depends_on_earlier_runs_or_on_chance_is_no_race(
 
 @INSIDE
 def test_a_loop_is_checked_as_one_op_and_that_is_said(
-    compare: Compare, wrong_exp: str, inside: str
+    compare: Compare, tmp_path: Path, wrong_exp: str, inside: str
 ) -> None:
     builder = ModelBuilder()
     n, x = builder.input("n", "int32", ()), builder.input("x", *FLOATS)
@@ -116,8 +124,9 @@ def test_a_loop_is_checked_as_one_op_and_that_is_said(
     status, report, _ = compare(builder, *flags)
     assert status == 0 and [tensor["op_name"] for tensor in report["tensors"]] == ["WHILE"] * 2
     assert any("in subgraphs of WHILE" in note for note in report["notes"])
-    status, report, _ = compare(builder, *flags, wrong_exp)
+    status, report, _ = compare(builder, *flags, wrong_exp, f"--bisect={tmp_path / 'part'}")
     assert status == 1 and report["blamed"]["op"] == {"subgraph": 0, "index": 0, "name": "WHILE"}
+    assert_shown_again(report)
 
 
 @INSIDE
@@ -131,14 +140,18 @@ def test_where_no_call_has_anything_inside_each_way_does(
     assert compare(builder, f"--inside={inside}", wrong_exp)[0] == 1
 
 
-def test_a_signature_is_compared_and_others_are_named(compare: Compare, wrong_exp: str) -> None:
+def test_a_signature_is_compared_and_others_are_named(
+    compare: Compare, tmp_path: Path, wrong_exp: str
+) -> None:
     builder = ModelBuilder()
     for key, graph in (("first", builder), ("second", builder.subgraph("second"))):
         graph.output(exp_tanh(graph, graph.input("x", *FLOATS), key))
         graph.signature(key)
-    status, report, _ = compare(builder, "--signature=second", wrong_exp)
+    bisect = f"--bisect={tmp_path / 'part'}"
+    status, report, _ = compare(builder, "--signature=second", wrong_exp, bisect)
     assert status == 1 and report["blamed"]["op"] == {"subgraph": 1, "index": 0, "name": "EXP"}
     assert any(note.endswith("--signature names another one: 'first'") for note in report["notes"])
+    assert_shown_again(report)
 
 
 @INSIDE
@@ -154,12 +167,14 @@ def test_each_sample_may_have_a_shape_of_its_own(
     for rows in (1, 3):
         np.savez(samples / f"{rows}.npz", x=np.ones((rows, 4), np.float32))
     flags = ("--shape_bounds=x:8x4", f"--inputs={samples}", f"--inside={inside}")
-    status, report, _ = compare(builder, *flags, wrong_exp)
+    status, report, _ = compare(builder, *flags, wrong_exp, f"--bisect={tmp_path / 'part'}")
     assert status == 1 and [sample["num_beyond"] for sample in report["samples"]] == [0, 1]
     assert "element [1, 1] is 0" in report["blamed"]["why"]
+    assert np.load(report["part"]["inputs"])["x"].shape == (3, 4)
     np.savez(samples / "9.npz", x=np.ones((9, 4), np.float32))
     status, _, error = compare(builder, *flags, wrong_exp)
     assert status == 2 and "above its bound" in error and str(samples / "9.npz") in error
+    assert_shown_again(report)
 
 
 def test_a_model_with_nothing_on_the_npu_says_so(compare: Compare) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,11 @@ def test_an_op_of_the_c_example_is_blamed_where_it_is_wrong(
         capfd, *flags, f"--reference_function=Gain,{tmp_path / 'gain.py'}:right"
     )
     assert status == 0 and [tensor["name"] for tensor in report["tensors"]] == ["t", "gain", "y"]
-    status, report = compare(
-        capfd, *flags, f"--reference_function=Gain,{tmp_path / 'gain.py'}:wrong"
-    )
+    wrong = f"--reference_function=Gain,{tmp_path / 'gain.py'}:wrong"
+    status, report = compare(capfd, *flags, wrong, f"--bisect={tmp_path / 'part'}")
     assert status == 1 and report["blamed"]["op"] == {"subgraph": 0, "index": 1, "name": "Gain"}
     assert report["tensors"][1]["local_greatest"] == pytest.approx(0.25)
     assert np.isclose(report["tensors"][2]["local_greatest"], 0, atol=1e-6)
+    assert [op["name"] for op in report["part"]["ops"]] == ["Gain"]
+    status, report = compare(capfd, *shlex.split(report["part"]["command"])[2:])
+    assert status == 1 and report["blamed"]["op"] == {"subgraph": 0, "index": 0, "name": "Gain"}

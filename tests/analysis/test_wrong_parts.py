@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shlex
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from compiler_plugin.apply_options import ApplyOptions
 from compiler_plugin.pipeline import apply_plugin
 from compiler_plugin.transform_options import TransformOptions
 from compiler_plugin.transforming import transform_file
+from litert.analysis.part_file import find_ends, write_part
+from litert.analysis.reference_run import ReferenceOptions, ReferenceRun
+from litert.analysis.source_graph import SourceGraph
 from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -144,17 +148,29 @@ def test_a_wrong_transformation_s_part_is_the_op_that_it_replaces(
     assert again(compare, report)["blamed"]["tensor"] == "tripled"
 
 
-def test_a_padding_off_by_one_in_a_real_network_has_a_part_with_its_op_and_weights(
-    compare: Compare, networks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "error", "tensor"),
+    [
+        ("face_detection_short_range", "padding", "depthwise_conv2d_5"),
+        ("face_landmark_with_attention", "last row", "depthwise_conv2d_18"),
+    ],
+)
+def test_the_part_of_a_real_network_is_an_op_with_its_weights(
+    compare: Compare,
+    networks: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    error: str,
+    tensor: str,
 ) -> None:
-    monkeypatch.setenv("PLANTED_ERROR", "padding@depthwise_conv2d_5")
-    path = networks / "face_detection_short_range.tflite"
-    report = compare(path, *VENDOR, f"--bisect={tmp_path}")
-    assert [op["name"] for op in report["part"]["ops"]] == [
-        "DEQUANTIZE", "DEQUANTIZE", "DEPTHWISE_CONV_2D",
-    ]  # fmt: skip
+    """The second op is behind ops that nothing runs."""
+    monkeypatch.setenv("PLANTED_ERROR", f"{error}@{tensor}")
+    report = compare(networks / f"{name}.tflite", *VENDOR, f"--bisect={tmp_path}")
+    ops = [op["name"] for op in report["part"]["ops"]]
+    assert ops == ["DEQUANTIZE", "DEQUANTIZE", "DEPTHWISE_CONV_2D"]
     assert Path(report["part"]["path"]).stat().st_size < 20_000
-    assert again(compare, report)["blamed"]["tensor"] == "depthwise_conv2d_5"
+    assert again(compare, report)["blamed"]["tensor"] == tensor
     monkeypatch.delenv("PLANTED_ERROR")
     assert again(compare, report)["blamed"] is None
 
@@ -187,3 +203,58 @@ def test_a_write_that_fails_leaves_no_file(
     with pytest.raises(LiteRtError, match="no space left"):
         compare(network, *VENDOR, TRIPLE, f"--bisect={tmp_path / 'part'}")
     assert not list((tmp_path / "part").iterdir())
+
+
+def test_ctrl_c_in_the_search_leaves_nothing(
+    compare: Compare, network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setenv("PLANTED_ERROR", "kernel@bent")
+    monkeypatch.setattr("litert.analysis.wrong_part.compare_model", interrupt)
+    with pytest.raises(KeyboardInterrupt, match="'bisect'"):
+        compare(network, *VENDOR, TRIPLE, f"--bisect={tmp_path / 'part'}")
+    assert not (tmp_path / "part").exists() and not list((tmp_path / "tmp").iterdir())
+
+
+@pytest.mark.parametrize("network", ["hand_recrop", "face_landmark", "selfie_segmentation"])
+def test_a_part_computes_what_the_network_does(
+    networks: Path, tmp_path: Path, network: str
+) -> None:
+    """Ops from a middle one on, on the values of the network, give its outputs."""
+    source = SourceGraph(str(networks / f"{network}.tflite"))
+    random, options = np.random.default_rng(0), ReferenceOptions()
+    given = {
+        place: random.uniform(0, 1, source.tensor(place).shape).astype(np.float32)
+        for place in source.inputs.values()
+    }
+    varying = [
+        op for op in range(len(source.subgraph.ops)) if makes(source, op) & set(source.results)
+    ]
+    ops = {*varying[len(varying) // 2 :]}
+    ops |= {
+        p for op in ops for place in makes(source, op) for p in source.region(place, source.results)
+    } - {*varying}
+    ends = find_ends(source, ops)
+    write_part(source, ops, ends, str(tmp_path / "part.tflite"))
+    part = SourceGraph(str(tmp_path / "part.tflite"))
+    wanted = [*ends.inputs.values(), *ends.outputs.values()]
+    values = ReferenceRun(
+        source, (), [p for p in wanted if p not in given], options, str(tmp_path)
+    ).run(given, {})
+    values |= given
+    inputs = {part.inputs[name]: values[place] for name, place in ends.inputs.items()}
+    found = ReferenceRun(part, (), list(part.outputs.values()), options, str(tmp_path)).run(
+        inputs, {}
+    )
+    assert len(part.subgraph.ops) == len(ops) < len(source.subgraph.ops)
+    for name, place in part.outputs.items():
+        assert np.array_equal(found[place], values[ends.outputs[name]])
+
+
+def makes(source: SourceGraph, op: int) -> set[int]:
+    """The places of an op's results."""
+    return {source.places[tensor] for tensor in source.subgraph.ops[op].outputs}
