@@ -118,3 +118,24 @@ def test_taps_are_in_the_byte_code_only_where_they_are_asked_for(tmp_path: Path)
     assert not shown
     np.testing.assert_array_equal(tapped, plain)
     assert b'"taps"' not in (tmp_path / "npu.tflite").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["half \udcff", "n\0ul", "\ufffd"])
+def test_a_tensor_s_name_that_is_no_text_keeps_no_model_from_running(
+    tmp_path: Path, name: str
+) -> None:
+    """Its call runs; only a name that the executable can hold is shown."""
+    b = ModelBuilder()
+    x = b.input("x", F32, SHAPE)
+    b.output(b.op("NEG", [b.op("ABS", [x], [(name, F32, SHAPE)])], [("y", F32, SHAPE)]))
+    write_model(b.build(), tmp_path / "model.tflite")
+    compiler = CompilerOptions(vendor_options={"reference_ops": "all"}, taps=True)
+    apply_plugin(
+        tmp_path / "model.tflite",
+        tmp_path / "npu.tflite",
+        ApplyOptions(compiler=compiler, require_npu=["all"]),
+    )
+    shown, tapped, plain = run_tapped(tmp_path / "npu.tflite")
+    assert shown.keys() - {"y"} == {name} - {"half \udcff", "n\0ul"}
+    np.testing.assert_array_equal(tapped, -np.abs(X))
+    np.testing.assert_array_equal(plain, -np.abs(X))

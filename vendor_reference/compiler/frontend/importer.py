@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -31,7 +31,7 @@ from vendor_reference.compiler.frontend.layer_shapes import (
 from vendor_reference.compiler.ir.attributes import FP16_OF, set_soc
 from vendor_reference.compiler.ir.edits import call
 from vendor_reference.compiler.ir.kernel_attribute import kernel_attributes
-from vendor_reference.compiler.ir.names import NAME, readable_name, taps_attribute
+from vendor_reference.compiler.ir.names import name_attribute, readable_name, taps_attribute
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.largest_shapes import find_bounds
@@ -177,7 +177,7 @@ class _FunctionImport:
             made.attributes.update(result_bounds(op, layer, self._bounds))
         else:
             made = self._binary_layer(op, layer, code, operands, types)
-        made.attributes[NAME] = StringAttr(op.outputs[0].name)
+        made.attributes.update(name_attribute(op.outputs[0].name))
         self._ops.append(made)
         plain = [
             t for t, config in zip(op.outputs, outputs, strict=True) if not find_blocks(config)
@@ -231,7 +231,7 @@ class _FunctionImport:
         operands = self._operands(rule.operands(op))
         attributes = layer_attributes(rule.attributes(op))
         layer = library_layers()[op.name](operands, [_type(result)], attributes)
-        layer.attributes[NAME] = StringAttr(result.name)
+        layer.attributes.update(name_attribute(result.name))
         self._ops.append(layer)
         self._tap(layer, [result])
         self._values[result] = layer.outputs[0]

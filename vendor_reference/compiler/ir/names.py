@@ -62,6 +62,12 @@ NAME = "name"
 """What an op is called in titles: its first output's name, as TFLite's ops have none."""
 
 
+def name_attribute(tensor_name: str) -> dict[str, Attribute]:
+    """`NAME` as an op has it; what a text in the executable cannot hold is a replacement character."""
+    text = tensor_name.encode(errors="surrogateescape").decode(errors="replace")
+    return {NAME: StringAttr(text.replace("\0", "\ufffd"))}
+
+
 def read_op_name(attributes: Mapping[str, Attribute]) -> str:
     """The name that an op's attributes hold; "" for none."""
     return _text(attributes.get(NAME))
@@ -72,8 +78,9 @@ TAPS = "taps"
 
 
 def taps_attribute(names: Sequence[str]) -> dict[str, Attribute]:
-    """`TAPS` as an op has it; nothing where no output is shown."""
-    return {TAPS: ArrayAttr([StringAttr(name) for name in names])} if any(names) else {}
+    """`TAPS` as an op has it; nothing where no output is shown, nor one whose name the executable cannot hold."""
+    held = [name if name_attribute(name)[NAME] == StringAttr(name) else "" for name in names]
+    return {TAPS: ArrayAttr([StringAttr(name) for name in held])} if any(held) else {}
 
 
 def read_taps(attributes: Mapping[str, Attribute]) -> Sequence[str]:
