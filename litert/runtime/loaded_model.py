@@ -15,6 +15,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, SpanKind, is_recording, span
 from litert.runtime.collection import Collection
+from litert.runtime.entries import PLACEHOLDER_SIGNATURE
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.metrics import RunMetrics
 from litert.runtime.npu_kernel import NpuKernel
@@ -161,8 +162,10 @@ class LoadedModel:
     def _run_measured(self, signature: SignatureRunner, run: Callable[[], None]) -> None:
         """Runs a signature for a recording, a collection, or both."""
 
+        name = "run" if signature.key == PLACEHOLDER_SIGNATURE else signature.key
+
         def recorded() -> None:
-            with span(SpanKind.RUN, signature.key, model=self._where):
+            with span(SpanKind.RUN, name, model=self._where):
                 run()
 
         if self._collection is not None:
