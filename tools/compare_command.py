@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,6 +96,13 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
     other = "" if golden else options.reference
     compiled = path if is_compiled(path) else ""
     _check_files(compiled, other, golden, options.part_folder)
+    if other and not compiled and options.apply is not None and not os.path.samefile(path, other):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            "the file is not compiled, and flags to compile with would compile its reference",
+            path,
+            "Compare the file with its --reference without these flags, or the file alone with them.",
+        )
     source = SourceGraph(other or path, options.signature)
     samples = read_samples(source, replace(options.samples, golden=golden))
     engine, left = _engine_options(options, source, golden)

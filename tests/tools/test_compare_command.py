@@ -346,6 +346,8 @@ def test_a_transformed_model_is_compared_with_the_one_that_it_was(
     other = write(tmp_path / "other.tflite", 2.5)
     status, out, _ = compare(other, f"--reference={model}")
     assert status == 1 and "To blame: op 0 MUL of subgraph 0, on the CPU" in out
+    status, _, error = compare(other, f"--reference={model}", ALL)
+    assert status == 2 and "would compile its reference" in error and other in error
     status, out, _ = compare(model, f"--reference={model}")
     assert status == 0 and "0 of the NPU, 3 of the CPU" in out
 
