@@ -161,7 +161,6 @@ class LoadedModel:
 
     def _run_measured(self, signature: SignatureRunner, run: Callable[[], None]) -> None:
         """Runs a signature for a recording, a collection, or both."""
-
         name = "run" if signature.key == PLACEHOLDER_SIGNATURE else signature.key
 
         def recorded() -> None:
