@@ -112,7 +112,11 @@ class _Comparing:
         """Compares the compiled file, and what is inside of its calls."""
         path = compiled or self._compile_plain()
         with closing(self._files.open(self._source, path)) as plain:
-            tapped = set() if self._options.inside == CUTS else self._compare_tapped(plain, path)
+            tapped = (
+                set()
+                if self._options.inside == CUTS
+                else self._compare_tapped(plain, path, bool(compiled))
+            )
             for places in find_batches(self._source, self._source.results):
                 rest = [place for place in places if place not in tapped]
                 if rest and self._options.inside != TAPS:
@@ -174,7 +178,7 @@ class _Comparing:
             self._not_runnable,
         )
 
-    def _compare_tapped(self, plain: Trial, path: str) -> set[int]:
+    def _compare_tapped(self, plain: Trial, path: str, is_given: bool) -> set[int]:
         """Compares what a compiled file shows, inside its calls by taps; returns its places, none without taps."""
         outside = {shown.place for shown in plain.shown}
         if outside.issuperset(self._source.results):  # nothing is inside of a call
@@ -189,7 +193,7 @@ class _Comparing:
                 raise
             return set()
         with closing(trial):
-            if trial.inside:
+            if trial.inside or (must and not is_given):  # it has taps, and nothing that they show
                 places = [shown.place for shown in trial.shown]
                 self._checks.check(plain, trial, places)
                 return set(places)

@@ -140,6 +140,22 @@ def test_where_no_call_has_anything_inside_each_way_does(
     assert compare(builder, f"--inside={inside}", wrong_exp)[0] == 1
 
 
+@INSIDE
+def test_an_op_that_a_vendor_merges_into_the_next_is_checked_with_it(
+    compare: Compare, wrong_exp: str, inside: str
+) -> None:
+    """The reshaped rows lie where they are concatenated: no tap shows them."""
+    builder = ModelBuilder()
+    exp = builder.op("EXP", [builder.input("x", *FLOATS)], [("exp", *FLOATS)])
+    shape = builder.constant("shape", np.array([8], np.int32))
+    rows = [builder.op("RESHAPE", [exp, shape], [(name, "float32", (8,))]) for name in ("a", "b")]
+    builder.output(exp, builder.op("CONCATENATION", rows, [("joined", "float32", (16,))], axis=0))
+    status, report, _ = compare(builder, f"--inside={inside}")
+    assert status == 0 and not report["unchecked"]
+    status, report, _ = compare(builder, f"--inside={inside}", wrong_exp)
+    assert status == 1 and report["blamed"]["tensor"] == "exp"
+
+
 def test_a_signature_is_compared_and_others_are_named(
     compare: Compare, tmp_path: Path, wrong_exp: str
 ) -> None:
