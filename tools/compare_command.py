@@ -87,15 +87,14 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
     """Compares a model with its reference.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a compiled file without the model that it was made from; what comparing
-        raises.
+      LiteRtError: INVALID_ARGUMENT, for a reference and flags to compile with, where neither is for a compiled
+        file; what comparing raises.
     """
     from litert.analysis.source_graph import SourceGraph  # here: --help must not wait for it
 
     golden = options.reference if _is_golden(options.reference) else ""
     other = "" if golden else options.reference
     compiled = path if is_compiled(path) else ""
-    _check_files(compiled, other, golden, options.part_folder)
     if other and not compiled and options.apply is not None and not os.path.samefile(path, other):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
@@ -172,27 +171,27 @@ def _write_part(
         return comparison, write_part_files(part, options.part_folder, options.part_flags)
 
 
-def _check_files(compiled: str, other: str, golden: str, part_folder: str) -> None:
+def _check_files(path: str, reference: str, part_folder: str) -> None:
     """Refuses files that cannot be compared, or a part of which cannot be written; "" is no file."""
-    if other and is_compiled(other):
+    if reference and not _is_golden(reference) and is_compiled(reference):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             "the reference is compiled for an NPU",
-            other,
+            reference,
             "Name the model that it was made from, or a .npz of golden tensors.",
         )
-    if compiled and not other and not golden:
+    if not reference and is_compiled(path):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             "the file is compiled, and does not hold the model that it was made from",
-            compiled,
+            path,
             "Name that model with --reference, or a .npz of golden tensors.",
         )
-    if part_folder and compiled and golden:
+    if part_folder and _is_golden(reference) and is_compiled(path):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             "--bisect takes a part of the model that the file was compiled from, which it does not hold",
-            compiled,
+            path,
             "Name that model with --reference in place of the golden tensors.",
         )
     if part_folder:
@@ -290,6 +289,7 @@ _PART_FLAGS = [flag for flag in _FLAGS if flag.name not in _OF_THE_WHOLE]
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,), unknown = split_arguments(arguments)
+    _check_files(path, flags.reference, flags.bisect)
     if is_compiled(path) and not _is_golden(flags.reference):
         given = {text.partition("=")[0] for text in unknown}
         unknown += [o for o in add_made_with(flags, path) if o.partition("=")[0] not in given]

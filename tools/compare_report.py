@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from math import isnan
 
 from litert.analysis.comparison import ModelComparison, TensorErrors
 
@@ -42,13 +43,19 @@ class CompareReport(ModelComparison, PrintedReport):
         """Whether no tensor is beyond its limit, and each op of the NPU was compared."""
         return not self.first and not self.unchecked
 
+    @property
+    def _is_checked(self) -> bool:
+        return any(tensor.local_greatest is not None for tensor in self.tensors)
+
     def lines(self) -> Iterator[str]:
         yield from self.lines_with(_worst(self.tensors))
 
     def lines_with(self, shown: Sequence[TensorErrors]) -> Iterator[str]:
         """What people read, with these tensors."""
         samples = count_text(self.num_samples, "sample")
-        yield f"{self.path} beside {self.reference}, by stock's {self.kernels} kernels, on {samples}"
+        beside = f" beside {self.reference}" if self.reference != self.path else ""
+        by = f"; each op beside stock LiteRT's {self.kernels} kernels" if self._is_checked else ""
+        yield f"{self.path}{beside}, on {samples}{by}"
         left = (
             f"; {count_text(len(self.unchecked), 'NPU op')} not compared" if self.unchecked else ""
         )
@@ -86,11 +93,8 @@ class CompareReport(ModelComparison, PrintedReport):
             return
         yield f"First beyond its limit: {name_text(self.first)}"
         if self.blamed is None:
-            is_checked = any(tensor.local_greatest is not None for tensor in self.tensors)
-            found = (
-                "each is right, given its inputs" if is_checked else "none was checked by itself"
-            )
-            yield f"No op is to blame: {found}"
+            is_right = "each is right, given its inputs"
+            yield f"No op is to blame: {is_right if self._is_checked else 'none was checked by itself'}"
             return
         op, call = self.blamed.op, self.blamed.call
         where = f"in NPU call {name_text(call)}" if call else "on the CPU"
@@ -110,10 +114,11 @@ def _worst(tensors: Sequence[TensorErrors]) -> list[TensorErrors]:
     return sorted(tensors, key=_badness, reverse=True)[:_SHOWN]
 
 
-def _badness(tensor: TensorErrors) -> tuple[bool, float, float]:
+def _badness(tensor: TensorErrors) -> tuple[bool, bool, float, float]:
     amount = tensor.local_greatest or 0.0
     part = amount / tensor.limit if tensor.limit else amount
-    return (not tensor.is_within, part, tensor.greatest if tensor.greatest >= 0 else 0.0)
+    is_measured = not isnan(tensor.greatest)  # beside golden tensors, those that the user has
+    return not tensor.is_within, is_measured, part, tensor.greatest if is_measured else 0.0
 
 
 def _table(tensors: Sequence[TensorErrors]) -> Iterator[str]:
@@ -124,7 +129,8 @@ def _table(tensors: Sequence[TensorErrors]) -> Iterator[str]:
     for t in tensors:
         own = "" if t.local_greatest is None else f"{t.local_greatest:.3g} {t.unit}".rstrip()
         beyond = "" if t.is_within else ", beyond its limit"
-        measures = [f"{t.greatest:.3g}", f"{t.mean:.3g}", f"{t.cosine:.6f}", f"{t.snr_db:.1f}"]
+        texts = [f"{t.greatest:.3g}", f"{t.mean:.3g}", f"{t.cosine:.6f}", f"{t.snr_db:.1f}"]
+        measures = ["-" if text == "nan" else text for text in texts]
         rows.append((str(t.op), name_text(t.op_name), t.where, *measures, f"{own}{beyond}"))
     head, *lines = table_lines(rows)
     yield head

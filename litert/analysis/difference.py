@@ -73,15 +73,17 @@ class Difference:
         """Where the elements lie that are beyond the limit, of what has several dimensions."""
         if len(self.shape) < 2 or not self.num_beyond:
             return ""
-        ranges = ", ".join(
+        ranges = [
             ":"
             if last - first + 1 == size
             else f"{first}:{last + 1}"
             if last > first
             else f"{first}"
             for first, last, size in zip(self.first, self.last, self.shape, strict=True)
-        )
-        return f"; {self.num_beyond:,} of {prod(self.shape):,} elements are beyond it, all in [{ranges}]"
+        ]
+        found = f"; {self.num_beyond:,} of {prod(self.shape):,} elements are beyond it"
+        is_everywhere = all(text == ":" for text in ranges)
+        return found if is_everywhere else f"{found}, all in [{', '.join(ranges)}]"
 
 
 def amount_text(amount: float, unit: str) -> str:

@@ -174,6 +174,10 @@ def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_p
     assert status == 0
     assert "Not compared: other: no op of the model computes a tensor of this name" in out
     assert "Not compared: mul: its shape is [1, 8], and the tensor's [2, 8]" in out
+    first, *_, last = [line.split() for line in out.splitlines() if " npu " in line]
+    assert (
+        last[1] == "MUL" and last[3:7] == ["-"] * 4 and "-" not in first
+    )  # of it there is no golden tensor
     np.savez(golden, **right | {"exp": value})
     status, out, _ = compare(model, ALL, f"--reference={golden}")
     assert status == 1
