@@ -208,22 +208,13 @@ class _Comparing:
 
     def _compare_exposed(self, plain: Trial, places: Sequence[int]) -> None:
         """Compares tensors with them as outputs; with some of them, where the vendor refuses to have all."""
-        shown = sorted({*places, *self._source.read_by(places)})
-        try:
-            trial = self._files.open_exposed(self._source, shown)
-        except LiteRtError as error:
-            if len(places) > 1:
-                middle = len(places) // 2
-                self._compare_exposed(plain, places[:middle])
-                self._compare_exposed(plain, places[middle:])
-            else:
-                name = self._source.tensor(places[0]).name
-                self._findings.not_compared[name] = (
-                    f"as an output of the model it is refused: {self._files.in_user_s_words(str(error))}"
-                )
-            return
-        with closing(trial):
-            self._checks.check(plain, trial, places)
+        refused: dict[int, LiteRtError] = {}
+        for part, trial in self._files.open_parts(self._source, places, refused):
+            self._checks.check(plain, trial, part)
+        for place, error in refused.items():
+            reason = self._files.in_user_s_words(str(error))
+            name = self._source.tensor(place).name
+            self._findings.not_compared[name] = f"as an output of the model it is refused: {reason}"
 
     def _explain_apart(self, plain: Trial, compiled: str) -> None:
         """Says why the file as it is gives another value."""

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import count
 
@@ -20,7 +20,11 @@ from litert.analysis.trial import NpuTrial, expose_calls, find_shown
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.progress import counting
+from litert.core.status import Status
 from litert.options import Options
+
+_MOST_REFUSED = 8
+"""After so many refused tensors, and none that was taken, no more are tried: each is a compilation."""
 
 
 @contextmanager
@@ -77,7 +81,37 @@ class NpuFiles:
         outside = expose_calls(compiled, source, path)
         return TappedTrial(path, source, outside, self._load, self._environment, inputs)
 
-    def open_exposed(self, source: SourceGraph, places: Sequence[int]) -> NpuTrial:
+    def open_parts(
+        self, source: SourceGraph, places: Sequence[int], refused: dict[int, LiteRtError]
+    ) -> Iterator[tuple[Sequence[int], NpuTrial]]:
+        """Loads the source with tensors as outputs, all at once or, where the vendor refuses that, in parts.
+
+        A part has what its ops read as outputs, too. `refused` gets the tensors that are refused alone, or where
+        none of many was taken, and why.
+        """
+        waiting, has_taken, num_refused = [places], False, 0
+        while waiting:
+            part = waiting.pop()
+            if num_refused >= _MOST_REFUSED and not has_taken:
+                refused |= dict.fromkeys(part, refused[places[0]])
+                continue
+            try:
+                trial = self._open_exposed(source, sorted({*part, *source.read_by(part)}))
+            except LiteRtError as error:
+                if error.status is Status.CANCELLED:
+                    raise
+                if len(part) == 1:
+                    refused[part[0]] = error
+                    num_refused += 1
+                else:
+                    middle = len(part) // 2
+                    waiting += [part[middle:], part[:middle]]
+                continue
+            has_taken = True
+            with closing(trial):
+                yield part, trial
+
+    def _open_exposed(self, source: SourceGraph, places: Sequence[int]) -> NpuTrial:
         """Compiles the source with tensors as outputs, and loads it."""
         path = self._new_path()
         write_exposed(source, places, path)

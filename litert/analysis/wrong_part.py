@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 from litert.analysis.bisection import bisect
@@ -277,19 +276,9 @@ class _Trials:
     def _expose(self, places: Sequence[int]) -> None:
         """Runs the model with these tensors as outputs, or with some, where the vendor refuses to have all."""
         source, options = self.source, self._options
+        refused: dict[int, LiteRtError] = {}
         with working_folder(source.path) as folder:
             files = NpuFiles(folder, source.path, options.apply, options.load, options.environment)
-            try:
-                trial = files.open_exposed(source, places)
-            except LiteRtError as error:
-                if error.status is Status.CANCELLED:
-                    raise
-                if len(places) == 1:
-                    self._refused.update(places)
-                    return
-                middle = len(places) // 2
-                self._expose(places[:middle])
-                self._expose(places[middle:])
-                return
-            with closing(trial):
+            for _, trial in files.open_parts(source, places, refused):
                 self._values |= trial.run(self._sample.inputs)
+        self._refused.update(refused)
