@@ -19,6 +19,8 @@ from litert.model.quantized_tensor import find_quantization
 _MOST_BIAS = 0.75
 _LEAST_ELEMENTS = 16
 _OUTLIER = 1000
+_UNPACKING = ("DEQUANTIZE", "DENSIFY")
+"""Ops that only unpack the weights of a file."""
 
 
 class Fault(IntEnum):
@@ -175,6 +177,9 @@ class Findings:
         if len(ops) > 1:
             names = ", ".join(f"{each.index} {each.name}" for each in ops)
             why += f". Nothing shows what is between ops {names}: one of them is at fault"
+        if makers := self._constant_makers(self.regions.get(place, ())):
+            names = ", ".join(f"{each.index} {each.name}" for each in makers)
+            why += f". Its constants are made by ops that are not compared, and may be at fault: {names}"
         return Blamed(
             op,
             found.shown.call,
@@ -184,6 +189,19 @@ class Findings:
             next(n for n, (_, beyond) in enumerate(self._samples) if place in beyond),
             Fault.RUNS_DIFFER in found.faults,
         )
+
+    def _constant_makers(self, region: Sequence[int]) -> list[SourceOp]:
+        """Ops that only constants reach, and that ops of a region read."""
+        source = self._source
+        ops = source.subgraph.ops
+        read = {tensor.producer for op in region for tensor in ops[op].inputs if tensor is not None}
+        return [
+            self._op(place)
+            for place, op in enumerate(ops)
+            if op in read
+            and op.name not in _UNPACKING
+            and source.varying.isdisjoint(source.places[tensor] for tensor in op.outputs)
+        ]
 
     def outliers(self) -> Iterator[str]:
         """Ops whose own error is within the limit, and far greater than what is usual in this run."""

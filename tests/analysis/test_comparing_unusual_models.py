@@ -202,6 +202,19 @@ def test_a_model_with_nothing_on_the_npu_says_so(compare: Compare) -> None:
     assert any("no op is on the NPU" in note for note in report["notes"])
 
 
+def test_an_op_on_constants_is_named_where_its_reader_is_wrong(
+    compare: Compare, wrong_exp: str
+) -> None:
+    """Its result is no result of a run: nothing compares it."""
+    builder = ModelBuilder()
+    x, fixed = builder.input("x", *FLOATS), builder.constant("c", np.ones((1, 8), np.float32))
+    scales = builder.op("EXP", [fixed], [("exp", *FLOATS)])
+    builder.output(builder.op("MUL", [x, scales], [("y", *FLOATS)]))
+    status, report, _ = compare(builder, wrong_exp)
+    assert status == 1 and report["blamed"]["op"]["name"] == "MUL"
+    assert report["blamed"]["why"].endswith("may be at fault: 0 EXP")
+
+
 def test_an_input_of_strings_is_refused_by_name(compare: Compare) -> None:
     builder = ModelBuilder()
     texts, x = builder.input("texts", "string", (2,)), builder.input("x", *FLOATS)
