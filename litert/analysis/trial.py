@@ -12,6 +12,8 @@ from litert.analysis.source_graph import SourceGraph, exposed_name, find_entry
 from litert.analysis.stock_run import Array
 from litert.compiled_model import CompiledModel
 from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.environment import Environment
 from litert.model.dispatch_op import is_dispatch_op, read_dispatch_options
 from litert.model.graph import Op, Signature, Tensor
@@ -109,6 +111,7 @@ def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownT
     """
     with read_model(compiled) as model:
         entry = find_entry(model, source.key, compiled)
+        _check_inputs(source, entry, compiled)
         subgraph = entry.subgraph
         results = [tensor for op in subgraph.ops for tensor in op.outputs]
         found = match_tensors(source, results, dict(entry.outputs))
@@ -119,6 +122,22 @@ def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownT
         model.signatures = [Signature(source.key, subgraph, entry.inputs, outputs)]
         write_model(model, target)
     return find_shown(target, source)
+
+
+def _check_inputs(source: SourceGraph, entry: Signature, path: str) -> None:
+    """Refuses a file that was made from another model."""
+    ours = {name: source.tensor(place).type for name, place in source.inputs.items()}
+    theirs = {name: tensor.type for name, tensor in entry.inputs}
+    if ours != theirs:
+        texts = [
+            ", ".join(f"'{name}' of {of}" for name, of in found.items()) for found in (theirs, ours)
+        ]
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"the file was not made from the reference: its inputs are {texts[0]}; the reference's are {texts[1]}",
+            path,
+            "Name the model that it was made from with --reference.",
+        )
 
 
 def match_tensors(

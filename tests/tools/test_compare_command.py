@@ -156,6 +156,14 @@ def test_a_compiled_file_alone_cannot_be_compared(
     assert status == 2 and "does not hold the model that it was made from" in error
     status, _, error = compare(model, f"--reference={compiled}")
     assert status == 2 and "the reference is compiled for an NPU" in error
+    b = ModelBuilder()
+    b.output(b.op("ABS", [b.input("x", "float32", (3,))], [("y", "float32", (3,))]))
+    write_model(b.build(), tmp_path / "other.tflite")
+    status, _, error = compare(compiled, f"--reference={tmp_path / 'other.tflite'}")
+    assert (
+        status == 2
+        and "not made from the reference: its inputs are 'x' of tensor<2x8xf32>" in error
+    )
     np.savez(tmp_path / "golden.npz", x=x()[0], sum=np.exp(2 * x()[0]) + x()[0])
     status, out, _ = compare(compiled, f"--reference={tmp_path / 'golden.npz'}")
     assert status == 0 and "no op is checked by itself" in out
