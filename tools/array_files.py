@@ -13,7 +13,7 @@ from litert.core.errors import LiteRtError, file_error
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from .destinations import write_file
+from .destinations import file_names, write_file
 from .pictures import PICTURES, Array, Range, read_picture, write_picture
 
 if TYPE_CHECKING:
@@ -289,10 +289,11 @@ def write_outputs(
     value_range: Range,
     sources: Sequence[str],
 ) -> None:
-    """Writes files, each of which appears when it is complete; none may replace one of the sources."""
+    """Writes files, each of which appears when it is complete; none may replace a source, a `[tensor=]file`."""
+    files = [file for source in sources for file in file_names(source)]
     for path, names in plan:
         chosen = {name: outputs[name] for name in names}
-        write_file(path, partial(_write, path, chosen, value_range), sources)
+        write_file(path, partial(_write, path, chosen, value_range), files)
 
 
 def _write(path: str, arrays: Mapping[str, Array], value_range: Range, file: BinaryIO) -> None:

@@ -32,7 +32,7 @@ def check_messages(
     """
     if path in ("", STDOUT, STDERR, NOWHERE):
         return
-    for other in (name for text in others for name in _file_names(text)):
+    for other in (name for text in others for name in file_names(text)):
         if os.path.realpath(other) == os.path.realpath(path):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, f"{what} would replace {other}", f"--{flag}={path}"
@@ -51,7 +51,7 @@ def check_messages(
     )
 
 
-def _file_names(text: str) -> Iterator[str]:
+def file_names(text: str) -> Iterator[str]:
     """The files that `[tensor=]file` may mean: names of tensors, and of files, may have a `=`."""
     while text:
         yield text

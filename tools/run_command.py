@@ -148,7 +148,8 @@ def run_model(path: str, options: RunOptions | None = None) -> RunReport:
         start = time.perf_counter()
         outputs = model.run({name: given.value for name, given in inputs.items()}, signature)
         run_s = time.perf_counter() - start
-        write_outputs(plan, outputs, options.value_range, [path, options.golden])
+        sources = [path, options.golden, *options.inputs]
+        write_outputs(plan, outputs, options.value_range, sources)
     return RunReport(
         path,
         signature,

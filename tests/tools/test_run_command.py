@@ -227,6 +227,11 @@ def test_an_output_never_replaces_an_input(original: str, in_folder: Path) -> No
     with pytest.raises(LiteRtError, match="the output is the input"):
         run_model(original, RunOptions(golden="golden.npz", outputs=["golden.npz"]))
     assert (in_folder / "golden.npz").read_bytes() == before
+    np.save("x.npy", RAMP)
+    for text in ("x.npy", "0=x.npy"):
+        with pytest.raises(LiteRtError, match="the output is the input"):
+            run_model(original, RunOptions(inputs=[text], outputs=["x.npy"]))
+    np.testing.assert_array_equal(np.load("x.npy"), RAMP)
 
 
 def test_a_picture_of_what_is_none_leaves_the_old_output(in_folder: Path) -> None:

@@ -103,7 +103,8 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
                 yield stage(f"kernel '{running.entry}' was running", running.crash_cause())
                 arrays, problems = running.run()
                 outputs = _by_name(subject.op, arrays)
-                write_outputs(plan, outputs, VALUE_RANGE, [request["path"], request["model"]])
+                sources = [request["path"], request["model"], *request["input"]]
+                write_outputs(plan, outputs, VALUE_RANGE, sources)
                 comparisons = compare(outputs, expected, request["tolerance"])
                 speed = None
                 if request["repeat"]:
