@@ -28,7 +28,7 @@ PLAN_FLAGS = [
     if option.section not in (Section.DUMPS, Section.DUMP_FOLDER)
     and option.flag.name not in _LEFT_OUT
 ]
-"""The flags of commands that compile, or plan, and leave no file."""
+"""The flags for `compare` and `coverage`, which compile or partition a model, and write no compiled file."""
 
 
 def start_hosting(values: FlagValues, is_plugin_asked: bool = True) -> Hosting:

@@ -275,8 +275,8 @@ _FLAGS = (
     Flag(
         "bisect",
         "",
-        "A folder, which is made if it is not there: the smallest part of the model that is wrong by itself is "
-        "written to it as a model, with its inputs. The report has the command that shows the fault again.",
+        "Write the smallest part of the model that is still wrong to this folder, as a model with its inputs. The "
+        "report has the command that reproduces the fault. The folder is created if it is missing.",
     ),
     *RUN_FLAGS,
     *PLAN_FLAGS,

@@ -48,7 +48,7 @@ class _Shown:
 
     @property
     def size(self) -> int:
-        """How many characters the page needs for it."""
+        """The number of characters that this model adds to the page."""
         return len(
             json_text([graph_data(self.graph), self.rows, [self.nodes] * 3], is_compact=True)
         )

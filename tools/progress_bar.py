@@ -67,7 +67,7 @@ class ProgressBar:
             self._due_s = math.inf
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """Shows how much of a step is done; a total of 0 is unknown."""
+        """Shows how much of a step is done; a `total` of 0 means that the amount of work is unknown."""
         now = time.monotonic()
         if step != self._work[0]:
             self._start_s = now

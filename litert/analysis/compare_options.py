@@ -12,7 +12,8 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.options import Options
 
 AUTO, CUTS, TAPS = "auto", "cuts", "taps"
-"""How tensors inside of NPU calls are seen: as outputs of the model (cuts), or as the vendor shows them (taps)."""
+"""How `compare` gets tensors inside NPU calls: it makes them outputs of the model (cuts), or the vendor hands them
+out while the call runs (taps)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ op is to blame for what it adds: stock's kernels compute each op from the values
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
 from compiler_plugin.report import Report
@@ -45,10 +45,7 @@ def compare_model(
       LiteRtError: what compiling, loading and running the model raises; UNSUPPORTED, where nothing at all could
         be compared.
     """
-    with working_folder(source.path) as folder:
-        comparing = _Comparing(source, samples, options, folder)
-        comparing.compare_on_npu(compiled)
-        return comparing.report()
+    return _compare(source, samples, options, lambda comparing: comparing.compare_on_npu(compiled))
 
 
 def compare_transformed(
@@ -61,10 +58,9 @@ def compare_transformed(
 
     Args and errors are those of `compare_model`; tensors are matched by their names.
     """
-    with working_folder(source.path) as folder:
-        comparing = _Comparing(source, samples, options, folder)
-        comparing.compare_on_cpu(model_path)
-        return comparing.report()
+    return _compare(
+        source, samples, options, lambda comparing: comparing.compare_on_cpu(model_path)
+    )
 
 
 def compare_as_it_is(
@@ -76,9 +72,18 @@ def compare_as_it_is(
 
     Args and errors are those of `compare_model`; the source is the compiled file.
     """
+    return _compare(source, samples, options, _Comparing.compare_file)
+
+
+def _compare(
+    source: SourceGraph,
+    samples: Sequence[Sample],
+    options: CompareOptions,
+    work: Callable[[_Comparing], None],
+) -> ModelComparison:
     with working_folder(source.path) as folder:
         comparing = _Comparing(source, samples, options, folder)
-        comparing.compare_file()
+        work(comparing)
         return comparing.report()
 
 
@@ -258,7 +263,7 @@ class _Comparing:
         return path
 
     def _leave_out(self, names: Sequence[str], target: str) -> None:
-        """Goes on with a copy of the source without the ops of these names, whose results are random numbers."""
+        """Goes on with a copy of the source without these ops, which reads random numbers for their results."""
         flags = " ".join(f"--npu_custom_op_info={name},PATH" for name in sorted(names))
         self._kernel_hint = f"Give the op a kernel: {flags}."
         whole, self._not_runnable = self._source, names

@@ -79,7 +79,7 @@ class Findings:
         self._current = self._samples[number][1]
 
     def add_shown(self, shown: ShownTensor) -> None:
-        """A tensor that some run shows, whether or not it can be compared."""
+        """Records that a run hands out a tensor, even if nothing can be compared with it."""
         if shown.call:
             self._npu_ops.add(self._op_place(shown.place))
 
@@ -135,7 +135,7 @@ class Findings:
                 checked |= {self._op_place(place), *self.regions.get(place, ())}
         left = sorted(self._npu_ops.union(npu_ops) - checked)
         return [
-            self._op(place)
+            self._source.source_op(place)
             for place in left
             if any(source.places[t] in source.varying for t in source.subgraph.ops[place].outputs)
         ]
@@ -173,7 +173,7 @@ class Findings:
         place = found.shown.place
         why = "; ".join(found.faults[fault] for fault in sorted(found.faults, reverse=True))
         op = self._op_of(place)
-        ops = [self._op(p) for p in self.regions.get(place, ())] or [op]
+        ops = [self._source.source_op(p) for p in self.regions.get(place, ())] or [op]
         if len(ops) > 1:
             names = ", ".join(f"{each.index} {each.name}" for each in ops)
             why += f". Nothing shows what is between ops {names}: one of them is at fault"
@@ -196,7 +196,7 @@ class Findings:
         ops = source.subgraph.ops
         read = {tensor.producer for op in region for tensor in ops[op].inputs if tensor is not None}
         return [
-            self._op(place)
+            self._source.source_op(place)
             for place, op in enumerate(ops)
             if op in read
             and op.name not in _UNPACKING
@@ -236,11 +236,7 @@ class Findings:
 
     def _op_of(self, place: int) -> SourceOp:
         """The op that computes a tensor."""
-        return self._op(self._op_place(place))
-
-    def _op(self, at: int) -> SourceOp:
-        source = self._source
-        return SourceOp(source.subgraph_index, source.op_number(at), source.subgraph.ops[at].name)
+        return self._source.source_op(self._op_place(place))
 
     def _op_place(self, place: int) -> int:
         return self._source.op_places[self._source.producer(place)]

@@ -60,7 +60,7 @@ def find_ends(source: SourceGraph, ops: Collection[int]) -> PartEnds:
 def name_tensors(
     source: SourceGraph, places: Iterable[int], given: Mapping[str, int]
 ) -> dict[str, int]:
-    """Places of tensors by names, no two the same: those that are given, else the tensors' own."""
+    """Tensors' places by unique names: a tensor has its name in `given`, or else the one in the model."""
     by_place = {place: name for name, place in given.items()}
     named: dict[str, int] = {}
     for place in places:

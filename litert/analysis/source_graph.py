@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from compiler_plugin.effects import has_state
+from litert.analysis.comparison import SourceOp
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -68,6 +69,11 @@ class SourceGraph:
     def op_number(self, place: int) -> int:
         """The index of an op in the model that the user has, by its place here."""
         return place if self._op_numbers is None else self._op_numbers[place]
+
+    def source_op(self, place: int) -> SourceOp:
+        """An op as reports have it, by its place here."""
+        name = self.subgraph.ops[place].name
+        return SourceOp(self.subgraph_index, self.op_number(place), name)
 
     def without(self, names: Collection[str], target: str) -> SourceGraph:
         """A copy without the ops of some names, whose results are inputs."""

@@ -213,17 +213,13 @@ class _Trials:
         return WrongPart(
             self._path,
             "",
-            [self._source_op(op) for op in sorted(part)],
-            self._source_op(self._blamed_op(ops)),
+            [self.source.source_op(op) for op in sorted(part)],
+            self.source.source_op(self._blamed_op(ops)),
             is_smallest,
             inputs,
             expect(SourceGraph(self._path), inputs, self._options, self._folder),
             num_runs,
         )
-
-    def _source_op(self, op: int) -> SourceOp:
-        source = self.source
-        return SourceOp(source.subgraph_index, source.op_number(op), source.subgraph.ops[op].name)
 
     def _blamed_op(self, ops: Iterable[int]) -> int:
         blamed = self._blamed[self._complete(ops)]

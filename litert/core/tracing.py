@@ -183,13 +183,15 @@ def add_later(make: Callable[[], Iterable[Span]]) -> Callable[[], Sequence[Span]
 
 
 def _takers() -> Sequence[Recording]:
-    """The recordings that take what this thread measures."""
+    """The recordings that this thread's spans are added to."""
     thread = threading.get_ident()
-    return [r for r in RECORDINGS if r._thread is None or r._thread == thread]
+    return [
+        r for r in tuple(RECORDINGS) if r._thread is None or r._thread == thread
+    ]  # threads end theirs
 
 
 class _Once:
-    """Calls a function once, and gives its answer each time; `functools.cache` takes microseconds to make."""
+    """Calls a function once, and returns that result each time; cheaper to make than `functools.cache`."""
 
     __slots__ = ("_made", "_make")
 

@@ -229,7 +229,7 @@ class _Row:
         self._run_ns += duration_ns
 
     def end_run(self, sample: int | None) -> None:
-        """Adds what was added in a run of the model, together; `sample` is its number if it is to be kept."""
+        """Adds the time of one run of the model; keeps it as sample number `sample`, unless that is None."""
         seconds = self._run_ns / 1e9
         self.total_s += seconds
         self.squares += seconds * seconds

@@ -1,4 +1,4 @@
-"""Perfetto's own reader of traces, run on a file: its trace processor, with SQL."""
+"""Runs SQL queries on a trace file with Perfetto's own trace processor."""
 
 from __future__ import annotations
 

@@ -63,9 +63,8 @@ NAME = "name"
 
 
 def name_attribute(tensor_name: str) -> dict[str, Attribute]:
-    """`NAME` as an op has it; what a text in the executable cannot hold is a replacement character."""
-    text = tensor_name.encode(errors="surrogateescape").decode(errors="replace")
-    return {NAME: StringAttr(text.replace("\0", "\ufffd"))}
+    """`NAME` as an op has it."""
+    return {NAME: StringAttr(_storable(tensor_name))}
 
 
 def read_op_name(attributes: Mapping[str, Attribute]) -> str:
@@ -78,9 +77,9 @@ TAPS = "taps"
 
 
 def taps_attribute(names: Sequence[str]) -> dict[str, Attribute]:
-    """`TAPS` as an op has it; nothing where no output is shown, nor one whose name the executable cannot hold."""
-    held = [name if name_attribute(name)[NAME] == StringAttr(name) else "" for name in names]
-    return {TAPS: ArrayAttr([StringAttr(name) for name in held])} if any(held) else {}
+    """`TAPS` as an op has it, if any output is shown; one whose name the executable cannot hold is not."""
+    storable = [name if name == _storable(name) else "" for name in names]
+    return {TAPS: ArrayAttr([StringAttr(name) for name in storable])} if any(storable) else {}
 
 
 def read_taps(attributes: Mapping[str, Attribute]) -> Sequence[str]:
@@ -94,6 +93,12 @@ def keep_names(old: Operation, new: Operation) -> None:
     for name in (NAME, TAPS):
         if name in old.attributes:
             new.attributes[name] = old.attributes[name]
+
+
+def _storable(name: str) -> str:
+    """A name as the executable can have it: bytes that are not UTF-8, and NUL, become replacement characters."""
+    text = name.encode(errors="surrogateescape").decode(errors="replace")
+    return text.replace("\0", "\ufffd")
 
 
 def _text(name: Attribute | None) -> str:
