@@ -1,0 +1,51 @@
+// The NPU's core: where tensors lie, how work is shared, and vectors.
+//
+// An instruction is a struct and two functions in a file of `families/`:
+//
+//   typedef struct { Place input, result; uint size; } Relu;
+//   uint units_Relu(const Core* core, const __global Relu* c);
+//   void run_Relu(const Core* core, const __global Relu* c, uint unit);
+//
+// Its work is `units_Relu` units, the same number for all workers; `run_Relu` does one, in any order with the others
+// and at the same time. Results must not depend on how work is cut into units.
+
+#define REGIONS 16
+#define NOWHERE 0xffffffffu
+
+// Where a tensor begins: a kernel argument, and an offset in it in units of 64 bytes.
+typedef struct {
+  uint region, offset;
+} Place;
+
+// One of the workers that run the same commands.
+//   scratch: SCRATCH floats of its own, for one unit; in a CPU's cache.
+typedef struct {
+  __global uchar* regions[REGIONS];
+  uint num_workers;
+  __local float* scratch;
+} Core;
+
+__global void* at(const Core* core, const Place place) {
+  return place.region == NOWHERE ? 0 : core->regions[place.region] + (size_t)place.offset * 64;
+}
+
+#define FLOATS(core, place) ((__global float*)at(core, place))
+
+// Vectors of WIDTH floats that lie anywhere in memory.
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+typedef JOIN(float, WIDTH) Vector;
+typedef Vector UnalignedVector __attribute__((aligned(4)));
+#define LOAD(pointer) (*(const __global UnalignedVector*)(pointer))
+#define STORE(value, pointer) (*(__global UnalignedVector*)(pointer) = (value))
+
+// How many items make a unit of work, where each takes about so many operations: enough for a unit to be worth
+// a claim, and few enough for all workers to end together.
+uint items_per_unit(const Core* core, const uint items, const ulong operations) {
+  if (core->num_workers == 1) return max(items, 1u);
+  const ulong worth = (UNIT_OPERATIONS + operations - 1) / max(operations, 1ul);
+  const ulong fair = (items + core->num_workers * 8 - 1) / (core->num_workers * 8);
+  return (uint)clamp(max(worth, fair), 1ul, (ulong)max(items, 1u));
+}
+
+uint divide_up(const uint a, const uint b) { return (a + b - 1) / b; }

@@ -1,0 +1,86 @@
+"""The firmware's text: its core, all families of instructions, and the kernel that runs commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vendor_reference.firmware.instructions import FOLDER, family_texts, instruction_set
+
+ENTRY = "run_commands"
+NUM_REGIONS = 16
+NOWHERE = 2**32 - 1
+PLACE_UNIT = 64
+"""Bytes that an offset of a place counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirmwareTuning:
+    """What the firmware is built with for a device; results are the same with any.
+
+    Attributes:
+      width: floats in a vector.
+      rows: rows of a product that a worker makes at once.
+      scratch: floats of local memory for a worker.
+      unit_operations: the least work that is shared out at once.
+    """
+
+    width: int = 16
+    rows: int = 8
+    scratch: int = 16384
+    unit_operations: int = 16384
+
+
+def firmware_text(tuning: FirmwareTuning) -> str:
+    """The program's text; equal texts are built once for a driver."""
+    defines = {
+        "WIDTH": tuning.width,
+        "ROWS": tuning.rows,
+        "SCRATCH": tuning.scratch,
+        "UNIT_OPERATIONS": f"{tuning.unit_operations}ul",
+    }
+    names = [f"r{i}" for i in range(NUM_REGIONS)]
+    defines["REGION_ARGUMENTS"] = ", ".join(f"__global uchar* {name}" for name in names)
+    defines["REGION_NAMES"] = ", ".join(names)
+    lines = [f"#define {name} {value}" for name, value in defines.items()]
+    core, worker = (
+        (FOLDER / name).read_text(encoding="utf-8") for name in ("core.cl", "worker.cl")
+    )
+    return "\n".join([*lines, _ATOMICS, core, *family_texts(), _dispatch(), worker])
+
+
+def _dispatch() -> str:
+    """The functions that find the instruction of a command by its number; its fields begin at word 2."""
+    units, run = [], []
+    for number, name in enumerate(instruction_set()):
+        fields = f"(const __global {name}*)(command + 2)"
+        units.append(f"    case {number}: return units_{name}(core, {fields});")
+        run.append(f"    case {number}: run_{name}(core, {fields}, unit); break;")
+    return "\n".join(
+        [
+            "uint count_units(const Core* core, const __global uint* command) {",
+            "  switch (command[0]) {",
+            *units,
+            "  }",
+            "  return 0;",
+            "}",
+            "void run_unit(const Core* core, const __global uint* command, const uint unit) {",
+            "  switch (command[0]) {",
+            *run,
+            "  }",
+            "}",
+        ]
+    )
+
+
+_ATOMICS = """
+#if __OPENCL_C_VERSION__ >= 200
+#define ADD(p, n) atomic_fetch_add_explicit(p, n, memory_order_acq_rel, memory_scope_device)
+#define READ(p) atomic_load_explicit(p, memory_order_acquire, memory_scope_device)
+#define CLEAR(p) atomic_store_explicit(p, 0, memory_order_relaxed, memory_scope_device)
+#else
+typedef uint atomic_uint;
+#define ADD(p, n) atomic_add(p, n)
+#define READ(p) atomic_add(p, 0)
+#define CLEAR(p) (*(p) = 0)
+#endif
+"""
