@@ -64,9 +64,9 @@ class Case:
     """An op with what it gets.
 
     Attributes:
-      op: of one output, which the library takes.
+      op: which the library takes.
       inputs: a value for each operand.
-      views: how operands, then the result, lie in memory, where that is not row order.
+      views: how operands, then results, lie in memory, where that is not row order.
     """
 
     op: Op
@@ -75,7 +75,7 @@ class Case:
 
 
 def run_library(device: Any, cases: Sequence[Case]) -> list[Array]:
-    """What the library makes of ops, all in one function and program: most time goes into building one."""
+    """The results of ops, in a row. All are one function and program: most time goes into building one."""
     function = _Function()
     for case in cases:
         function.add(case)
@@ -124,13 +124,13 @@ class _Function:
         assert rule.refusal(case.op) == ""
         tensors = [*rule.operands(case.op), *case.op.outputs]
         views = case.views or [View.dense(t.element_type, t.shape) for t in tensors]
-        spec = rule.kernel(PlacedOp(tuple(views[:-1]), views[-1], rule.attributes(case.op)))
-        self._tasks.append(self._task(spec))
-        self._inputs += [place(a, view) for a, view in zip(case.inputs, views[:-1], strict=True)]
-        self._results.append(views[-1])
+        call = PlacedOp.of(views, len(case.op.outputs), rule.attributes(case.op))
+        self._tasks.append(self._task(rule.kernel(call)))
+        self._inputs += [place(a, view) for a, view in zip(case.inputs, call.inputs, strict=True)]
+        self._results += call.results
 
     def run(self, device: Any) -> list[Array]:
-        """The result of each case; an element that no kernel wrote is 77."""
+        """The results of all cases; an element that no kernel wrote is 77."""
         inputs = [_type(ElementType.from_numpy(a.dtype), a.size) for a in self._inputs]
         outputs = [_type(view.element_type, size_of(view)) for view in self._results]
         function = Function("f", inputs, outputs, self._tasks)
@@ -159,7 +159,7 @@ class _Function:
     def _argument(self, argument: KernelArgument) -> Argument:
         if isinstance(argument, TensorArgument):
             if argument.is_output:
-                return Argument(ArgumentKind.OUTPUT, len(self._results))
+                return Argument(ArgumentKind.OUTPUT, len(self._results) + argument.index)
             return Argument(ArgumentKind.INPUT, len(self._inputs) + argument.index)
         if isinstance(argument, ScalarArgument):
             return Argument(ArgumentKind.SCALAR, scalar=argument.data)

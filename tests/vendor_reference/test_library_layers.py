@@ -68,7 +68,11 @@ def print_attributes_of(made: Attributes) -> dict[str, Attribute]:
         ("IE.Concat(%a, %b) {axis = 7 : i64}", "tensor<2x3xf32>", "along dimension 7"),
         ("IE.Concat(%a, %b)", "tensor<2x3xf32>", "along dimension None"),
         ("IE.Concat(%a, %b) {axis = 0 : i64}", "tensor<2x3xf32>", "it makes tensor<2x3xf32> of"),
-        ("IE.Negative(%a, %b)", "tensor<2x3xf32>", "2 inputs and 1 outputs, expected 1 and 1"),
+        (
+            "IE.Negative(%a, %b)",
+            "tensor<2x3xf32>",
+            "it has 2 inputs and 1 outputs, expected 1 and 1",
+        ),
     ],
 )
 def test_layers_that_no_kernel_does_are_no_valid_text(op: str, result: str, says: str) -> None:

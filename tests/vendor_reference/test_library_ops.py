@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from litert import CompiledModel
+from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
+from litert.model.writer import write_model
 from vendor_reference.compiler.library import ops
 from vendor_reference.compiler.library.library_op import choose_ops, library_ops
 from vendor_reference.compiler.library_layers import library_layers
@@ -43,27 +48,101 @@ OPS = (Unary("SIGN", "Sign", "sign(a)", quantized=()),)
 '''
 
 
-def test_a_new_op_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sign.py").write_text(NEW_OP)
+@contextmanager
+def new_op(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str, text: str) -> Iterator[None]:
+    """A library with one more file."""
+    (folder / f"{module}.py").write_text(text)
     with monkeypatch.context() as patch:
-        patch.setattr(ops, "__path__", [*ops.__path__, str(tmp_path)])
+        patch.setattr(ops, "__path__", [*ops.__path__, str(folder)])
         library_ops.cache_clear()
         library_layers.cache_clear()
         try:
-            b = ModelBuilder()
-            b.op("SIGN", [tensor(b)], [output(b)])
-            op = b.build().subgraphs[0].ops[0]
-            sign = choose_ops("sign")["SIGN"]
-            assert sign.refusal(op) == "" and sign.types_text() == "float32, float16"
-            text = b"func.func @f(%a: memref<4xf32>, %r: memref<4xf32>) {\n  IERT.Sign(%a, %r)\n  return\n}"
-            assert "VPUIP.OCL @Sign (%a) -> (%r)" in transform_text(
-                text, "a.mlir", "lower-iert-to-vpuip"
-            )
+            yield
         finally:
             library_ops.cache_clear()
             library_layers.cache_clear()
-            sys.modules.pop(f"{ops.__name__}.sign", None)
+            sys.modules.pop(f"{ops.__name__}.{module}", None)
+
+
+def test_a_new_op_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with new_op(tmp_path, monkeypatch, "sign", NEW_OP):
+        b = ModelBuilder()
+        b.op("SIGN", [tensor(b)], [output(b)])
+        op = b.build().subgraphs[0].ops[0]
+        sign = choose_ops("sign")["SIGN"]
+        assert sign.refusal(op) == "" and sign.types_text() == "float32, float16"
+        text = b"func.func @f(%a: memref<4xf32>, %r: memref<4xf32>) {\n  IERT.Sign(%a, %r)\n  return\n}"
+        assert "VPUIP.OCL @Sign (%a) -> (%r)" in transform_text(
+            text, "a.mlir", "lower-iert-to-vpuip"
+        )
     assert "SIGN" not in library_ops()
+
+
+NEW_OP_OF_TWO_RESULTS = '''"""Both signs."""
+
+from vendor_reference.compiler.library.library_op import LibraryOp, PlacedOp
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
+
+TEXT = """
+__kernel void signs(const __global float* x, __global float* y, __global float* z) {
+  const size_t i = get_global_id(0);
+  y[i] = x[i];
+  z[i] = -x[i];
+}
+"""
+
+
+class Signs(LibraryOp):
+    name = "UNIQUE"
+    ie_name = "Signs"
+    num_outputs = (2, 3)
+
+    def mismatch(self, call: PlacedOp) -> str:
+        return "" if len({view.shape for view in call.tensors}) == 1 else call.shape_mismatch()
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        arguments = [(False, 0), (True, 0), (True, 1)]
+        count = str(call.result.num_elements)
+        tensors = tuple(TensorArgument(is_output=o, index=i) for o, i in arguments)
+        return KernelSpec(self.name, tensors, text=TEXT, entry="signs", global_size=(count,))
+
+
+OPS = (Signs(),)
+'''
+
+
+def test_a_new_op_has_several_results(
+    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with new_op(tmp_path, monkeypatch, "signs", NEW_OP_OF_TWO_RESULTS):
+        b = ModelBuilder()
+        x = b.input("x", "float32", (5,))
+        y, z = b.op("UNIQUE", [x], [("y", "float32", (5,)), ("z", "float32", (5,))])
+        b.output(b.op("NEG", [z], [("w", "float32", (5,))]), y)
+        write_model(b.build(), tmp_path / "a.tflite")
+        options = ApplyOptions(compiler=CompilerOptions(vendor_options={"reference_ops": "all"}))
+        report = apply_plugin(tmp_path / "a.tflite", tmp_path / "b.tflite", options)
+        assert all(op.call for op in report.ops)
+        values = np.arange(5, dtype=np.float32)
+        results = CompiledModel.from_file(str(tmp_path / "b.tflite")).run({"x": values})
+        assert [results[name].tolist() for name in ("w", "y")] == [values.tolist()] * 2
+
+
+@pytest.mark.parametrize(
+    ("num_outputs", "says"),
+    [(1, "it has 1 inputs and 1 outputs, expected 1 and 2 to 3"), (2, ""), (3, "")],
+)
+def test_an_op_says_how_many_results_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_outputs: int, says: str
+) -> None:
+    with new_op(tmp_path, monkeypatch, "signs", NEW_OP_OF_TWO_RESULTS):
+        b = ModelBuilder()
+        b.op(
+            "UNIQUE", [tensor(b)], [b.tensor(f"y{i}", "float32", SHAPE) for i in range(num_outputs)]
+        )
+        signs = library_ops()["UNIQUE"]
+        assert signs.refusal(b.build().subgraphs[0].ops[0]) == says
+        assert signs.port_mismatch(1, num_outputs) == says
 
 
 @pytest.mark.parametrize(

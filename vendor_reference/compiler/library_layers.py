@@ -43,10 +43,10 @@ class LibraryLayer(LayerOp):
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
         rule = cls.rule()
-        if reason := _port_mismatch(rule, len(inputs), len(outputs)):
+        if reason := rule.port_mismatch(len(inputs), len(outputs)):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
         views = [view_of(t) for t in (*inputs, *outputs)]
-        call = PlacedOp(tuple(views[:-1]), views[-1], read_attributes(attributes))
+        call = PlacedOp.of(views, len(outputs), read_attributes(attributes))
         if reason := rule.mismatch(call):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
         return rule.kernel(call)
@@ -54,15 +54,15 @@ class LibraryLayer(LayerOp):
     def verify_(self) -> None:
         super().verify_()
         rule = self.rule()
-        if reason := _port_mismatch(rule, len(self.inputs), len(self.outputs)):
+        if reason := rule.port_mismatch(len(self.inputs), len(self.outputs)):
             raise VerifyException(reason)
         shapes = [shape_of(value.type) for value in (*self.inputs, *self.outputs)]
         if any(size < 0 for shape in shapes for size in shape):
             return  # whether they fit a run tells
         types = [element_type_of(value.type) for value in (*self.inputs, *self.outputs)]
         views = [View.dense(t, shape) for t, shape in zip(types, shapes, strict=True)]
-        attributes = read_attributes(self.attributes)
-        if reason := rule.mismatch(PlacedOp(tuple(views[:-1]), views[-1], attributes)):
+        call = PlacedOp.of(views, len(self.outputs), read_attributes(self.attributes))
+        if reason := rule.mismatch(call):
             raise VerifyException(reason)
 
 
@@ -105,10 +105,3 @@ def _layer(rule: LibraryOp) -> type[LibraryLayer]:
         "__doc__": f"{rule.name} of TFLite.",
     }
     return irdl_op_definition(type(f"{rule.ie_name}Op", (LibraryLayer,), fields))
-
-
-def _port_mismatch(rule: LibraryOp, num_inputs: int, num_outputs: int) -> str:
-    least, most = (max(1, number - rule.num_parameters) for number in rule.num_inputs)
-    if least <= num_inputs <= most and num_outputs == 1:
-        return ""
-    return f"{num_inputs} inputs and {num_outputs} outputs, expected {most} and 1"

@@ -227,14 +227,14 @@ class _FunctionImport:
         # Here, as most compilations need no library.
         from vendor_reference.compiler.library_layers import layer_attributes, library_layers
 
-        rule, result = self._job.library[op.name], op.outputs[0]
+        rule = self._job.library[op.name]
         operands = self._operands(rule.operands(op))
         attributes = layer_attributes(rule.attributes(op))
-        layer = library_layers()[op.name](operands, [_type(result)], attributes)
-        layer.attributes.update(name_attribute(result.name))
+        layer = library_layers()[op.name](operands, list(map(_type, op.outputs)), attributes)
+        layer.attributes.update(name_attribute(op.outputs[0].name))
         self._ops.append(layer)
-        self._tap(layer, [result])
-        self._values[result] = layer.outputs[0]
+        self._tap(layer, op.outputs)
+        self._values.update(zip(op.outputs, layer.outputs, strict=True))
 
     def _tap(self, made: Operation, tensors: Sequence[Tensor | None]) -> None:
         """Has an op keep the names of its outputs, where that is asked for; None for one that is not shown."""

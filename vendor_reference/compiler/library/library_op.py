@@ -62,13 +62,24 @@ class PlacedOp:
     """
 
     inputs: tuple[View, ...]
-    result: View
+    results: tuple[View, ...]
     attributes: Attributes
+
+    @classmethod
+    def of(cls, tensors: Sequence[View], num_results: int, attributes: Attributes) -> PlacedOp:
+        """An op of operands and the results behind them."""
+        num_inputs = len(tensors) - num_results
+        return cls(tuple(tensors[:num_inputs]), tuple(tensors[num_inputs:]), attributes)
+
+    @property
+    def result(self) -> View:
+        """The first of the results, which for most ops is the only one."""
+        return self.results[0]
 
     @property
     def tensors(self) -> tuple[View, ...]:
-        """The operands, then the result."""
-        return (*self.inputs, self.result)
+        """The operands, then the results."""
+        return (*self.inputs, *self.results)
 
     def scale(self, index: int) -> Scale | None:
         """How the integers of tensor `index` stand for real numbers; None where they do not."""
@@ -97,12 +108,15 @@ class PlacedOp:
 
     def shape_mismatch(self) -> str:
         """The sentence that shapes do not fit."""
-        types = [str(RankedTensorType.of(v.element_type, v.shape)) for v in self.tensors]
-        return f"it makes {types[-1]} of {' and '.join(types[:-1])}"
+        inputs, results = (
+            " and ".join(str(RankedTensorType.of(v.element_type, v.shape)) for v in views)
+            for views in (self.inputs, self.results)
+        )
+        return f"it makes {results} of {inputs}"
 
 
 class LibraryOp(ABC):
-    """An operator of the TFLite schema, as the NPU does it; its result is one.
+    """An operator of the TFLite schema, as the NPU does it.
 
     Attributes:
       name: in the schema: `ADD`.
@@ -111,6 +125,7 @@ class LibraryOp(ABC):
       quantized: integers that they can be, with one scale for a tensor.
       constraints: what must hold besides, a phrase each, for the documents.
       num_inputs: the fewest and the most inputs.
+      num_outputs: the fewest and the most outputs.
       num_parameters: how many of these, at the end, are no operands: constants, that the attributes have.
       is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
       is_elementwise: whether the result has the shape that the operands are repeated to.
@@ -124,6 +139,7 @@ class LibraryOp(ABC):
     quantized: tuple[ElementType, ...] = ()
     constraints: tuple[str, ...] = ()
     num_inputs: tuple[int, int] = (1, 1)
+    num_outputs: tuple[int, int] = (1, 1)
     num_parameters: int = 0
     is_layout_agnostic: bool = False
     is_elementwise: bool = False
@@ -132,16 +148,27 @@ class LibraryOp(ABC):
 
     def refusal(self, op: Op) -> str:
         """Why the NPU cannot do an op, whose shapes are known; "" where it can."""
-        least, most = self.num_inputs
         if None in op.inputs:
             return f"input {list(op.inputs).index(None)} is left out"
-        if not least <= len(op.inputs) <= most or len(op.outputs) != 1:
-            return f"it has {len(op.inputs)} inputs and {len(op.outputs)} outputs"
+        if reason := self._count_mismatch(len(op.inputs), len(op.outputs), 0):
+            return reason
         if reason := self.parameter_refusal(op):
             return reason
-        inputs = tuple(View.dense(t.element_type, t.shape) for t in self.operands(op))
-        result = View.dense(op.outputs[0].element_type, op.outputs[0].shape)
-        return self.mismatch(PlacedOp(inputs, result, self.attributes(op)))
+        tensors = [*self.operands(op), *op.outputs]
+        views = [View.dense(t.element_type, t.shape) for t in tensors]
+        return self.mismatch(PlacedOp.of(views, len(op.outputs), self.attributes(op)))
+
+    def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
+        """Why a layer of the op cannot have so many operands and results; "" where it can."""
+        return self._count_mismatch(num_inputs, num_outputs, self.num_parameters)
+
+    def _count_mismatch(self, num_inputs: int, num_outputs: int, num_parameters: int) -> str:
+        least, most = (max(1, number - num_parameters) for number in self.num_inputs)
+        fewest, greatest = self.num_outputs
+        if least <= num_inputs <= most and fewest <= num_outputs <= greatest:
+            return ""
+        expected = f"{_range_text(least, most)} and {_range_text(*self.num_outputs)}"
+        return f"it has {num_inputs} inputs and {num_outputs} outputs, expected {expected}"
 
     def operands(self, op: Op) -> Sequence[Tensor]:
         """The inputs that are tensors on IE."""
@@ -290,4 +317,10 @@ def scale_mismatch(call: PlacedOp) -> str:
 
 
 def _tensor_name(call: PlacedOp, index: int) -> str:
-    return f"operand {index}" if index < len(call.inputs) else "its result"
+    if index < len(call.inputs):
+        return f"operand {index}"
+    return "its result" if len(call.results) == 1 else f"its result {index - len(call.inputs)}"
+
+
+def _range_text(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least} to {most}"

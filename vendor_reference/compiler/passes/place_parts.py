@@ -85,7 +85,7 @@ class _BlockPlacement:
         if not isinstance(result.owner, (Block, AllocOp, ViewOp)):
             return
         inputs = tuple(view_of(value.type) for value in op.inputs)
-        call = PlacedOp(inputs, view_of(result.type), read_attributes(op.attributes))
+        call = PlacedOp(inputs, (view_of(result.type),), read_attributes(op.attributes))
         placed, rest = [], call.result.num_elements
         for index, part in enumerate(rule.parts(call)):
             value = op.inputs[index]
