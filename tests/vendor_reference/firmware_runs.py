@@ -17,8 +17,8 @@ from vendor_reference.firmware.instructions import instruction_set
 from vendor_reference.firmware.program import (
     ENTRY,
     NOWHERE,
-    NUM_REGIONS,
     PLACE_UNIT,
+    SCRATCH_REGION,
     FirmwareTuning,
     firmware_text,
 )
@@ -75,7 +75,8 @@ class Lab:
         zeros = np.zeros(2 * num_commands + 1, np.uint32)
         counters = cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=zeros)
         kernel = _program(self).create_kernel(ENTRY)
-        regions = [buffer, *[None] * (NUM_REGIONS - 1)]
+        scratch = cl.Buffer(context, flags.READ_WRITE, 4 * self.tuning.scratch * workers)
+        regions = [buffer, *[None] * (SCRATCH_REGION - 1), scratch]
         kernel.set_args(commands, np.uint32(num_commands), counters, *regions)
         seconds = []
         for _ in range(repeats):

@@ -9,6 +9,7 @@
 // Its work is `units_Relu` units, the same number for all workers; `run_Relu` does one, in any order with the others
 // and at the same time. Results must not depend on how work is cut into units.
 
+// The last region is the workers' scratch.
 #define REGIONS 16
 #define NOWHERE 0xffffffffu
 
@@ -18,11 +19,12 @@ typedef struct {
 } Place;
 
 // One of the workers that run the same commands.
-//   scratch: SCRATCH floats of its own, for one unit; in a CPU's cache.
+//   scratch: SCRATCH floats of its own, for one unit. They are global memory, which a CPU has in its cache: so a
+//   function can take a pointer into them or into a tensor, also where OpenCL C has no generic address space.
 typedef struct {
   __global uchar* regions[REGIONS];
   uint num_workers;
-  __local float* scratch;
+  __global float* scratch;
 } Core;
 
 __global void* at(const Core* core, const Place place) {
@@ -49,3 +51,17 @@ uint items_per_unit(const Core* core, const uint items, const ulong operations) 
 }
 
 uint divide_up(const uint a, const uint b) { return (a + b - 1) / b; }
+
+// What a fused activation is, beside `low` and `high`.
+#define CLAMP 0
+#define TANH 1
+#define LOGISTIC 2
+#define HARD_SWISH 3
+
+// The activation of a result: a clamp that lets through what is no number, or a function.
+Vector activate(const Vector v, const uint activation, const float low, const float high) {
+  if (activation == CLAMP) return v < low ? (Vector)low : v > high ? (Vector)high : v;
+  if (activation == TANH) return tanh(v);
+  if (activation == LOGISTIC) return 1 / (1 + exp(-v));
+  return v * clamp(v + 3, (Vector)0, (Vector)6) / 6;
+}

@@ -8,6 +8,8 @@ from vendor_reference.firmware.instructions import FOLDER, family_texts, instruc
 
 ENTRY = "run_commands"
 NUM_REGIONS = 16
+SCRATCH_REGION = NUM_REGIONS - 1
+"""The workers' scratch: `FirmwareTuning.scratch` floats for each."""
 NOWHERE = 2**32 - 1
 PLACE_UNIT = 64
 """Bytes that an offset of a place counts."""
@@ -20,7 +22,7 @@ class FirmwareTuning:
     Attributes:
       width: floats in a vector.
       rows: rows of a product that a worker makes at once.
-      scratch: floats of local memory for a worker.
+      scratch: floats of a worker's own.
       unit_operations: the least work that is shared out at once.
     """
 

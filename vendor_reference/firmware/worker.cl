@@ -6,8 +6,8 @@
 // between runs.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void run_commands(
     const __global uint* commands, const uint num_commands, volatile __global atomic_uint* counters, REGION_ARGUMENTS) {
-  __local float scratch[SCRATCH];
-  const Core core = {{REGION_NAMES}, get_num_groups(0), scratch};
+  Core core = {{REGION_NAMES}, get_num_groups(0), 0};
+  core.scratch = (__global float*)core.regions[REGIONS - 1] + get_group_id(0) * SCRATCH;
   const __global uint* command = commands;
   for (uint i = 0; i < num_commands; ++i, command += command[1]) {
     const uint units = count_units(&core, command);
