@@ -1,0 +1,85 @@
+// Images of another size.
+
+// result[n, y, x, c] is the input around the place of pixel (y, x) in it: mixed of four pixels, or the nearest.
+// Strides of tensors are in floats.
+typedef struct {
+  Place input, result;
+  uint batches, height, width, result_height, result_width, channels;
+  uint input_pixel, input_row, input_batch, result_pixel, result_row, result_batch;
+  uint is_nearest, align_corners, half_pixel_centers;
+} Resize;
+
+// Where a pixel of the result is in the input, along one dimension: between two indices, `part` of the way.
+struct ResizePoint {
+  uint low, high;
+  float part;
+};
+
+struct ResizePoint resize_point(const __global Resize* r, const uint i, const uint size, const uint result_size) {
+  const bool align = r->align_corners && result_size > 1;
+  const float scale = align ? (float)(size - 1) / (float)(result_size - 1) : (float)size / (float)result_size;
+  const float half_pixel = r->half_pixel_centers ? 0.5f : 0.0f;
+  float at = ((float)i + half_pixel) * scale;
+  if (r->is_nearest) {
+    const int index = (int)(r->align_corners ? round(at) : floor(at));
+    const uint nearest = clamp(index, 0, (int)size - 1);
+    return (struct ResizePoint){nearest, nearest, 0};
+  }
+  at -= half_pixel;
+  const int low = max((int)floor(at), 0);
+  return (struct ResizePoint){low, min((int)ceil(at), (int)size - 1), at - (float)low};
+}
+
+// A row of results: of rows `above` and `below` of the input. points: of its pixels; floats, for `low`, `high` and `part`.
+void resize_row(const __global Resize* r, const __global float* above, const __global float* below, const float part,
+                const __global float* points, __global float* y, const size_t count) {
+  for (size_t x = 0; x < count; ++x, y += r->result_pixel, points += 3) {
+    const size_t left = as_uint(points[0]), right = as_uint(points[1]);
+    size_t c = 0;
+    if (r->is_nearest) {
+      for (; c + WIDTH <= r->channels; c += WIDTH) STORE(LOAD(above + left + c), y + c);
+      for (; c < r->channels; ++c) y[c] = above[left + c];
+      continue;
+    }
+    for (; c + WIDTH <= r->channels; c += WIDTH) {
+      const Vector up = LOAD(above + left + c) * (1 - points[2]) + LOAD(above + right + c) * points[2];
+      const Vector down = LOAD(below + left + c) * (1 - points[2]) + LOAD(below + right + c) * points[2];
+      STORE(up * (1 - part) + down * part, y + c);
+    }
+    for (; c < r->channels; ++c) {
+      const float up = above[left + c] * (1 - points[2]) + above[right + c] * points[2];
+      const float down = below[left + c] * (1 - points[2]) + below[right + c] * points[2];
+      y[c] = up * (1 - part) + down * part;
+    }
+  }
+}
+
+uint resize_rows(const Core* core, const __global Resize* r) {
+  return items_per_unit(core, r->batches * r->result_height, (ulong)r->result_width * r->channels);
+}
+
+uint units_Resize(const Core* core, const __global Resize* r) {
+  return divide_up(r->batches * r->result_height, resize_rows(core, r));
+}
+
+void run_Resize(const Core* core, const __global Resize* r, const uint unit) {
+  const uint rows = resize_rows(core, r), end = min((unit + 1) * rows, r->batches * r->result_height);
+  const uint most = SCRATCH / 3;
+  for (uint begin = 0; begin < r->result_width; begin += most) {
+    const uint count = min(r->result_width - begin, most);
+    for (uint i = 0; i < count; ++i) {
+      const struct ResizePoint column = resize_point(r, begin + i, r->width, r->result_width);
+      core->scratch[3 * i] = as_float(column.low * r->input_pixel);
+      core->scratch[3 * i + 1] = as_float(column.high * r->input_pixel);
+      core->scratch[3 * i + 2] = column.part;
+    }
+    for (uint item = unit * rows; item < end; ++item) {
+      const size_t batch = item / r->result_height, y = item % r->result_height;
+      const struct ResizePoint row = resize_point(r, y, r->height, r->result_height);
+      const __global float* const in = FLOATS(core, r->input) + batch * r->input_batch;
+      __global float* const result = FLOATS(core, r->result) + batch * r->result_batch + y * r->result_row;
+      resize_row(r, in + (size_t)row.low * r->input_row, in + (size_t)row.high * r->input_row, row.part, core->scratch,
+                 result + begin * r->result_pixel, count);
+    }
+  }
+}
