@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from corpus.mediapipe_ops import SAME, VALID, run_custom_op, transpose_conv
 from litert import CompiledModel, HardwareAccelerator
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.model.builder import ModelBuilder
+from litert.model.reader import read_model
 from litert.model.writer import write_model
 
 KERNELS = Path(__file__).resolve().parents[2] / "examples" / "kernels"
-SAME, VALID = 1, 2
 Array = np.ndarray[Any, Any]
 RunOp = Callable[..., Array]
 
@@ -53,28 +54,6 @@ def run_op(tmp_path: Path) -> RunOp:
     return run
 
 
-def pad(size: int, taps: int, stride: int, padding: int) -> int:
-    return max(0, taps - (size - 1) % stride - 1) if padding == SAME else 0
-
-
-def transpose_conv(
-    x: Array, weights: Array, bias: Array, stride_h: int, stride_w: int, padding: int
-) -> Array:
-    n, h, w, _ = x.shape
-    o, taps_h, taps_w, _ = weights.shape
-    whole = np.zeros((n, stride_h * (h - 1) + taps_h, stride_w * (w - 1) + taps_w, o))
-    for i in range(taps_h):
-        for j in range(taps_w):
-            products = np.einsum("nhwc,oc->nhwo", x, weights[:, i, j], dtype=np.float64)
-            rows = slice(i, i + stride_h * (h - 1) + 1, stride_h)
-            columns = slice(j, j + stride_w * (w - 1) + 1, stride_w)
-            whole[:, rows, columns] += products
-    pad_h, pad_w = pad(h, taps_h, stride_h, padding), pad(w, taps_w, stride_w, padding)
-    top, left = pad_h // 2, pad_w // 2
-    bottom, right = whole.shape[1] - (pad_h - top), whole.shape[2] - (pad_w - left)
-    return whole[:, top:bottom, left:right] + bias
-
-
 @pytest.mark.parametrize(
     ("x_shape", "weights_shape", "stride", "padding"),
     [
@@ -101,6 +80,22 @@ def test_transposed_convolution(
     op = "Convolution2DTransposeBias"
     result = run_op(op, f"{op}.json", [x, weights, bias], expected.shape, options)
     np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5)  # float32 sums of up to 180
+
+
+def test_the_kernels_of_face_landmarks_with_attention(networks: Path, run_op: RunOp) -> None:
+    random = np.random.default_rng(0)
+    with read_model(networks / "face_landmark_with_attention.tflite") as model:
+        ops = [op for op in model.subgraphs[0].ops if op.is_custom]
+        for name in ("Landmarks2TransformMatrix", "TransformTensorBilinear", "TransformLandmarks"):
+            op = next(op for op in ops if op.name == name)
+            shapes = [tensor.shape for tensor in op.inputs if tensor is not None]
+            inputs = [random.uniform(0, 1, shape).astype(np.float32) for shape in shapes]
+            if name == "TransformTensorBilinear":  # partly outside of the picture
+                inputs[1][0, :2] = [[2.5, -0.7, 0, 4.2], [0.4, 3.1, 0, -1.3]]
+            options = bytes(op.custom_options.view) if op.custom_options else b""
+            found = run_op(name, f"{name}.cl", inputs, op.outputs[0].shape, options)
+            # Places in a picture of 48 x 48 are floats: to 4e-6 of a pixel.
+            np.testing.assert_allclose(found, run_custom_op(op, inputs), rtol=0, atol=1e-5)
 
 
 def test_max_unpooling(run_op: RunOp) -> None:

@@ -1,0 +1,198 @@
+"""A network in a process of its own, in one of three engines: ours, stock LiteRT's CPU, OpenVINO's CPU plugin.
+
+Intel's OpenCL does not load behind OpenVINO's libraries, so that one process cannot have all engines. A process
+runs its network when it is told to: two of them alternate run by run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from benchmarks.harness import ROOT
+
+OURS, STOCK, OPENVINO = "ours", "stock", "openvino"
+
+Run = Callable[[], object]
+_WARM_UP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a process says of its network before the first timed run.
+
+    Attributes:
+      open_s: that importing the engine and opening its device took.
+      load_s: from opening the file to the end of the first run.
+      driver_bytes: resident before that: Python, the engine, and its device.
+      resident_bytes: after some runs.
+    """
+
+    open_s: float
+    load_s: float
+    driver_bytes: int
+    resident_bytes: int
+
+
+class Engine:
+    """A process with a network; a context manager."""
+
+    def __init__(
+        self,
+        name: str,
+        network: Path,
+        threads: int,
+        inputs: Path,
+        outputs: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Loads the network, and runs it some times.
+
+        Args:
+          name: of the engine.
+          network: a TFLite file.
+          threads: of the engine.
+          inputs: an `.npz`, whose arrays are the inputs in their order.
+          outputs: the `.npz` that gets the outputs by name; of our engine alone.
+          environment: variables besides this process's.
+
+        Raises:
+          RuntimeError: with what the engine says, where it cannot.
+        """
+        command = [sys.executable, "-m", "benchmarks.engine", name, str(network), str(threads)]
+        command += [str(inputs), str(outputs or "")]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+        )
+        self.loaded = Loaded(**self._ask())
+
+    def seconds(self) -> float:
+        """What a run takes."""
+        assert self._process.stdin is not None
+        print(file=self._process.stdin, flush=True)
+        return float(self._ask())
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._process.communicate()
+
+    def _ask(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            _, errors = self._process.communicate()
+            raise RuntimeError(errors.strip().splitlines()[-1] if errors.strip() else "no answer")
+        return json.loads(line)
+
+
+def _litert(package: Any, accelerator: str, path: str, threads: int, inputs: Sequence[Any]) -> Run:
+    """The `CompiledModel` of ours or stock's package, on buffers that it made."""
+    accelerators = package.HardwareAccelerator
+    options = package.Options(
+        hardware_accelerators=accelerators[accelerator] | accelerators.CPU,
+        cpu_options=package.CpuOptions(num_threads=threads),
+    )
+    model = package.CompiledModel.from_file(path, options=options)
+    sources, results = model.create_input_buffers(0), model.create_output_buffers(0)
+    for source, array in zip(sources, inputs, strict=True):
+        source.write(array)
+    return lambda: model.run_by_index(0, sources, results)
+
+
+def _openvino(path: str, threads: int, inputs: Sequence[Any]) -> Run:
+    openvino = import_module("openvino")
+    hints = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": threads,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    request = openvino.Core().compile_model(path, "CPU", hints).create_infer_request()
+    for index, array in enumerate(inputs):
+        request.set_input_tensor(index, openvino.Tensor(array))
+    return lambda: request.infer()
+
+
+def _open(name: str, threads: int) -> Callable[[str, Sequence[Any]], Run]:
+    """Imports an engine, and opens its device; returns how it loads a network."""
+    if name == OURS:
+        from benchmarks.loaded import limit_driver_threads
+
+        limit_driver_threads(threads)
+        import litert
+        from vendor_reference.dispatch import open_device
+
+        open_device()
+        return lambda path, inputs: _litert(litert, "NPU", path, threads, inputs)
+    if name == STOCK:
+        import ai_edge_litert.compiled_model as stock
+
+        return lambda path, inputs: _litert(stock, "CPU", path, threads, inputs)
+    import_module("openvino").Core().get_property("CPU", "FULL_DEVICE_NAME")
+    return lambda path, inputs: _openvino(path, threads, inputs)
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _serve(name: str, path: str, threads: str, inputs: str, outputs: str) -> None:
+    """Loads and warms up; then a run for each line that comes in, whose seconds go out."""
+    import numpy as np
+
+    with np.load(inputs) as file:
+        arrays = dict(file)
+    begin = time.perf_counter()
+    load = _open(name, int(threads))
+    open_s, driver_bytes = time.perf_counter() - begin, _resident_bytes()
+    begin = time.perf_counter()
+    run = load(path, list(arrays.values()))
+    run()
+    load_s = time.perf_counter() - begin
+    for _ in range(_WARM_UP):
+        run()
+    loaded = Loaded(open_s, load_s, driver_bytes, _resident_bytes())
+    if outputs:
+        _write_outputs(path, arrays, outputs)
+    print(json.dumps(asdict(loaded)), flush=True)
+    for _ in sys.stdin:
+        begin = time.perf_counter()
+        run()
+        print(time.perf_counter() - begin, flush=True)
+
+
+def _write_outputs(path: str, inputs: Mapping[str, Any], outputs: str) -> None:
+    """What our engine makes of inputs, by name."""
+    import numpy as np
+
+    from litert import CompiledModel, HardwareAccelerator
+
+    accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
+    with CompiledModel.from_file(path, accelerators) as model:
+        np.savez(outputs, **model.run(inputs))  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    _serve(*sys.argv[1:])
