@@ -7,7 +7,7 @@ of the kernel, so that all ADDs of a network that run alike are one program.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from litert.core.element_type import ElementType
@@ -21,6 +21,7 @@ from vendor_reference.compiler.library.kernel_text import (
     vector_size,
     vector_typedefs,
 )
+from vendor_reference.compiler.library.steps import Scale as Scale
 from vendor_reference.compiler.library.views import Loops, View, plan_loops
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.kernel_spec import (
@@ -30,17 +31,11 @@ from vendor_reference.custom_layers.kernel_spec import (
     ScalarArgument,
     TensorArgument,
 )
+from vendor_reference.firmware.instructions import FieldValue
+from vendor_reference.firmware.operations import NUM_LOOPS, NUM_OPERANDS
 
 _OPERANDS = "abc"
 _RESULT = TensorArgument(is_output=True, index=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Integers stand for `scale * (integer - zero_point)`."""
-
-    scale: float
-    zero_point: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +99,23 @@ def _lies_alike(operand: KernelOperand, result: KernelOperand) -> bool:
     first, second = operand.view, result.view
     same_size = first.element_type.bits == second.element_type.bits
     return same_size and (first.strides, first.offset) == (second.strides, second.offset)
+
+
+def loop_fields(loops: Loops) -> Mapping[str, FieldValue]:
+    """How operands and result lie, as the instruction has it; of `loops`, the result's view is the last."""
+    strides = [loops.strides[-1], *loops.strides[:-1]]
+    offsets = [loops.offsets[-1], *loops.offsets[:-1]]
+    missing = NUM_OPERANDS + 1 - len(strides)
+    return {
+        "num_loops": len(loops.sizes),
+        "sizes": _padded(loops.sizes, NUM_LOOPS),
+        "offsets": _padded(offsets, NUM_OPERANDS + 1),
+        "strides": [n for row in [*strides, *[()] * missing] for n in _padded(row, NUM_LOOPS)],
+    }
+
+
+def _padded(numbers: Sequence[int], size: int) -> Sequence[int]:
+    return [*numbers, *[0] * (size - len(numbers))]
 
 
 def _geometry(loops: Loops) -> KernelArgument:

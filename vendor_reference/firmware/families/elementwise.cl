@@ -1,0 +1,466 @@
+// Element by element: a program of steps over operands that are repeated to the result's shape.
+//
+// It runs on chunks of elements, which stay in the first cache: one switch for a step of a chunk, and vectors inside.
+// Steps read and write registers. A register has a chunk's elements in scratch, or is where they lie in a row in a
+// tensor; elements that are all the same are WIDTH of them.
+
+#define LOOPS 8
+#define OPERANDS 8
+#define CHUNK 512
+#define REGISTERS (SCRATCH / CHUNK)
+
+// result = program(a, b, ...), in `num_loops` loops of `sizes`, the outermost first.
+//   program: a `Program`.
+//   offsets: the first element of the result, then of the operands.
+//   strides: elements from one round of a loop to the next, LOOPS of them for the result, then for each operand.
+typedef struct {
+  Place program, result, a, b, c, d, e, f, g, h;
+  uint num_loops;
+  uint sizes[8], offsets[9], strides[72];
+} Elementwise;
+
+//   operation: its number in OPERATIONS.
+//   y: the register that it writes.
+//   a, b, c: those that it reads.
+//   low, high: bits of a constant.
+typedef struct Step {
+  uchar operation, y, a, b;
+  uint c, low, high;
+} Step;
+
+//   direct: the register that the last step stores, if the step before it computes what is there; else REGISTERS.
+//   steps: constants; a load for each operand; what is computed; a store. What constants and loads write, no other
+//     step writes.
+typedef struct Program {
+  uint num_constants, num_operands, num_steps, direct;
+  Step steps[1];
+} Program;
+
+typedef struct Register {
+  __global float* data;
+  size_t mask;  // of an element's index: 0 where all are the same
+} Register;
+
+// Some rows of the innermost loop, or a part of one.
+typedef struct Chunk {
+  size_t row, rows, column, columns;
+} Chunk;
+
+// How the loops are cut into chunks.
+typedef struct Cut {
+  size_t rows, columns, chunk_rows, chunk_columns, chunks_in_row, count;
+} Cut;
+
+Cut cut_chunks(const __global Elementwise* c) {
+  Cut cut;
+  const uint inner = c->num_loops - 1;
+  cut.rows = 1;
+  for (uint i = 0; i < inner; ++i) cut.rows *= c->sizes[i];
+  cut.columns = c->sizes[inner];
+  cut.chunk_columns = min(cut.columns, (size_t)CHUNK);
+  cut.chunk_rows = CHUNK / max(cut.chunk_columns, (size_t)1);
+  if (cut.chunk_rows > WIDTH) cut.chunk_rows -= cut.chunk_rows % WIDTH;  // so that vectors leave no rest
+  cut.chunks_in_row = (cut.columns + CHUNK - 1) / CHUNK;
+  cut.count = cut.chunks_in_row * ((cut.rows + cut.chunk_rows - 1) / cut.chunk_rows);
+  return cut;
+}
+
+Chunk chunk_at(const Cut* cut, const size_t index) {
+  Chunk chunk;
+  chunk.row = index / cut->chunks_in_row * cut->chunk_rows;
+  chunk.rows = min(cut->chunk_rows, cut->rows - chunk.row);
+  chunk.column = index % cut->chunks_in_row * cut->chunk_columns;
+  chunk.columns = min(cut->chunk_columns, cut->columns - chunk.column);
+  return chunk;
+}
+
+// A tensor, or the part of one that a chunk covers.
+//   is_flat: whether its elements lie one after another, in the order of the loops.
+//   has_one_row: whether all rows are the same.
+//   step: from one element of a row to the next.
+typedef struct Operand {
+  __global uchar* data;
+  const __global uint *sizes, *strides;
+  uint outer;
+  bool is_flat, has_one_row;
+  size_t offset, step;
+} Operand;
+
+Operand operand_at(const Core* core, const __global Elementwise* c, const uint index) {
+  Operand operand;
+  operand.data = at(core, (&c->result)[index]);
+  operand.sizes = c->sizes;
+  operand.strides = c->strides + index * LOOPS;
+  operand.outer = c->num_loops - 1;
+  operand.offset = c->offsets[index];
+  operand.step = operand.strides[operand.outer];
+  operand.is_flat = operand.has_one_row = true;
+  size_t dense = 1;
+  for (uint i = c->num_loops; i-- > 0; dense *= c->sizes[i]) {
+    if (c->sizes[i] == 1) continue;
+    operand.is_flat &= operand.strides[i] == dense;
+    operand.has_one_row &= i == operand.outer || operand.strides[i] == 0;
+  }
+  return operand;
+}
+
+// Rows of an operand: `count` of them from element `first` on, `stride` apart.
+typedef struct Rows {
+  size_t row, end, column, columns, first, count, stride;
+} Rows;
+
+Rows rows_of(const Operand* operand, const Chunk* chunk) {
+  Rows rows = {chunk->row, chunk->row + chunk->rows, chunk->column, chunk->columns, 0, 0, 0};
+  if (operand->is_flat) {
+    rows.column += chunk->row * operand->sizes[operand->outer];
+    rows.columns *= chunk->rows;
+    rows.row = 0;
+    rows.end = 1;
+  }
+  return rows;
+}
+
+// Goes on to the next rows; false at the end.
+bool next_rows(Rows* rows, const Operand* operand) {
+  rows->row += rows->count;
+  if (rows->row >= rows->end) return false;
+  rows->count = rows->end - rows->row;
+  rows->first = operand->offset + rows->column * (operand->is_flat ? 1 : operand->step);
+  size_t rest = rows->row;
+  if (operand->outer && rest + rows->count > 1) {
+    const size_t size = operand->sizes[operand->outer - 1];
+    rows->stride = operand->strides[operand->outer - 1];
+    rows->count = min(rows->count, size - rest % size);
+  }
+  for (uint i = operand->outer; rest && i-- > 0; rest /= operand->sizes[i])
+    rows->first += rest % operand->sizes[i] * operand->strides[i];
+  return true;
+}
+
+// `unaligned_int`: WIDTH of them, anywhere in memory.
+#define UNALIGNED(type) typedef JOIN(type, WIDTH) unaligned_##type __attribute__((aligned(sizeof(type))));
+UNALIGNED(float)
+UNALIGNED(int)
+UNALIGNED(uint)
+UNALIGNED(char)
+UNALIGNED(uchar)
+UNALIGNED(short)
+UNALIGNED(ushort)
+#define AS_INTS JOIN(as_int, WIDTH)
+#define VECTOR(type) JOIN(type, WIDTH)
+#define CONVERT(type, value) JOIN(convert_##type, WIDTH)(value)
+#define GET(type, pointer) (*(const __global unaligned_##type*)(pointer))
+#define PUT(type, pointer, value) (*(__global unaligned_##type*)(pointer) = (value))
+
+// The kinds of steps. `ry`, `ra`, `rb` and `rc` are their registers, `a`, `b` and `c` the elements in them.
+#define FILL_32() \
+  for (size_t i = 0; i < WIDTH; ++i) ((__global uint*)ry.data)[i] = step->low;
+#define FILL_64() \
+  for (size_t i = 0; i < WIDTH; ++i) ((__global ulong*)ry.data)[i] = step->low | (ulong)step->high << 32;
+
+// Elements that lie in rows: MANY moves WIDTH of them, where there are vectors of their types, and ONE moves one.
+#define LOAD_ROWS(stored, lane, VECTORS, MANY, ONE)                              \
+  {                                                                              \
+    __global lane* to = (__global lane*)ry.data;                                 \
+    while (next_rows(&rows, operand))                                            \
+      for (size_t row = 0; row < rows.count; ++row, to += rows.columns) {        \
+        const __global stored* const in = (const __global stored*)operand->data; \
+        const __global stored* const from = in + rows.first + row * rows.stride; \
+        const size_t by = operand->is_flat ? 1 : operand->step;                  \
+        size_t i = 0;                                                            \
+        if (VECTORS && by == 1)                                                  \
+          for (; i + WIDTH <= rows.columns; i += WIDTH) MANY;                    \
+        for (; i < rows.columns; ++i) ONE;                                       \
+      }                                                                          \
+  }
+#define STORE_ROWS(stored, lane, VECTORS, MANY, ONE)                                                  \
+  {                                                                                                   \
+    const __global lane* from = (const __global lane*)ra.data;                                        \
+    while (next_rows(&rows, operand))                                                                 \
+      for (size_t row = 0; row < rows.count; ++row, from += rows.columns & ra.mask) {                 \
+        __global stored* const to = (__global stored*)operand->data + rows.first + row * rows.stride; \
+        const size_t by = operand->is_flat ? 1 : operand->step;                                       \
+        size_t i = 0;                                                                                 \
+        if (VECTORS && by == 1 && ra.mask)                                                            \
+          for (; i + WIDTH <= rows.columns; i += WIDTH) MANY;                                         \
+        for (; i < rows.columns; ++i) ONE;                                                            \
+      }                                                                                               \
+  }
+#define NONE (void)0
+#define LOAD_AS(stored, lane) \
+  LOAD_ROWS(stored, lane, true, PUT(lane, to + i, CONVERT(lane, GET(stored, from + i))), to[i] = from[i * by])
+#define LOAD_64() LOAD_ROWS(ulong, ulong, false, NONE, to[i] = from[i * by])
+#define LOAD_HALF()                                                                      \
+  LOAD_ROWS(half, float, true, PUT(float, to + i, JOIN(vload_half, WIDTH)(0, from + i)), \
+       to[i] = vload_half(0, from + i * by))
+#define STORE_AS(lane, stored)                                                              \
+  STORE_ROWS(stored, lane, true, PUT(stored, to + i, CONVERT(stored, GET(lane, from + i))), \
+        to[i * by] = (stored)from[i & ra.mask])
+#define STORE_64() STORE_ROWS(ulong, ulong, false, NONE, to[i * by] = from[i & ra.mask])
+#define STORE_HALF()                                                                       \
+  STORE_ROWS(half, float, true, JOIN(vstore_half, WIDTH)(GET(float, from + i), 0, to + i), \
+        vstore_half(from[i & ra.mask], 0, to + i * by))
+
+// Integers that stand for real numbers; `ra` has their zero point, `rb` their scale.
+#define LOAD_SCALED(stored)                                                                   \
+  LOAD_ROWS(stored, float, true,                                                              \
+       PUT(float, to + i, (CONVERT(float, GET(stored, from + i)) - ra.data[0]) * rb.data[0]), \
+       to[i] = ((float)from[i * by] - ra.data[0]) * rb.data[0])
+// `rb` has the zero point, `rc` the inverse of the scale. Added to 1.5 * 2^23, a float's last bit is worth 1, and its
+// low bits are the integer.
+#define QUANTIZED(value, low, high) (clamp((value) * rc.data[0] + rb.data[0], low, high) + 12582912.0f)
+#define STORE_SCALED(stored, low, high)                                                            \
+  STORE_ROWS(stored, float, true,                                                                  \
+        PUT(stored, to + i, CONVERT(stored, AS_INTS(QUANTIZED(GET(float, from + i), low, high)))), \
+        to[i * by] = (stored)as_int(QUANTIZED(from[i & ra.mask], low, high)))
+
+
+// Vectors of elements of 32 bits; wider ones one by one, since PoCL 3.0 converts no vectors of them.
+#define SOURCE(type, name) const VECTOR(type) name = GET(type, (const __global type*)r##name.data + (i & r##name.mask));
+#define RESULT(type, ...) PUT(type, (__global type*)ry.data + i, __VA_ARGS__);
+#define MAP1(type, A, ...) \
+  for (size_t i = 0; i < n; i += WIDTH) { SOURCE(A, a) RESULT(type, __VA_ARGS__) }
+#define MAP2(type, A, B, ...) \
+  for (size_t i = 0; i < n; i += WIDTH) { SOURCE(A, a) SOURCE(B, b) RESULT(type, __VA_ARGS__) }
+#define MAP3(type, A, B, C, ...) \
+  for (size_t i = 0; i < n; i += WIDTH) { SOURCE(A, a) SOURCE(B, b) SOURCE(C, c) RESULT(type, __VA_ARGS__) }
+#define WIDE_SOURCE(type, name) const type name = ((const __global type*)r##name.data)[i & r##name.mask];
+#define WIDE_RESULT(type, ...) ((__global type*)ry.data)[i] = (__VA_ARGS__);
+#define WIDE1(type, A, ...) \
+  for (size_t i = 0; i < n; ++i) { WIDE_SOURCE(A, a) WIDE_RESULT(type, __VA_ARGS__) }
+#define WIDE2(type, A, B, ...) \
+  for (size_t i = 0; i < n; ++i) { WIDE_SOURCE(A, a) WIDE_SOURCE(B, b) WIDE_RESULT(type, __VA_ARGS__) }
+#define WIDE3(type, A, B, C, ...)                         \
+  for (size_t i = 0; i < n; ++i) {                        \
+    WIDE_SOURCE(A, a) WIDE_SOURCE(B, b) WIDE_SOURCE(C, c) \
+    WIDE_RESULT(type, __VA_ARGS__)                        \
+  }
+
+#ifdef cl_khr_fp64
+#define DOUBLE1 WIDE1
+#define DOUBLE2 WIDE2
+#else
+#define DOUBLE1(...)
+#define DOUBLE2(...)
+#endif
+
+// All steps, in the order of their numbers: kind, name, and what a kind asks for. Comparisons are 0 or 1.
+// Compiled models have the numbers: a new one comes last.
+#define OPERATIONS(X)                                                       \
+  X(FILL_32, constant)                                                      \
+  X(FILL_64, constant_64)                                                   \
+  X(LOAD_AS, load_32, uint, uint)                                           \
+  X(LOAD_64, load_64)                                                       \
+  X(LOAD_HALF, load_half)                                                   \
+  X(LOAD_AS, load_char, char, int)                                          \
+  X(LOAD_AS, load_uchar, uchar, int)                                        \
+  X(LOAD_AS, load_short, short, int)                                        \
+  X(LOAD_AS, load_ushort, ushort, int)                                      \
+  X(LOAD_SCALED, dequantize_char, char)                                     \
+  X(LOAD_SCALED, dequantize_uchar, uchar)                                   \
+  X(LOAD_SCALED, dequantize_short, short)                                   \
+  X(STORE_AS, store_32, uint, uint)                                         \
+  X(STORE_64, store_64)                                                     \
+  X(STORE_HALF, store_half)                                                 \
+  X(STORE_AS, store_char, int, char)                                        \
+  X(STORE_AS, store_uchar, int, uchar)                                      \
+  X(STORE_AS, store_short, int, short)                                      \
+  X(STORE_AS, store_ushort, int, ushort)                                    \
+  X(STORE_SCALED, quantize_char, char, -128.0f, 127.0f)                     \
+  X(STORE_SCALED, quantize_uchar, uchar, 0.0f, 255.0f)                      \
+  X(STORE_SCALED, quantize_short, short, -32768.0f, 32767.0f)               \
+  X(MAP1, neg_float, float, float, -a)                                      \
+  X(MAP1, abs_float, float, float, fabs(a))                                 \
+  X(MAP1, sqrt_float, float, float, sqrt(a))                                \
+  X(MAP1, rsqrt_float, float, float, 1 / sqrt(a))                           \
+  X(MAP1, exp_float, float, float, exp(a))                                  \
+  X(MAP1, expm1_float, float, float, expm1(a))                              \
+  X(MAP1, log_float, float, float, log(a))                                  \
+  X(MAP1, sin_float, float, float, sin(a))                                  \
+  X(MAP1, cos_float, float, float, cos(a))                                  \
+  X(MAP1, tanh_float, float, float, tanh(a))                                \
+  X(MAP1, erfc_float, float, float, erfc(a))                                \
+  X(MAP1, logistic_float, float, float, 1 / (1 + exp(-a)))                  \
+  X(MAP1, floor_float, float, float, floor(a))                              \
+  X(MAP1, ceil_float, float, float, ceil(a))                                \
+  X(MAP1, round_float, float, float, rint(a))                               \
+  X(MAP1, sign_float, float, float, sign(a))                                \
+  X(MAP1, hard_swish_float, float, float, a * clamp(a + 3, 0.0f, 6.0f) / 6) \
+  X(MAP2, add_float, float, float, float, a + b)                            \
+  X(MAP2, sub_float, float, float, float, a - b)                            \
+  X(MAP2, mul_float, float, float, float, a * b)                            \
+  X(MAP2, div_float, float, float, float, a / b)                            \
+  X(MAP2, max_float, float, float, float, a > b ? a : b)                    \
+  X(MAP2, min_float, float, float, float, a < b ? a : b)                    \
+  X(MAP2, pow_float, float, float, float, pow(a, b))                        \
+  X(MAP2, atan2_float, float, float, float, atan2(a, b))                    \
+  X(MAP2, fmod_float, float, float, float, fmod(a, b))                      \
+  X(MAP2, prelu_float, float, float, float, a < 0 ? a * b : a)              \
+  X(MAP2, less_float, int, float, float, (a < b) & 1)                       \
+  X(MAP2, less_equal_float, int, float, float, (a <= b) & 1)                \
+  X(MAP2, equal_float, int, float, float, (a == b) & 1)                     \
+  X(MAP2, not_equal_float, int, float, float, (a != b) & 1)                 \
+  X(MAP1, neg_int, int, int, -a)                                            \
+  X(MAP1, abs_int, int, int, a < 0 ? -a : a)                                \
+  X(MAP1, sign_int, int, int, ((a > 0) & 1) - ((a < 0) & 1))                \
+  X(MAP2, add_int, int, int, int, a + b)                                    \
+  X(MAP2, sub_int, int, int, int, a - b)                                    \
+  X(MAP2, mul_int, int, int, int, a * b)                                    \
+  X(MAP2, max_int, int, int, int, a > b ? a : b)                            \
+  X(MAP2, min_int, int, int, int, a < b ? a : b)                            \
+  X(MAP2, and_int, int, int, int, a & b)                                    \
+  X(MAP2, or_int, int, int, int, a | b)                                     \
+  X(MAP2, xor_int, int, int, int, a ^ b)                                    \
+  X(MAP2, less_int, int, int, int, (a < b) & 1)                             \
+  X(MAP2, less_equal_int, int, int, int, (a <= b) & 1)                      \
+  X(MAP2, equal_int, int, int, int, (a == b) & 1)                           \
+  X(MAP2, not_equal_int, int, int, int, (a != b) & 1)                       \
+  X(MAP3, select_32, int, int, int, int, a != 0 ? b : c)                    \
+  X(WIDE1, neg_long, long, long, -a)                                        \
+  X(WIDE1, abs_long, long, long, a < 0 ? -a : a)                            \
+  X(WIDE1, sign_long, long, long, (a > 0) - (a < 0))                        \
+  X(WIDE2, add_long, long, long, long, a + b)                               \
+  X(WIDE2, sub_long, long, long, long, a - b)                               \
+  X(WIDE2, mul_long, long, long, long, a * b)                               \
+  X(WIDE2, max_long, long, long, long, a > b ? a : b)                       \
+  X(WIDE2, min_long, long, long, long, a < b ? a : b)                       \
+  X(WIDE2, less_long, int, long, long, a < b)                               \
+  X(WIDE2, less_equal_long, int, long, long, a <= b)                        \
+  X(WIDE2, equal_long, int, long, long, a == b)                             \
+  X(WIDE2, not_equal_long, int, long, long, a != b)                         \
+  X(WIDE3, select_64, long, int, long, long, a ? b : c)                     \
+  X(MAP1, int_to_float, float, int, CONVERT(float, a))                      \
+  X(MAP1, uint_to_float, float, uint, CONVERT(float, a))                    \
+  X(MAP1, float_to_int, int, float, CONVERT(int, a))                        \
+  X(MAP1, float_to_uint, uint, float, CONVERT(uint, a))                     \
+  X(WIDE1, int_to_long, long, int, a)                                       \
+  X(WIDE1, uint_to_long, long, uint, a)                                     \
+  X(WIDE1, float_to_long, long, float, (long)a)                             \
+  X(WIDE1, float_to_ulong, ulong, float, (ulong)a)                          \
+  X(WIDE1, long_to_int, int, long, (int)a)                                  \
+  X(WIDE1, long_to_float, float, long, (float)a)                            \
+  X(WIDE1, ulong_to_float, float, ulong, (float)a)                          \
+  X(DOUBLE2, max_double, double, double, double, a > b ? a : b)             \
+  X(DOUBLE2, min_double, double, double, double, a < b ? a : b)             \
+  X(DOUBLE2, not_equal_double, int, double, double, a != b)                 \
+  X(DOUBLE1, int_to_double, double, int, a)                                 \
+  X(DOUBLE1, uint_to_double, double, uint, a)                               \
+  X(DOUBLE1, long_to_double, double, long, (double)a)                       \
+  X(DOUBLE1, ulong_to_double, double, ulong, (double)a)                     \
+  X(DOUBLE1, float_to_double, double, float, a)                             \
+  X(DOUBLE1, double_to_int, int, double, (int)a)                            \
+  X(DOUBLE1, double_to_uint, uint, double, (uint)a)                         \
+  X(DOUBLE1, double_to_long, long, double, (long)a)                         \
+  X(DOUBLE1, double_to_ulong, ulong, double, (ulong)a)                      \
+  X(DOUBLE1, double_to_float, float, double, (float)a)
+
+#define NUMBER(kind, name, ...) operation_##name,
+enum { OPERATIONS(NUMBER) NUM_OPERATIONS };
+
+// One step on `n` elements; where it loads or stores, they are the operand's in a chunk.
+__attribute__((noinline)) void run_step(const __global Step* step, const Register* registers, const Operand* operand,
+                                        const Chunk* chunk, const size_t n) {
+  const Register ry = registers[step->y];
+  const Register ra = registers[step->a], rb = registers[step->b], rc = registers[step->c];
+  Rows rows = rows_of(operand, chunk);
+  switch (step->operation) {
+#define CASE(kind, name, ...) \
+  case operation_##name:      \
+    kind(__VA_ARGS__) break;
+    OPERATIONS(CASE)
+  }
+}
+
+uint chunks_in_unit(const Core* core, const __global Elementwise* c, const uint count) {
+  const __global Program* const program = at(core, c->program);
+  return items_per_unit(core, count, (ulong)program->num_steps * CHUNK);
+}
+
+uint units_Elementwise(const Core* core, const __global Elementwise* c) {
+  const uint count = cut_chunks(c).count;
+  return divide_up(count, chunks_in_unit(core, c, count));
+}
+
+// How a worker has an operand.
+//   is_one: whether its elements are all the same in a chunk.
+//   is_ready: whether it is the same in all chunks, and loaded before.
+//   is_direct: whether its elements are as a register has them.
+typedef struct Source {
+  Operand operand;
+  bool is_one, is_ready, is_direct;
+} Source;
+
+Source source_at(const Core* core, const __global Elementwise* c, const Cut* cut, const uint index, const uint load) {
+  Source source;
+  source.operand = operand_at(core, c, index);
+  const bool has_one_row = source.operand.has_one_row && !source.operand.is_flat;
+  source.is_one = !source.operand.is_flat && source.operand.step == 0 && (has_one_row || cut->chunk_rows == 1);
+  source.is_ready = has_one_row && (source.is_one || cut->chunks_in_row == 1);
+  source.is_direct = source.operand.is_flat && (load == operation_load_32 || load == operation_load_64);
+  return source;
+}
+
+// Where a chunk begins in an operand that is flat.
+__global float* place_in(const Operand* operand, const Cut* cut, const Chunk* chunk, const bool is_wide) {
+  const size_t first = operand->offset + chunk->row * cut->columns + chunk->column;
+  return (__global float*)(operand->data + first * (is_wide ? 8 : 4));
+}
+
+void load_source(const __global Step* step, const Register* registers, const Source* source, const Chunk* chunk) {
+  const Chunk one = {chunk->row, 1, chunk->column, WIDTH};
+  run_step(step, registers, &source->operand, source->is_one ? &one : chunk, 0);
+}
+
+// Brings a chunk of an operand into its register, or points the register there.
+void read_source(const Core* core, const Cut* cut, const __global Step* step, Register* registers,
+                 const Source* source, const Chunk* chunk) {
+  const bool is_wide = step->operation == operation_load_64;
+  if (source->is_direct && (is_wide || chunk->rows * chunk->columns % WIDTH == 0)) {
+    registers[step->y].data = place_in(&source->operand, cut, chunk, is_wide);
+    return;
+  }
+  registers[step->y].data = core->scratch + step->y * CHUNK;
+  load_source(step, registers, source, chunk);
+}
+
+void run_Elementwise(const Core* core, const __global Elementwise* c, const uint unit) {
+  const Cut cut = cut_chunks(c);
+  const size_t items = chunks_in_unit(core, c, cut.count), end = min((unit + 1) * items, cut.count);
+  const __global Program* const program = at(core, c->program);
+  const __global Step* const loads = program->steps + program->num_constants;
+  const __global Step* const computed = loads + program->num_operands;
+  const __global Step* const store = program->steps + program->num_steps - 1;
+  const Operand result = operand_at(core, c, 0);
+  const Chunk first = {0, cut.chunk_rows, 0, cut.chunk_columns};
+
+  Register registers[REGISTERS];
+  for (size_t i = 0; i < REGISTERS; ++i) {
+    registers[i].data = core->scratch + i * CHUNK;
+    registers[i].mask = ~(size_t)0;
+  }
+  for (const __global Step* step = program->steps; step < loads; ++step) {
+    registers[step->y].mask = 0;
+    run_step(step, registers, &result, &first, WIDTH);
+  }
+  Source sources[OPERANDS];
+  for (size_t i = 0; i < program->num_operands; ++i) {
+    sources[i] = source_at(core, c, &cut, i + 1, loads[i].operation);
+    if (sources[i].is_one) registers[loads[i].y].mask = 0;
+    if (sources[i].is_ready) load_source(loads + i, registers, sources + i, &first);
+  }
+  const bool is_wide = store->operation == operation_store_64;
+  const bool is_direct = result.is_flat && program->direct < REGISTERS;
+  for (size_t index = unit * items; index < end; ++index) {
+    const Chunk chunk = chunk_at(&cut, index);
+    const size_t n = chunk.rows * chunk.columns;
+    for (size_t i = 0; i < program->num_operands; ++i)
+      if (!sources[i].is_ready) read_source(core, &cut, loads + i, registers, sources + i, &chunk);
+    const bool goes_there = is_direct && (is_wide || n % WIDTH == 0);
+    if (is_direct) {
+      const size_t y = program->direct;
+      registers[y].data = goes_there ? place_in(&result, &cut, &chunk, is_wide) : core->scratch + y * CHUNK;
+    }
+    for (const __global Step* step = computed; step < store; ++step) run_step(step, registers, &result, &chunk, n);
+    if (!goes_there) run_step(store, registers, &result, &chunk, n);
+  }
+}
