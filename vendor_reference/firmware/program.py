@@ -44,10 +44,11 @@ def firmware_text(tuning: FirmwareTuning) -> str:
     defines["REGION_ARGUMENTS"] = ", ".join(f"__global uchar* {name}" for name in names)
     defines["REGION_NAMES"] = ", ".join(names)
     lines = [f"#define {name} {value}" for name, value in defines.items()]
-    core, worker = (
-        (FOLDER / name).read_text(encoding="utf-8") for name in ("core.cl", "worker.cl")
+    core, panels, worker = (
+        (FOLDER / name).read_text(encoding="utf-8")
+        for name in ("core.cl", "panels.cl", "worker.cl")
     )
-    return "\n".join([*lines, _ATOMICS, core, *family_texts(), _dispatch(), worker])
+    return "\n".join([*lines, _ATOMICS, core, panels, *family_texts(), _dispatch(), worker])
 
 
 def _dispatch() -> str:

@@ -1,0 +1,234 @@
+// Convolutions as products: a row is what a pixel of the result sees of the input, and is read where it lies.
+
+// result = activation(bias + convolution of input with weights), for images [batches, height, width, channels].
+//   input, result, residual: their first floats are `..._first` behind the places; strides are in floats.
+//   depth, columns: channels of a group, of the input and of the result.
+//   weights: for each group panels of `columns` columns and kernel_height * kernel_width * depth rows.
+//   top, left: rows and columns of zeros around the input; of a transposed one, those of the result that are left out.
+//   transposed: whether each pixel of the input is spread over the result, and strides are those of the result.
+//   residual_mode: see NO_RESIDUAL.
+typedef struct {
+  Place input, weights, bias, residual, result;
+  uint batches, groups, depth, columns;
+  uint input_first, input_height, input_width, input_batch, input_row, input_pixel;
+  uint result_first, result_height, result_width, result_batch, result_row, result_pixel;
+  uint residual_first, residual_batch, residual_row, residual_pixel, residual_mode;
+  uint kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width;
+  int top, left;
+  uint transposed, activation;
+  float low, high;
+} Convolution;
+
+// A dimension of the images, in one phase: result `out + i * out_step` sees, by tap `tap + t * tap_step` of the kernel,
+// input `in + i * in_step + t * in_tap`. A transposed convolution has a phase for each rest of result and stride.
+struct Axis {
+  int count, taps, out, out_step, tap, tap_step, in, in_step, in_tap;
+};
+
+struct Axis convolution_axis(const bool transposed, const int phase, const int result, const int window,
+                             const int stride, const int dilation, const int before) {
+  const struct Axis plain = {result, window, 0, 1, 0, 1, -before, stride, dilation};
+  if (!transposed) return plain;
+  const int out = (phase + stride - before % stride) % stride;
+  const struct Axis spread = {max(result - out + stride - 1, 0) / stride, max(window - phase + stride - 1, 0) / stride,
+                              out, stride, phase, stride, (out + before - phase) / stride, 1, -1};
+  return spread;
+}
+
+
+struct ProductTiles convolution_tiles(const Core* core, const __global Convolution* c) {
+  const uint step_y = c->transposed ? c->stride_height : 1, step_x = c->transposed ? c->stride_width : 1;
+  const uint pixels = divide_up(c->result_height, step_y) * divide_up(c->result_width, step_x);
+  const uint depth = c->kernel_height * c->kernel_width * c->depth / (step_y * step_x);
+  return product_tiles(core, c->batches * pixels, c->columns, depth, c->groups * step_y * step_x);
+}
+
+// What a unit works on: one group, one phase. `x`, `y` and `residual` are at the group's first channel.
+//   image, row, pixel: strides of `x`, `y` and `residual`, in this order.
+//   joined: taps of a row of the kernel that lie behind each other in the input: they are one tap of `depth` floats.
+struct ConvolutionUnit {
+  const __global float *x, *weights, *bias, *residual;
+  __global float *y, *zeros, *copies;
+  size_t depth, weights_depth, columns, width, height, channels;
+  size_t x_image, x_row, x_pixel, y_image, y_row, y_pixel, residual_image, residual_row, residual_pixel;
+  int joined, kernel_width;
+  struct Axis vertical, horizontal;
+};
+
+// A pixel of the result, counted in one phase.
+struct Pixel {
+  int image, row, column;
+};
+
+struct Pixel next_pixel(const struct ConvolutionUnit* u, const struct Pixel p) {
+  struct Pixel next = {p.image, p.row, p.column + 1};
+  if (next.column < u->horizontal.count) return next;
+  next.column = 0;
+  if (++next.row < u->vertical.count) return next;
+  next.row = 0;
+  ++next.image;
+  return next;
+}
+
+size_t result_offset(const struct ConvolutionUnit* u, const struct Pixel p, const size_t image, const size_t row,
+                     const size_t pixel) {
+  return p.image * image + (u->vertical.out + p.row * u->vertical.out_step) * row +
+         (u->horizontal.out + p.column * u->horizontal.out_step) * pixel;
+}
+
+// What pixel `p` sees by a tap, from row `y` of the input on; taps that lie partly outside are copied to `copy`.
+const __global float* convolution_row(const struct ConvolutionUnit* u, const struct Pixel p, const int tap_y,
+                                      const int tap_x, __global float* copy) {
+  const int y = u->vertical.in + p.row * u->vertical.in_step + tap_y * u->vertical.in_tap;
+  const int x = u->horizontal.in + p.column * u->horizontal.in_step + tap_x * u->horizontal.in_tap;
+  const int width = u->width, taps = u->joined;
+  if (y < 0 || y >= (int)u->height || x + taps <= 0 || x >= width) return u->zeros;
+  const __global float* const row = u->x + p.image * u->x_image + y * u->x_row;
+  if (x >= 0 && x + taps <= width) return row + x * u->x_pixel;
+  const size_t before = max(-x, 0) * u->channels, end = min(width - x, taps) * u->channels;
+  for (size_t i = 0; i < u->depth; ++i) copy[i] = i >= before && i < end ? row[x * (long)u->channels + (long)i] : 0;
+  return copy;
+}
+
+// Whether `rows` pixels from `p` on lie in one row, and see nothing outside but whole rows.
+bool is_inside(const struct ConvolutionUnit* u, const struct Pixel p, const int rows) {
+  const struct Axis a = u->horizontal;
+  const int first = a.in + p.column * a.in_step, last = first + (rows - 1) * a.in_step;
+  const int reach = (a.taps - 1) * a.in_tap;
+  return p.column + rows <= a.count && min(first, first + reach) >= 0 &&
+         max(last, last + reach) + u->joined <= (int)u->width;
+}
+
+// Finds what `num_rows` pixels from `first` on see by the taps from number `tap` on; returns the next tap's number.
+NOINLINE int find_taps(const struct ConvolutionUnit* u, const struct Pixel first, const uint num_rows, int tap,
+                       struct Taps* taps) {
+  const bool inside = is_inside(u, first, num_rows);
+  const int across = u->horizontal.taps, end = u->vertical.taps * across;
+  taps->depth = u->depth;
+  taps->count = 0;
+  for (; tap < end && taps->count < TAPS; ++tap) {
+    const int y = tap / across, x = tap - y * across;
+    const __global float* row = convolution_row(u, first, y, x, u->copies + taps->count * ROWS * u->depth);
+    if (inside && row == u->zeros) continue;
+    const __global float** const rows = taps->rows[taps->count];
+    const size_t step = u->horizontal.in_step * u->x_pixel;
+    struct Pixel pixel = first;
+    for (uint r = 0; r < ROWS; ++r) {
+      rows[r] = row;
+      if (r + 1 >= num_rows) continue;
+      if (inside) {
+        row += step;
+      } else {
+        pixel = next_pixel(u, pixel);
+        row = convolution_row(u, pixel, y, x, u->copies + (taps->count * ROWS + r + 1) * u->depth);
+      }
+    }
+    const size_t number = (u->vertical.tap + y * u->vertical.tap_step) * u->kernel_width + u->horizontal.tap +
+                          x * u->horizontal.tap_step;
+    taps->weights[taps->count++] = number * u->channels * PANEL;
+  }
+  return tap;
+}
+
+// Sums become the results of `num_rows` pixels from `p` on.
+NOINLINE void finish(const __global Convolution* c, const struct ConvolutionUnit* u, struct Pixel p,
+                     const uint num_rows, const size_t column, Vector (*sums)[2]) {
+  const size_t left = u->columns - column, vectors = min((left + WIDTH - 1) / WIDTH, (size_t)2);
+  Vector bias[2] = {0, 0};
+  if (u->bias)
+    for (size_t v = 0; v < vectors; ++v) bias[v] = load_part(u->bias + column + v * WIDTH, left - v * WIDTH);
+  for (uint r = 0; r < num_rows; ++r, p = next_pixel(u, p)) {
+    __global float* const y = u->y + result_offset(u, p, u->y_image, u->y_row, u->y_pixel) + column;
+    const __global float* const residual =
+        u->residual + result_offset(u, p, u->residual_image, u->residual_row, u->residual_pixel) + column;
+    for (size_t v = 0; v < vectors; ++v) {
+      const size_t count = left - v * WIDTH;
+      Vector sum = sums[r][v] + bias[v];
+      if (c->residual_mode == BEFORE_ACTIVATION) sum += load_part(residual + v * WIDTH, count);
+      sum = activate(sum, c->activation, c->low, c->high);
+      if (c->residual_mode == BEHIND_ACTIVATION) sum += load_part(residual + v * WIDTH, count);
+      if (count >= WIDTH) STORE(sum, y + v * WIDTH);
+      else store_part(sum, y + v * WIDTH, count);
+    }
+  }
+}
+
+uint units_Convolution(const Core* core, const __global Convolution* c) {
+  const struct ProductTiles tiles = convolution_tiles(core, c);
+  const uint phases = c->transposed ? c->stride_height * c->stride_width : 1;
+  return tiles.row_tiles * tiles.column_tiles * c->groups * phases;
+}
+
+struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolution* c, const uint group, const uint phase) {
+  struct ConvolutionUnit u;
+  const size_t taps = (size_t)c->kernel_height * c->kernel_width;
+  u.weights_depth = taps * c->depth;
+  u.channels = c->depth;
+  u.columns = c->columns;
+  u.x = FLOATS(core, c->input) + c->input_first + (size_t)group * c->depth;
+  u.y = FLOATS(core, c->result) + c->result_first + (size_t)group * c->columns;
+  u.residual = FLOATS(core, c->residual) + c->residual_first + (size_t)group * c->columns;
+  u.bias = FLOATS(core, c->bias);
+  if (u.bias) u.bias += (size_t)group * c->columns;
+  u.weights = FLOATS(core, c->weights) + group * panel_column(divide_up(c->columns, PANEL) * PANEL, u.weights_depth);
+  u.kernel_width = c->kernel_width;
+  u.height = c->input_height;
+  u.width = c->input_width;
+  u.x_image = c->input_batch;
+  u.x_row = c->input_row;
+  u.x_pixel = c->input_pixel;
+  u.y_image = c->result_batch;
+  u.y_row = c->result_row;
+  u.y_pixel = c->result_pixel;
+  u.residual_image = c->residual_batch;
+  u.residual_row = c->residual_row;
+  u.residual_pixel = c->residual_pixel;
+  const uint step_x = c->transposed ? c->stride_width : 1;
+  u.vertical = convolution_axis(c->transposed, phase / step_x, c->result_height, c->kernel_height, c->stride_height,
+                                c->dilation_height, c->top);
+  u.horizontal = convolution_axis(c->transposed, phase % step_x, c->result_width, c->kernel_width, c->stride_width,
+                                  c->dilation_width, c->left);
+  const bool joined = !c->transposed && c->dilation_width == 1 && c->input_pixel == c->depth &&
+                      c->kernel_width * c->depth * (c->kernel_height * ROWS + 1) <= SCRATCH;
+  u.joined = joined ? c->kernel_width : 1;
+  u.depth = u.joined * u.channels;
+  if (joined) u.horizontal.taps = 1;
+  u.zeros = core->scratch;
+  u.copies = core->scratch + u.depth;
+  return u;
+}
+
+void run_Convolution(const Core* core, const __global Convolution* c, const uint unit) {
+  const struct ProductTiles tiles = convolution_tiles(core, c);
+  const uint column_tile = unit / tiles.row_tiles % tiles.column_tiles;
+  const uint product = unit / tiles.row_tiles / tiles.column_tiles;
+  const struct ConvolutionUnit u = convolution_unit(core, c, product % c->groups, product / c->groups);
+  for (size_t i = 0; i < u.depth; ++i) u.zeros[i] = 0;
+  const uint num_rows = c->batches * u.vertical.count * u.horizontal.count;
+  const uint first_row = unit % tiles.row_tiles * tiles.rows, last_row = min(first_row + tiles.rows, num_rows);
+  const size_t first_column = column_tile * tiles.columns, last_column = min(first_column + tiles.columns, u.columns);
+  if (first_row >= last_row) return;
+  struct Pixel pixel = {0, 0, 0};
+  pixel.column = first_row % u.horizontal.count;
+  pixel.row = first_row / u.horizontal.count % u.vertical.count;
+  pixel.image = first_row / u.horizontal.count / u.vertical.count;
+  struct Taps taps;
+  Vector sums[ROWS][2];
+  const int num_taps = u.vertical.taps * u.horizontal.taps;
+  for (uint row = first_row; row < last_row; row += ROWS) {
+    const uint rows = min(last_row - row, (uint)ROWS);
+    int tap = find_taps(&u, pixel, rows, 0, &taps);
+    for (size_t column = first_column; column < last_column; column += BLOCK) {
+      const __global float* const weights = u.weights + panel_column(column, u.weights_depth);
+      const size_t second = panel_column(column + WIDTH, u.weights_depth) - panel_column(column, u.weights_depth);
+      if (column > first_column && num_taps > TAPS) tap = find_taps(&u, pixel, rows, 0, &taps);
+      multiply_block(rows, u.columns - column > WIDTH, &taps, weights, second, false, sums);
+      while (tap < num_taps) {
+        tap = find_taps(&u, pixel, rows, tap, &taps);
+        multiply_block(rows, u.columns - column > WIDTH, &taps, weights, second, true, sums);
+      }
+      finish(c, &u, pixel, rows, column, sums);
+    }
+    for (uint i = 0; i < ROWS; ++i) pixel = next_pixel(&u, pixel);
+  }
+}
