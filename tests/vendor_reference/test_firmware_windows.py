@@ -61,33 +61,34 @@ def windows(x: Array, rows: Window, columns: Window) -> Array:
 
 
 def spread(array: Array, extra: int) -> Array:
-    """The array as channels of a larger one, whose others are NaN."""
+    """The array as the last channels of a larger one, whose others are NaN."""
     larger = np.full((*array.shape[:-1], array.shape[-1] + extra), np.nan, array.dtype)
-    larger[..., : array.shape[-1]] = array
+    larger[..., extra:] = array
     return larger
 
 
-def places_of(name: str, array: Array) -> Mapping[str, Any]:
-    """The array and its strides as fields."""
+def places_of(name: str, array: Array, first: int) -> Mapping[str, Any]:
+    """The array's channels from `first` as fields."""
     _, height, width, channels = array.shape
     return {
         name: array,
+        f"{name}_first": first,
         f"{name}_pixel": channels,
         f"{name}_row": channels * width,
         f"{name}_batch": channels * width * height,
     }
 
 
-def image_fields(x: Array, result: Array, channels: int) -> Mapping[str, Any]:
+def image_fields(x: Array, result: Array, first: int = 0) -> Mapping[str, Any]:
     return {
-        **places_of("input", x),
-        **places_of("result", result),
+        **places_of("input", x, first),
+        **places_of("result", result, first),
         "batches": x.shape[0],
         "height": x.shape[1],
         "width": x.shape[2],
         "result_height": result.shape[1],
         "result_width": result.shape[2],
-        "channels": channels,
+        "channels": result.shape[3] - first,
     }
 
 
@@ -136,7 +137,7 @@ def test_a_depthwise_convolution_is_numpys(
     bias = random.normal(size=channels).astype(np.float32) if has_bias else None
     result = np.zeros((shape[0], rows.results, columns.results, channels + extra), np.float32)
     fields = {
-        **image_fields(spread(x, extra), result, channels),
+        **image_fields(spread(x, extra), result, extra),
         **{"weights": weights, "bias": bias, "multiplier": multiplier},
         **{
             "kernel_height": taps[0],
@@ -152,8 +153,8 @@ def test_a_depthwise_convolution_is_numpys(
     taken = np.repeat(windows(x, rows, columns), multiplier, axis=-1)
     sums = np.nansum(taken * weights.reshape(-1, channels), axis=3)
     expected = np.clip(sums + (0 if bias is None else bias), -1.5, 6)
-    np.testing.assert_allclose(result[..., :channels], expected, atol=2e-5)
-    assert not result[..., channels:].any()
+    np.testing.assert_allclose(result[..., extra:], expected, atol=2e-5)
+    assert not result[..., :extra].any()
 
 
 @given(
@@ -179,7 +180,7 @@ def test_pooling_is_numpys(
     x = np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
     result = np.zeros((shape[0], rows.results, columns.results, shape[3] + extra), np.float32)
     fields = {
-        **image_fields(spread(x, extra), result, shape[3]),
+        **image_fields(spread(x, extra), result, extra),
         **{
             "window_height": taps[0],
             "window_width": taps[1],
@@ -193,8 +194,8 @@ def test_pooling_is_numpys(
     if result.size:
         taken = windows(x, rows, columns)
         expected = np.nanmean(taken, axis=3) if is_mean else np.nanmax(taken, axis=3)
-        np.testing.assert_allclose(result[..., : shape[3]], expected, atol=1e-6)
-    assert not result[..., shape[3] :].any()
+        np.testing.assert_allclose(result[..., extra:], expected, atol=1e-6)
+    assert not result[..., :extra].any()
 
 
 def resize_points(size: int, results: int, align: bool, half: bool) -> Array:
@@ -228,7 +229,7 @@ def test_a_resized_image_is_numpys(
     x = np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
     result = np.zeros((shape[0], *size, shape[3] + extra), np.float32)
     choices = {"is_nearest": is_nearest, "align_corners": align, "half_pixel_centers": half}
-    run("Resize", {**image_fields(spread(x, extra), result, shape[3]), **choices}, *machine)
+    run("Resize", {**image_fields(spread(x, extra), result, extra), **choices}, *machine)
     expected = x.astype(np.float64)
     for dim in (1, 2):
         at = resize_points(shape[dim], size[dim - 1], align, half)
@@ -243,8 +244,8 @@ def test_a_resized_image_is_numpys(
             np.expand_dims(at - low, [d for d in range(3) if d != dim - 1]),
         )
         expected = expected.take(low, dim) * (1 - part) + expected.take(high, dim) * part
-    np.testing.assert_allclose(result[..., : shape[3]], expected, atol=2e-6)
-    assert not result[..., shape[3] :].any()
+    np.testing.assert_allclose(result[..., extra:], expected, atol=2e-6)
+    assert not result[..., :extra].any()
 
 
 @pytest.mark.parametrize("channels", [3, 40])
@@ -273,9 +274,9 @@ def test_what_is_no_number_goes_through_a_clamp_and_is_never_the_greatest(channe
     commands = [
         (
             "Depthwise",
-            {**image_fields(x, convolved, channels), "weights": weights, **kernel, **shared},
+            {**image_fields(x, convolved), "weights": weights, **kernel, **shared},
         ),
-        ("Pool", {**image_fields(x, pooled, channels), **window, **shared}),
+        ("Pool", {**image_fields(x, pooled), **window, **shared}),
     ]
     Lab().run(commands)
     np.testing.assert_array_equal(convolved, x * 2)

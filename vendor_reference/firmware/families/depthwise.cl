@@ -3,11 +3,12 @@
 // result[n, y, x, c] = activate(bias[c] + sum(weights[i, j, c] * input[n, y * stride_y + i * dilation_y - top,
 // x * stride_x + j * dilation_x - left, c / multiplier])), over the taps i, j that are inside the input.
 //
-// weights: [kernel_height, kernel_width, channels]. bias: [channels], or nowhere. Strides of tensors are in floats.
+// weights: [kernel_height, kernel_width, channels]. bias: [channels], or nowhere. Tensors begin
+// `..._first` behind their places; their strides are in floats, too.
 typedef struct {
   Place input, weights, bias, result;
   uint batches, height, width, result_height, result_width, channels, multiplier;
-  uint input_pixel, input_row, input_batch, result_pixel, result_row, result_batch;
+  uint input_first, input_pixel, input_row, input_batch, result_first, result_pixel, result_row, result_batch;
   uint kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, top, left;
   uint activation;
   float low, high;
@@ -153,7 +154,7 @@ struct DepthwiseItems depthwise_items(const __global Depthwise* d) {
 
 uint depthwise_items_per_unit(const Core* core, const __global Depthwise* d, const struct DepthwiseItems* all) {
   const ulong taps = (ulong)d->kernel_height * d->kernel_width;
-  return items_per_unit(core, all->count, all->pixels * taps * min(d->channels, all->channels) / 16);
+  return items_per_unit(core, all->count, all->pixels * taps * min(d->channels, all->channels) / 4);
 }
 
 uint units_Depthwise(const Core* core, const __global Depthwise* d) {
@@ -246,10 +247,10 @@ void depthwise_item(const Core* core, const __global Depthwise* d, const struct 
   const uint part = rest / rows / all->tiles, tile = rest / rows % all->tiles, row = group * all->rows + rest % rows;
   const size_t batch = row / d->result_height, y = row % d->result_height;
   const long above = (long)(y * d->stride_y) - d->top;
-  const __global float* const in = FLOATS(core, d->input) + batch * d->input_batch;
+  const __global float* const in = FLOATS(core, d->input) + d->input_first + batch * d->input_batch;
   struct DepthwiseRow r;
   r.x = in + above * d->input_row - (size_t)d->left * d->input_pixel;
-  r.y = FLOATS(core, d->result) + batch * d->result_batch + y * d->result_row;
+  r.y = FLOATS(core, d->result) + d->result_first + batch * d->result_batch + y * d->result_row;
   r.weights = FLOATS(core, d->weights);
   r.bias = FLOATS(core, d->bias);
   r.first = first_tap(above, d->dilation_y);

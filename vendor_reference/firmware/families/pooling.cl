@@ -2,11 +2,11 @@
 
 // result[n, y, x, c] = activate(the mean, or the greatest, of the input in the window at y * stride_y - top,
 // x * stride_x - left, of what of it is inside the input). The greatest leaves out what is no number.
-// Strides of tensors are in floats.
+// Tensors begin `..._first` behind their places; their strides are in floats, too.
 typedef struct {
   Place input, result;
   uint batches, height, width, result_height, result_width, channels;
-  uint input_pixel, input_row, input_batch, result_pixel, result_row, result_batch;
+  uint input_first, input_pixel, input_row, input_batch, result_first, result_pixel, result_row, result_batch;
   uint window_height, window_width, stride_y, stride_x, top, left, is_mean;
   uint activation;
   float low, high;
@@ -83,7 +83,7 @@ uint pool_items(const __global Pool* p) {
 }
 uint pool_items_per_unit(const Core* core, const __global Pool* p) {
   const ulong pixels = (ulong)p->result_width * p->window_height * p->window_width;
-  return items_per_unit(core, pool_items(p), pixels * min(p->channels, (uint)POOL_CHANNELS) / 8);
+  return items_per_unit(core, pool_items(p), pixels * min(p->channels, (uint)POOL_CHANNELS));
 }
 
 uint units_Pool(const Core* core, const __global Pool* p) {
@@ -97,8 +97,8 @@ void run_Pool(const Core* core, const __global Pool* p, const uint unit) {
     const size_t row = item / parts, batch = row / p->result_height, y = row % p->result_height;
     const long above = (long)(y * p->stride_y) - p->top;
     const size_t first = max(above, 0l), last = min(above + (long)p->window_height, (long)p->height);
-    const __global float* const in = FLOATS(core, p->input) + batch * p->input_batch + first * p->input_row;
-    __global float* result = FLOATS(core, p->result) + batch * p->result_batch + y * p->result_row;
+    const __global float* const in = FLOATS(core, p->input) + p->input_first + batch * p->input_batch + first * p->input_row;
+    __global float* result = FLOATS(core, p->result) + p->result_first + batch * p->result_batch + y * p->result_row;
     for (size_t x = 0; x < p->result_width; ++x, result += p->result_pixel) {
       const long before = (long)(x * p->stride_x) - p->left;
       const size_t left = max(before, 0l), right = min(before + (long)p->window_width, (long)p->width);

@@ -1,11 +1,11 @@
 // Images of another size.
 
 // result[n, y, x, c] is the input around the place of pixel (y, x) in it: mixed of four pixels, or the nearest.
-// Strides of tensors are in floats.
+// Tensors begin `..._first` behind their places; their strides are in floats, too.
 typedef struct {
   Place input, result;
   uint batches, height, width, result_height, result_width, channels;
-  uint input_pixel, input_row, input_batch, result_pixel, result_row, result_batch;
+  uint input_first, input_pixel, input_row, input_batch, result_first, result_pixel, result_row, result_batch;
   uint is_nearest, align_corners, half_pixel_centers;
 } Resize;
 
@@ -76,8 +76,8 @@ void run_Resize(const Core* core, const __global Resize* r, const uint unit) {
     for (uint item = unit * rows; item < end; ++item) {
       const size_t batch = item / r->result_height, y = item % r->result_height;
       const struct ResizePoint row = resize_point(r, y, r->height, r->result_height);
-      const __global float* const in = FLOATS(core, r->input) + batch * r->input_batch;
-      __global float* const result = FLOATS(core, r->result) + batch * r->result_batch + y * r->result_row;
+      const __global float* const in = FLOATS(core, r->input) + r->input_first + batch * r->input_batch;
+      __global float* const result = FLOATS(core, r->result) + r->result_first + batch * r->result_batch + y * r->result_row;
       resize_row(r, in + (size_t)row.low * r->input_row, in + (size_t)row.high * r->input_row, row.part, core->scratch,
                  result + begin * r->result_pixel, count);
     }
