@@ -1,0 +1,524 @@
+"""Random calls of each op of the library: shapes, options, types and values, as its declaration allows.
+
+An op whose result has the shape of its operands needs nothing here. Any other has a maker in MAKERS, which draws
+an `OpCase` from the types that the op declares and the options that the maker lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+from hypothesis import strategies as st
+
+from litert.core.element_type import ElementType
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model
+from tests.vendor_reference.executables import Array
+from vendor_reference.compiler.library.library_op import LibraryOp
+
+Options = Mapping[str, Any]
+Choice = TypeVar("Choice")
+
+FUSED = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+PADDINGS = ("SAME", "VALID")
+_STRIDES = {"stride_h": (1, 2, 3), "stride_w": (1, 2)}
+_DILATIONS = {"dilation_h_factor": (1, 2), "dilation_w_factor": (1, 3)}
+SUM = 4e-6
+"""What sums of up to some hundred products may differ by, of the greatest magnitude."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """An input of an op.
+
+    Attributes:
+      is_constant: whether the model has it, or a run gives it.
+      is_half: whether the model has it as float16, which a DEQUANTIZE makes float32.
+    """
+
+    array: Array
+    is_constant: bool = False
+    is_half: bool = False
+
+
+@dataclass(frozen=True)
+class OpCase:
+    """A call of an op.
+
+    Attributes:
+      inputs: None for one that is left out.
+      results: the type of each.
+    """
+
+    name: str
+    inputs: Sequence[Given | None]
+    options: Options = field(default_factory=dict)
+    results: Sequence[str] = ("float32",)
+
+    def __str__(self) -> str:
+        inputs = [
+            "none" if g is None else f"{g.array.dtype}{list(g.array.shape)}"
+            + ("" if not g.is_constant else f"={g.array.tolist()}" if g.array.size < 9 else "#")
+            for g in self.inputs
+        ]  # fmt: skip
+        options = ", ".join(f"{key}={value}" for key, value in self.options.items())
+        return f"{self.name}({', '.join(inputs)}) {{{options}}}"
+
+
+class Drawing:
+    """Draws what makes up a case."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any], dtype: str) -> None:
+        """`dtype` is of the op's tensors."""
+        self._draw = draw
+        self.dtype = dtype
+
+    def size(self, low: int, high: int) -> int:
+        return int(self._draw(st.integers(low, high)))
+
+    def sizes(self, rank: int, high: int) -> tuple[int, ...]:
+        return tuple(self.size(1, high) for _ in range(rank))
+
+    def choose(self, choices: Sequence[Choice]) -> Choice:
+        chosen: Choice = self._draw(st.sampled_from(choices))
+        return chosen
+
+    def tensor(self, *shape: int, dtype: str = "", has_specials: bool = True) -> Given:
+        """What a run gives: numbers around 0, in some cases also some that are none, or infinite."""
+        dtype = dtype or self.dtype
+        values = self._numbers(shape, dtype)
+        is_float = np.dtype(dtype).kind == "f"
+        if has_specials and is_float and values.size and self.choose((False, False, False, True)):
+            at = np.random.default_rng(self.size(0, 99)).integers(0, values.size, 2)
+            values.ravel()[at] = self.choose((np.nan, np.inf, -np.inf, 0.0, -0.0))
+        return Given(values)
+
+    def weights(self, *shape: int) -> Given:
+        """A constant; of float32, in some cases a float16 one."""
+        values = self._numbers(shape, self.dtype)
+        return Given(values, True, self.dtype == "float32" and self.choose((False, True)))
+
+    def data_or_weights(self, *shape: int) -> Given:
+        return self.choose((self.tensor, self.weights))(*shape)
+
+    def order(self, rank: int) -> Sequence[int]:
+        return list(self._draw(st.permutations(range(rank))))
+
+    def case(
+        self, name: str, inputs: Sequence[Given | None], options: Options, results: int = 1
+    ) -> OpCase:
+        """A case whose results have the type of its tensors."""
+        return OpCase(name, inputs, options, [self.dtype] * results)
+
+    def _numbers(self, shape: Sequence[int], dtype: str) -> Array:
+        random = np.random.default_rng(self.size(0, 2**32 - 1))
+        if dtype == "bool":
+            return np.asarray(random.integers(0, 2, shape), np.bool_)
+        if np.dtype(dtype).kind in "iu":
+            low = 0 if np.dtype(dtype).kind == "u" else -99
+            return np.asarray(random.integers(low, 99, shape)).astype(dtype)
+        return np.asarray(random.normal(size=shape) * 2).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How cases of an op are drawn.
+
+    Attributes:
+      make: of a drawing and chosen options.
+      options: what there is to choose from.
+      tolerance: of floats, of the greatest magnitude.
+      lacks: types that stock's kernel does not take.
+    """
+
+    make: Callable[[Drawing, dict[str, Any]], OpCase]
+    options: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    tolerance: float = 2e-6
+    lacks: Sequence[str] = ()
+
+
+def ints(*values: Any) -> Given:
+    return Given(np.array(values, np.int32), is_constant=True)
+
+
+def find_maker(op: LibraryOp) -> Maker | None:
+    """An op's maker; None where it lacks one."""
+    if op.name in MAKERS:
+        return MAKERS[op.name]
+    return _elementwise_maker(op) if op.is_elementwise else None
+
+
+@st.composite
+def cases(draw: Any, op: LibraryOp) -> OpCase:
+    """A case of an op."""
+    maker = find_maker(op)
+    assert maker is not None
+    types = [_TYPES[t] for t in op.types if t in _TYPES and _TYPES[t] not in maker.lacks]
+    drawing = Drawing(draw, draw(st.sampled_from(types)))
+    options = {key: draw(st.sampled_from(values)) for key, values in maker.options.items()}
+    return maker.make(drawing, options)
+
+
+def build(
+    cases: Sequence[OpCase], shapes: Sequence[tuple[int, ...]], for_stock: bool = False
+) -> Model:
+    """A model of all cases side by side.
+
+    Args:
+      cases: none of which reads what another one makes.
+      shapes: of the results of all cases; as many as there are.
+      for_stock: whether float16 tensors, which stock's kernels do not take, are float32.
+    """
+    b = ModelBuilder()
+    remaining = iter(shapes)
+    for number, case in enumerate(cases):
+        inputs = [
+            None if given is None else _input(b, f"case{number}_x{i}", given, for_stock)
+            for i, given in enumerate(case.inputs)
+        ]
+        outputs = [
+            b.tensor(f"case{number}_y{i}", _widened(dtype, for_stock), next(remaining))
+            for i, dtype in enumerate(case.results)
+        ]
+        b.op(case.name, inputs, outputs, **case.options)
+        b.output(*outputs)
+    return b.build()
+
+
+def _input(b: ModelBuilder, name: str, given: Given, for_stock: bool) -> Any:
+    array = given.array
+    if given.is_half:
+        stored = b.constant(f"{name}_half", array.astype(np.float16))
+        return b.op("DEQUANTIZE", [stored], [(name, "float32", array.shape)])
+    array = array.astype(_widened(str(array.dtype), for_stock))
+    if given.is_constant:
+        return b.constant(name, array)
+    return b.input(name, array.dtype, array.shape)
+
+
+def _widened(dtype: str, for_stock: bool) -> str:
+    return "float32" if for_stock and dtype == "float16" else dtype
+
+
+def _elementwise_maker(op: LibraryOp) -> Maker:
+    """Operands of one shape, or repeated to it; options of the op's declaration."""
+
+    def make(d: Drawing, options: dict[str, Any]) -> OpCase:
+        shape = d.sizes(d.size(1, 4), 9)
+        inputs = [d.tensor(*shape)]
+        for _ in range(op.num_inputs[0] - 1):
+            kept = shape[d.size(0, len(shape)) :]
+            inputs.append(d.data_or_weights(*(d.choose((n, n, 1)) for n in kept)))
+        return d.case(op.name, inputs, options)
+
+    activations = [text for text in op.constraints if text.startswith("fused activation ")]
+    choices = activations[0].removeprefix("fused activation ").split(", ") if activations else []
+    options = {"fused_activation_function": choices} if choices else {}
+    lacks = ("int64",) if op.name in ("ABS", "SQUARED_DIFFERENCE") else ()
+    return Maker(make, options, lacks=lacks)
+
+
+_E = ElementType
+_TYPES = {
+    _E.FLOAT32: "float32", _E.FLOAT16: "float16", _E.INT32: "int32", _E.INT64: "int64", _E.INT8: "int8",
+    _E.UINT8: "uint8", _E.INT16: "int16", _E.BOOL: "bool",
+}  # fmt: skip
+
+
+def _convolution(d: Drawing, options: dict[str, Any]) -> OpCase:
+    """Also of groups of channels, and without a bias."""
+    rows, columns, groups = d.size(1, 5), d.size(1, 4), d.choose((1, 1, 1, 2, 3))
+    channels, results = d.size(1, 19), groups * d.size(1, 40 // groups)
+    height, width = _window_sides(d, rows, columns, options)
+    weights = d.weights(results, rows, columns, channels)
+    inputs = [d.tensor(d.size(1, 2), height, width, channels * groups), weights, _bias(d, results)]
+    return d.case("CONV_2D", inputs, options)
+
+
+def _depthwise(d: Drawing, options: dict[str, Any]) -> OpCase:
+    rows, columns, channels = d.size(1, 5), d.size(1, 4), d.size(1, 40)
+    height, width = _window_sides(d, rows, columns, options)
+    results = channels * options["depth_multiplier"]
+    inputs = [d.tensor(d.size(1, 2), height, width, channels), d.weights(1, rows, columns, results)]
+    return d.case("DEPTHWISE_CONV_2D", [*inputs, _bias(d, results)], options)
+
+
+def _transposed_convolution(d: Drawing, options: dict[str, Any]) -> OpCase:
+    rows, columns, channels, results = d.size(1, 4), d.size(1, 3), d.size(1, 19), d.size(1, 20)
+    batch, height, width = d.size(1, 2), d.size(1, 7), d.size(1, 6)
+
+    def result(size: int, taps: int, stride: int) -> int:
+        return size * stride if options["padding"] == "SAME" else (size - 1) * stride + taps
+
+    sides = result(height, rows, options["stride_h"]), result(width, columns, options["stride_w"])
+    inputs = [ints(batch, *sides, results), d.weights(results, rows, columns, channels)]
+    inputs.append(d.tensor(batch, height, width, channels))
+    return d.case("TRANSPOSE_CONV", [*inputs, *d.choose(([], [d.weights(results)]))], options)
+
+
+def _fully_connected(d: Drawing, options: dict[str, Any]) -> OpCase:
+    depth, results = d.size(1, 70), d.size(1, 40)
+    inputs = [
+        d.tensor(*d.sizes(d.size(1, 3), 6), depth),
+        d.weights(results, depth),
+        _bias(d, results),
+    ]
+    return d.case("FULLY_CONNECTED", inputs, options)
+
+
+def _matrix_product(d: Drawing, options: dict[str, Any]) -> OpCase:
+    """Matrices of which the numbers in front are repeated to each other's."""
+    batches, (rows, depth, columns) = d.sizes(d.size(0, 2), 3), d.sizes(3, 20)
+    lhs = (depth, rows) if options["adj_x"] else (rows, depth)
+    rhs = (columns, depth) if options["adj_y"] else (depth, columns)
+    repeated = tuple(d.choose((n, 1)) for n in batches)
+    inputs = [d.tensor(*batches, *lhs), d.data_or_weights(*repeated, *rhs)]
+    return d.case("BATCH_MATMUL", inputs, options)
+
+
+def _pooling(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
+    def make(d: Drawing, options: dict[str, Any]) -> OpCase:
+        rows, columns = options["filter_height"], options["filter_width"]
+        height, width = _window_sides(d, rows, columns, options)
+        return d.case(name, [d.tensor(d.size(1, 2), height, width, d.size(1, 40))], options)
+
+    return make
+
+
+def _resize(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
+    def make(d: Drawing, options: dict[str, Any]) -> OpCase:
+        if options["align_corners"] and options["half_pixel_centers"]:
+            options["align_corners"] = False  # which stock refuses together
+        x = d.tensor(d.size(1, 2), d.size(1, 9), d.size(1, 9), d.size(1, 20), has_specials=False)
+        return d.case(name, [x, ints(*d.sizes(2, 17))], options)
+
+    return make
+
+
+def _reduction(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
+    def make(d: Drawing, options: dict[str, Any]) -> OpCase:
+        rank = d.size(1, 4)
+        axes = [axis for axis in range(rank) if d.choose((False, True))] or [d.size(0, rank - 1)]
+        if d.choose((False, True)):
+            axes[0] -= rank
+        return d.case(name, [d.tensor(*d.sizes(rank, 12)), ints(*axes)], options)
+
+    return make
+
+
+def _softmax(d: Drawing, options: dict[str, Any]) -> OpCase:
+    return d.case("SOFTMAX", [d.tensor(*d.sizes(d.size(1, 4), 40))], options)
+
+
+def _strided_slice(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = d.sizes(d.size(1, 4), 9)
+    begin, end, stride = [], [], []
+    for size in shape:
+        first, last = sorted((d.size(0, size - 1), d.size(0, size - 1)))
+        is_backwards = d.choose((False, False, True))
+        begin.append(last if is_backwards else first)
+        end.append(first - 1 - size if is_backwards else last + 1)
+        stride.append(-d.size(1, 3) if is_backwards else d.size(1, 3))
+    masks = {key: value & (2 ** len(shape) - 1) for key, value in options.items()}
+    shrunk = masks["shrink_axis_mask"]
+    for axis in range(len(shape)):
+        if shrunk >> axis & 1:
+            stride[axis], end[axis] = 1, begin[axis] + 1
+            masks["begin_mask"] &= ~(1 << axis)
+    inputs = [d.tensor(*shape), ints(*begin), ints(*end), ints(*stride)]
+    return d.case("STRIDED_SLICE", inputs, masks)
+
+
+def _slice(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = d.sizes(d.size(1, 4), 9)
+    begin = [d.size(0, size - 1) for size in shape]
+    size = [d.choose((-1, d.size(1, n - b))) for n, b in zip(shape, begin, strict=True)]
+    return d.case("SLICE", [d.tensor(*shape), ints(*begin), ints(*size)], options)
+
+
+def _split(d: Drawing, options: dict[str, Any]) -> OpCase:
+    parts, shape = d.size(1, 4), list(d.sizes(d.size(1, 4), 7))
+    axis = d.size(0, len(shape) - 1)
+    shape[axis] *= parts
+    chosen = Given(np.array(d.choose((axis, axis - len(shape))), np.int32), is_constant=True)
+    return d.case("SPLIT", [chosen, d.tensor(*shape)], {"num_splits": parts}, results=parts)
+
+
+def _pack(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape, count = d.sizes(d.size(0, 3), 7), d.size(1, 4)
+    axis = d.size(-len(shape) - 1, len(shape))
+    inputs = [d.data_or_weights(*shape) for _ in range(count - 1)]
+    return d.case("PACK", [d.tensor(*shape), *inputs], {"axis": axis, "values_count": count})
+
+
+def _unpack(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = list(d.sizes(d.size(1, 4), 7))
+    axis, num = d.size(-len(shape), len(shape) - 1), d.size(1, 4)
+    shape[axis] = num
+    return d.case("UNPACK", [d.tensor(*shape)], {"axis": axis, "num": num}, results=num)
+
+
+def _gather(d: Drawing, options: dict[str, Any]) -> OpCase:
+    """Of indices that are inside: those of a run, and constants."""
+    shape = d.sizes(d.size(1, 4), 7)
+    axis, count = d.size(-len(shape), len(shape) - 1), d.sizes(d.size(1, 2), 5)
+    numbers = [d.size(0, shape[axis] - 1) for _ in range(prod(count))]
+    indices = np.array(numbers, d.choose((np.int32, np.int64))).reshape(count)
+    inputs = [d.tensor(*shape), Given(indices, is_constant=d.choose((False, True)))]
+    return d.case("GATHER", inputs, {"axis": axis})
+
+
+def _depth_to_space(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = (*d.sizes(3, 5), d.size(1, 9) * options["block_size"] ** 2)
+    return d.case("DEPTH_TO_SPACE", [d.tensor(*shape)], options)
+
+
+def _space_to_depth(d: Drawing, options: dict[str, Any]) -> OpCase:
+    rows, columns = (n * options["block_size"] for n in d.sizes(2, 4))
+    shape = (d.size(1, 2), rows, columns, d.size(1, 9))
+    return d.case("SPACE_TO_DEPTH", [d.tensor(*shape)], options)
+
+
+def _padding(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
+    def make(d: Drawing, options: dict[str, Any]) -> OpCase:
+        shape = d.sizes(d.size(1, 4), 7)
+        most = [size - (options.get("mode") == "REFLECT") for size in shape]
+        most = most if name == "MIRROR_PAD" else [3] * len(shape)
+        sides = ints(*([d.size(0, n), d.size(0, n)] for n in most))
+        value = [Given(d.weights().array, is_constant=True)] if name == "PADV2" else []
+        return d.case(name, [d.tensor(*shape), sides, *value], options)
+
+    return make
+
+
+def _comparison(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
+    def make(d: Drawing, options: dict[str, Any]) -> OpCase:
+        shape = d.sizes(d.size(1, 4), 9)
+        other = [d.choose((n, n, 1)) for n in shape[d.size(0, len(shape)) :]]
+        lhs = d.tensor(*shape)
+        rhs = d.data_or_weights(*other)
+        equal = Given(lhs.array.copy())
+        rhs = d.choose((rhs, equal))
+        return OpCase(name, [lhs, rhs], options, ["bool"])
+
+    return make
+
+
+def _select(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = d.sizes(d.size(1, 4), 7)
+    conditions = d.tensor(*(d.choose((n, 1)) for n in shape), dtype="bool")
+    return d.case(
+        "SELECT_V2", [conditions, d.tensor(*shape), d.data_or_weights(*shape[1:])], options
+    )
+
+
+def _power(d: Drawing, options: dict[str, Any]) -> OpCase:
+    """Of positive numbers: powers of others are not real."""
+    shape = d.sizes(d.size(1, 4), 9)
+    base = d.tensor(*shape, has_specials=False)
+    return d.case("POW", [Given(np.abs(base.array) + 1), d.data_or_weights(*shape[-1:])], options)
+
+
+def _concatenation(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = d.sizes(d.size(1, 4), 7)
+    axis = d.size(-len(shape), len(shape) - 1)
+    inputs: list[Given] = []
+    for _ in range(d.size(1, 4)):
+        sizes = list(shape)
+        sizes[axis] = d.size(1, 7)
+        inputs.append(d.data_or_weights(*sizes) if inputs else d.tensor(*sizes))
+    return d.case("CONCATENATION", inputs, {"axis": axis})
+
+
+def _reshape(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = d.sizes(d.size(1, 4), 6)
+    target = d.choose(([prod(shape)], [*shape, 1], [-1, shape[-1]]))
+    return d.case("RESHAPE", [d.tensor(*shape), ints(*target)], {"new_shape": list(target)})
+
+
+def _squeeze(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = (1, *d.sizes(d.size(1, 3), 3))
+    ones = [axis for axis, size in enumerate(shape) if size == 1]
+    return d.case("SQUEEZE", [d.tensor(*shape)], {"squeeze_dims": d.choose((ones, ones[:1]))})
+
+
+def _expand(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = d.sizes(d.size(1, 4), 6)
+    return d.case("EXPAND_DIMS", [d.tensor(*shape), ints(d.size(-len(shape) - 1, len(shape)))], {})
+
+
+def _transpose(d: Drawing, options: dict[str, Any]) -> OpCase:
+    rank = d.size(1, 5)
+    return d.case("TRANSPOSE", [d.tensor(*d.sizes(rank, 9)), ints(*d.order(rank))], options)
+
+
+def _cast(d: Drawing, options: dict[str, Any]) -> OpCase:
+    x = d.tensor(*d.sizes(d.size(1, 4), 9), has_specials=False)
+    return OpCase("CAST", [x], {}, [options["out_data_type"].lower()])
+
+
+def _window_sides(d: Drawing, rows: int, columns: int, options: Options) -> tuple[int, int]:
+    """Of an input: at least a window's where nothing is around it."""
+    taps = [
+        (size - 1) * options.get(f"dilation_{side}_factor", 1) + 1
+        for side, size in (("h", rows), ("w", columns))
+    ]
+    least = taps if options["padding"] == "VALID" else [1, 1]
+    return d.size(least[0], least[0] + 12), d.size(least[1], least[1] + 17)
+
+
+def _bias(d: Drawing, size: int) -> Given | None:
+    return d.choose((None, d.weights(size), d.weights(size)))
+
+
+_WINDOW = {"padding": PADDINGS, **_STRIDES, "fused_activation_function": FUSED}
+_POOL = {**_WINDOW, "filter_height": (1, 2, 3, 5), "filter_width": (1, 2, 4)}
+_RESIZE = {"align_corners": (False, True), "half_pixel_centers": (False, True)}
+_KEEP = {"keep_dims": (False, True)}
+_MASKS = {f"{name}_mask": (0, 0, 5, 10) for name in ("begin", "end", "shrink_axis")}
+_ADJOINTS = {"adj_x": (False, True), "adj_y": (False, True)}
+_CASTS = {"out_data_type": ("FLOAT32", "INT32", "INT64", "INT8", "UINT8", "BOOL")}
+_COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
+
+MAKERS: Mapping[str, Maker] = {
+    "CONV_2D": Maker(_convolution, {**_WINDOW, **_DILATIONS}, SUM),
+    "DEPTHWISE_CONV_2D": Maker(
+        _depthwise, {**_WINDOW, **_DILATIONS, "depth_multiplier": (1, 1, 2, 3)}, SUM
+    ),
+    "TRANSPOSE_CONV": Maker(_transposed_convolution, _WINDOW, SUM),
+    "FULLY_CONNECTED": Maker(
+        _fully_connected, {"fused_activation_function": FUSED, "keep_num_dims": (False, True)}, SUM
+    ),
+    "BATCH_MATMUL": Maker(_matrix_product, _ADJOINTS, SUM),
+    "AVERAGE_POOL_2D": Maker(_pooling("AVERAGE_POOL_2D"), _POOL),
+    "MAX_POOL_2D": Maker(_pooling("MAX_POOL_2D"), _POOL),
+    "RESIZE_BILINEAR": Maker(_resize("RESIZE_BILINEAR"), _RESIZE),
+    "RESIZE_NEAREST_NEIGHBOR": Maker(_resize("RESIZE_NEAREST_NEIGHBOR"), _RESIZE),
+    **{name: Maker(_reduction(name), _KEEP, SUM) for name in ("MEAN", "SUM", "REDUCE_PROD")},
+    **{name: Maker(_reduction(name), _KEEP) for name in ("REDUCE_MAX", "REDUCE_MIN")},
+    "SOFTMAX": Maker(_softmax, {"beta": (1.0, 0.5)}),
+    "STRIDED_SLICE": Maker(_strided_slice, _MASKS),
+    "SLICE": Maker(_slice),
+    "SPLIT": Maker(_split),
+    "PACK": Maker(_pack),
+    "UNPACK": Maker(_unpack),
+    "GATHER": Maker(_gather),
+    "DEPTH_TO_SPACE": Maker(_depth_to_space, {"block_size": (2, 3)}),
+    "SPACE_TO_DEPTH": Maker(_space_to_depth, {"block_size": (2, 3)}),
+    "MIRROR_PAD": Maker(_padding("MIRROR_PAD"), {"mode": ("REFLECT", "SYMMETRIC")}),
+    "PAD": Maker(_padding("PAD")),
+    "PADV2": Maker(_padding("PADV2")),
+    **{name: Maker(_comparison(name)) for name in _COMPARISONS},
+    "SELECT_V2": Maker(_select),
+    "POW": Maker(_power),
+    "CONCATENATION": Maker(_concatenation),
+    "RESHAPE": Maker(_reshape),
+    "SQUEEZE": Maker(_squeeze),
+    "EXPAND_DIMS": Maker(_expand),
+    "TRANSPOSE": Maker(_transpose),
+    "CAST": Maker(_cast, _CASTS),
+}

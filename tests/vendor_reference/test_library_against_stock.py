@@ -1,0 +1,133 @@
+"""Each op of the library beside stock's plain kernels, on random calls, some in each model.
+
+LITERT_NPU_OP_CASES is how many models each op gets on each driver, new ones each time. By default it gets the same
+two each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from litert import CompiledModel
+from litert.core.compiler_options import CompilerOptions
+from litert.model.writer import to_bytes, write_model
+from tests.vendor_reference.executables import Array
+from tests.vendor_reference.random_ops import OpCase, build, cases, find_maker
+from vendor_reference.compiler.library.library_op import library_ops
+
+OPTIONS = CompilerOptions(vendor_options={"reference_ops": "all"})
+MODELS = int(os.environ.get("LITERT_NPU_OP_CASES", "2"))
+IN_MODEL = 5
+NEED_SCALES = ("QUANTIZE", "DEQUANTIZE")
+"""Ops of quantized tensors, which `test_library_elementwise.py` has."""
+HALF = 1e-3
+"""What results of float16 may differ by, of the greatest magnitude."""
+
+
+@pytest.fixture(autouse=True)
+def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the firmware is built once."""
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+
+
+def test_each_op_is_tried() -> None:
+    ops = [op for name, op in library_ops().items() if name not in NEED_SCALES]
+    lacking = [op.name for op in ops if find_maker(op) is None]
+    assert not lacking, "give them a maker in tests/vendor_reference/random_ops.py"
+
+
+@pytest.mark.each_driver
+@pytest.mark.parametrize("name", [name for name in library_ops() if name not in NEED_SCALES])
+@given(data=st.data())
+@settings(
+    max_examples=MODELS,
+    phases=[Phase.generate],  # cases are small, and a model takes a second
+    suppress_health_check=list(HealthCheck),
+    derandomize="LITERT_NPU_OP_CASES" not in os.environ,
+    database=None,
+)
+def test_an_op_is_stocks(tmp_path: Path, name: str, data: st.DataObject) -> None:
+    drawn = data.draw(st.lists(cases(library_ops()[name]), min_size=1, max_size=IN_MODEL))
+    expected = run_stock(drawn)
+    found = run_npu(tmp_path, drawn, [array.shape for results in expected for array in results])
+    for case, wanted, results in zip(drawn, expected, found, strict=True):
+        for array, result in zip(wanted, results, strict=True):
+            assert (problem := difference(case, array, result)) == "", f"{case}: {problem}"
+
+
+def run_stock(drawn: Sequence[OpCase]) -> list[list[Array]]:
+    """What stock's plain kernels make of cases; float16 by way of float32."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    model = build(drawn, [(1,)] * sum(len(case.results) for case in drawn), for_stock=True)
+    plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = Interpreter(
+        model_content=bytes(to_bytes(model)), num_threads=1, experimental_op_resolver_type=plain
+    )
+    interpreter.allocate_tensors()
+    arrays = inputs_of(drawn)
+    for detail in interpreter.get_input_details():
+        interpreter.set_tensor(detail["index"], arrays[detail["name"]].astype(detail["dtype"]))
+    interpreter.invoke()
+    outputs = iter(interpreter.get_output_details())
+    with np.errstate(all="ignore"):
+        return [
+            [interpreter.get_tensor(next(outputs)["index"]).astype(dtype) for dtype in case.results]
+            for case in drawn
+        ]
+
+
+def run_npu(
+    folder: Path, drawn: Sequence[OpCase], shapes: Sequence[tuple[int, ...]]
+) -> list[list[Array]]:
+    """What one NPU call makes of cases."""
+    model, compiled = build(drawn, shapes), folder / "compiled.tflite"
+    write_model(model, folder / "model.tflite")
+    report = apply_plugin(folder / "model.tflite", compiled, ApplyOptions(compiler=OPTIONS))
+    refused = [f"{op.name}: {op.reason}" for op in report.ops if not op.call]
+    assert not refused, f"{refused}; {'; '.join(map(str, drawn))}"
+    with CompiledModel.from_file(str(compiled)) as loaded:
+        results = loaded.run(inputs_of(drawn))
+    return [
+        [results[f"case{number}_y{i}"] for i in range(len(case.results))]
+        for number, case in enumerate(drawn)
+    ]
+
+
+def inputs_of(drawn: Sequence[OpCase]) -> dict[str, Array]:
+    return {
+        f"case{number}_x{i}": given.array
+        for number, case in enumerate(drawn)
+        for i, given in enumerate(case.inputs)
+        if given is not None and not given.is_constant
+    }
+
+
+def difference(case: OpCase, expected: Array, found: Array) -> str:
+    """How a result differs from stock's; "" where it does not."""
+    if (found.shape, found.dtype) != (expected.shape, expected.dtype):
+        return f"{found.dtype}{found.shape} and not {expected.dtype}{expected.shape}"
+    if expected.dtype.kind != "f":
+        wrong = np.argwhere(found != expected)
+        return f"{len(wrong)} of {found.size} differ, first at {wrong[0]}" if len(wrong) else ""
+    wide, ours = expected.astype(np.float64), found.astype(np.float64)
+    finite = np.isfinite(wide)
+    if not np.array_equal(finite, np.isfinite(ours)) or not np.array_equal(
+        wide[~finite], ours[~finite], equal_nan=True
+    ):
+        at = np.argwhere((finite != np.isfinite(ours)) | ~finite & (wide != ours))[0]
+        return f"{ours[tuple(at)]} and not {wide[tuple(at)]} at {at}"
+    greatest = np.abs(wide[finite]).max(initial=0) or 1.0
+    maker = find_maker(library_ops()[case.name])
+    assert maker is not None
+    allowed = HALF if expected.dtype == np.float16 else maker.tolerance
+    largest = float(np.abs(wide[finite] - ours[finite]).max(initial=0)) / greatest
+    return f"differs by {largest:.1e} of {greatest:.3g}" if largest > allowed else ""
