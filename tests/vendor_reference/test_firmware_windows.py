@@ -84,8 +84,8 @@ def image_fields(x: Array, result: Array, first: int = 0) -> Mapping[str, Any]:
         **places_of("input", x, first),
         **places_of("result", result, first),
         "batches": x.shape[0],
-        "height": x.shape[1],
-        "width": x.shape[2],
+        "input_height": x.shape[1],
+        "input_width": x.shape[2],
         "result_height": result.shape[1],
         "result_width": result.shape[2],
         "channels": result.shape[3] - first,
@@ -145,8 +145,8 @@ def test_a_depthwise_convolution_is_numpys(
             "top": rows.before,
             "left": columns.before,
         },
-        **{"stride_y": strides[0], "stride_x": strides[1]},
-        **{"dilation_y": dilations[0], "dilation_x": dilations[1]},
+        **{"stride_height": strides[0], "stride_width": strides[1]},
+        **{"dilation_height": dilations[0], "dilation_width": dilations[1]},
         **{"activation": 0, "low": -1.5, "high": 6.0},
     }
     run("Depthwise", fields, *machine)
@@ -187,7 +187,7 @@ def test_pooling_is_numpys(
             "top": rows.before,
             "left": columns.before,
         },
-        **{"stride_y": strides[0], "stride_x": strides[1], "is_mean": is_mean},
+        **{"stride_height": strides[0], "stride_width": strides[1], "is_mean": is_mean},
         **NO_ACTIVATION,
     }
     run("Pool", fields, *machine)
@@ -256,8 +256,8 @@ def test_what_is_no_number_goes_through_a_clamp_and_is_never_the_greatest(channe
     shared = {
         "top": 0,
         "left": 0,
-        "stride_y": 1,
-        "stride_x": 1,
+        "stride_height": 1,
+        "stride_width": 1,
         "activation": 0,
         "low": 0.0,
         "high": 6.0,
@@ -265,8 +265,8 @@ def test_what_is_no_number_goes_through_a_clamp_and_is_never_the_greatest(channe
     kernel = {
         "kernel_height": 1,
         "kernel_width": 1,
-        "dilation_y": 1,
-        "dilation_x": 1,
+        "dilation_height": 1,
+        "dilation_width": 1,
         "multiplier": 1,
     }
     weights = np.full((1, 1, channels), 2, np.float32)

@@ -1,15 +1,15 @@
 // Convolutions of each channel by itself.
 
-// result[n, y, x, c] = activate(bias[c] + sum(weights[i, j, c] * input[n, y * stride_y + i * dilation_y - top,
-// x * stride_x + j * dilation_x - left, c / multiplier])), over the taps i, j that are inside the input.
+// result[n, y, x, c] = activate(bias[c] + sum(weights[i, j, c] * input[n, v, w, c / multiplier])), over the taps i, j for
+// which v = y * stride_height + i * dilation_height - top, w = x * stride_width + j * dilation_width - left are inside.
 //
 // weights: [kernel_height, kernel_width, channels]. bias: [channels], or nowhere. Tensors begin
 // `..._first` behind their places; their strides are in floats, too.
 typedef struct {
   Place input, weights, bias, result;
-  uint batches, height, width, result_height, result_width, channels, multiplier;
+  uint batches, input_height, input_width, result_height, result_width, channels, multiplier;
   uint input_first, input_pixel, input_row, input_batch, result_first, result_pixel, result_row, result_batch;
-  uint kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, top, left;
+  uint kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width, top, left;
   uint activation;
   float low, high;
 } Depthwise;
@@ -33,9 +33,8 @@ size_t end_tap(const long begin, const uint apart, const uint taps, const uint s
 }
 
 // A pixel's channels from `c`, `count` vectors of them, in a row of any taps.
-inline __attribute__((always_inline)) void depthwise_pixel(const __global Depthwise* d, const struct DepthwiseRow* r,
-                                                           const size_t x, const size_t c, const size_t first,
-                                                           const size_t end, const uint count) {
+INLINE void depthwise_pixel(const __global Depthwise* d, const struct DepthwiseRow* r, const size_t x, const size_t c,
+                            const size_t first, const size_t end, const uint count) {
   Vector sum[4];
 #pragma unroll
   for (uint v = 0; v < count; ++v) sum[v] = r->bias ? LOAD(r->bias + c + v * WIDTH) : (Vector)0;
@@ -54,8 +53,9 @@ inline __attribute__((always_inline)) void depthwise_pixel(const __global Depthw
 // The pixels from `begin` to `end`, whatever taps are outside.
 void depthwise_pixels(const __global Depthwise* d, const struct DepthwiseRow* r, const size_t begin, const size_t end) {
   for (size_t x = begin; x < end; ++x) {
-    const long at = (long)(x * d->stride_x) - d->left;
-    const size_t first = first_tap(at, d->dilation_x), last = end_tap(at, d->dilation_x, d->kernel_width, d->width);
+    const long at = (long)(x * d->stride_width) - d->left;
+    const size_t first = first_tap(at, d->dilation_width);
+    const size_t last = end_tap(at, d->dilation_width, d->kernel_width, d->input_width);
     size_t c = r->channel;
     for (; c + 4 * WIDTH <= r->end_channel; c += 4 * WIDTH) depthwise_pixel(d, r, x, c, first, last, 4);
     for (; c < r->end_channel; c += WIDTH) depthwise_pixel(d, r, x, min(c, r->end_channel - WIDTH), first, last, 1);
@@ -64,9 +64,8 @@ void depthwise_pixels(const __global Depthwise* d, const struct DepthwiseRow* r,
 
 // One vector of channels of `pixels` pixels whose columns of taps are all inside: each input is loaded once for all of
 // them.
-inline __attribute__((always_inline)) void depthwise_block(const __global Depthwise* d, const struct DepthwiseRow* r,
-                                                           const size_t x, const size_t c, const uint taps,
-                                                           const uint stride, const uint pixels) {
+INLINE void depthwise_block(const __global Depthwise* d, const struct DepthwiseRow* r, const size_t x, const size_t c,
+                            const uint taps, const uint stride, const uint pixels) {
   Vector sum[8], w[5];
 #pragma unroll
   for (uint p = 0; p < pixels; ++p) sum[p] = r->bias ? LOAD(r->bias + c) : (Vector)0;
@@ -88,11 +87,10 @@ inline __attribute__((always_inline)) void depthwise_block(const __global Depthw
     STORE(activate(sum[p], d->activation, d->low, d->high), r->y + (x + p) * r->y_step + c);
 }
 
-// The pixels from `begin` to `end`, at least two, whose columns of taps are all inside, `pixels` or two at once. What is
-// left of two or of a vector is done by going back a little.
-inline __attribute__((always_inline)) void depthwise_middle(const __global Depthwise* d, const struct DepthwiseRow* r,
-                                                            const size_t begin, const size_t end, const uint taps,
-                                                            const uint stride, const uint pixels) {
+// The pixels from `begin` to `end`, at least two, whose columns of taps are all inside, `pixels` or two at once.
+// What is left of two or of a vector is done by going back a little.
+INLINE void depthwise_middle(const __global Depthwise* d, const struct DepthwiseRow* r, const size_t begin,
+                             const size_t end, const uint taps, const uint stride, const uint pixels) {
   size_t x = begin;
   for (; x + pixels <= end; x += pixels)
     for (size_t c = r->channel; c < r->end_channel; c += WIDTH)
@@ -103,10 +101,10 @@ inline __attribute__((always_inline)) void depthwise_middle(const __global Depth
 }
 
 void depthwise_row(const __global Depthwise* d, const struct DepthwiseRow* r) {
-  const size_t reach = (d->kernel_width - 1) * d->dilation_x, last = d->width + d->left;
-  const size_t begin = clamp((size_t)divide_up(d->left, d->stride_x), r->pixel, r->end_pixel);
-  const size_t end = clamp(last > reach ? (last - reach - 1) / d->stride_x + 1 : 0, begin, r->end_pixel);
-  const uint kind = d->dilation_x == 1 && end - begin >= 2 ? d->kernel_width * 10 + d->stride_x : 0;
+  const size_t reach = (d->kernel_width - 1) * d->dilation_width, last = d->input_width + d->left;
+  const size_t begin = clamp((size_t)divide_up(d->left, d->stride_width), r->pixel, r->end_pixel);
+  const size_t end = clamp(last > reach ? (last - reach - 1) / d->stride_width + 1 : 0, begin, r->end_pixel);
+  const uint kind = d->dilation_width == 1 && end - begin >= 2 ? d->kernel_width * 10 + d->stride_width : 0;
   depthwise_pixels(d, r, r->pixel, begin);
   if (kind == 11) depthwise_middle(d, r, begin, end, 1, 1, 8);
   else if (kind == 31) depthwise_middle(d, r, begin, end, 3, 1, 6);
@@ -139,11 +137,11 @@ struct DepthwiseItems depthwise_items(const __global Depthwise* d) {
   if (all.is_packed) {
     all.channels = (is_spread ? 1 : 4) * WIDTH;
     all.pixels = clamp(d->result_width, 1u, 32u);
-    const ulong width = (all.pixels - 1) * d->stride_x + (d->kernel_width - 1) * d->dilation_x + 1;
+    const ulong width = (all.pixels - 1) * d->stride_width + (d->kernel_width - 1) * d->dilation_width + 1;
     const ulong kept = WIDTH * (1 + all.pixels + (ulong)d->kernel_height * d->kernel_width);
     const ulong fits = kept < SCRATCH ? (SCRATCH - kept) / (width * all.channels) : 0;
-    const ulong reach = (ulong)(d->kernel_height - 1) * d->dilation_y;
-    all.rows = fits > reach ? min((fits - reach - 1) / d->stride_y + 1, 8ul) : 0;
+    const ulong reach = (ulong)(d->kernel_height - 1) * d->dilation_height;
+    all.rows = fits > reach ? min((fits - reach - 1) / d->stride_height + 1, 8ul) : 0;
     if (!all.rows) all = in_place;
   }
   all.parts = divide_up(d->channels, all.channels);
@@ -171,8 +169,8 @@ void depthwise_pack_weights(const __global Depthwise* d, struct DepthwiseRow* r,
 }
 
 // Copies `count` channels of the result from `channel`, of a row of pixels of the input.
-void depthwise_pack_row(const __global Depthwise* d, const __global float* from, const size_t pixels, const size_t channel,
-                        const size_t count, __global float* to) {
+void depthwise_pack_row(const __global Depthwise* d, const __global float* from, const size_t pixels,
+                        const size_t channel, const size_t count, __global float* to) {
   for (size_t x = 0; x < pixels; ++x, from += d->input_pixel, to += count) {
     size_t in = channel / d->multiplier, copy = channel % d->multiplier, c = 0;
     if (d->multiplier == 1)
@@ -184,15 +182,17 @@ void depthwise_pack_row(const __global Depthwise* d, const __global float* from,
   }
 }
 
-// Makes a row of copies in the scratch. skip: how many rows of results have been made of the same copies; the copies are
-// made where it is 0, for `rows` of them.
+// Has a row read copies in the scratch. They are made where `skip` is 0, for `rows` rows of results; elsewhere `skip`
+// rows have been made of them.
 void depthwise_packed(const Core* core, const __global Depthwise* d, struct DepthwiseRow* r, const __global float* in,
                       const long above, const size_t skip, const size_t rows) {
   const size_t taps = d->kernel_height * d->kernel_width, lanes = r->end_channel - r->channel;
-  const long across = (long)(d->kernel_width - 1) * d->dilation_x + 1, down = (long)(d->kernel_height - 1) * d->dilation_y + 1;
-  const long top = max(above - (long)(skip * d->stride_y), 0l), left = max((long)(r->pixel * d->stride_x) - d->left, 0l);
-  const long bottom = min(above + (long)((rows - 1) * d->stride_y) + down, (long)d->height);
-  const long right = min((long)((r->end_pixel - 1) * d->stride_x) - d->left + across, (long)d->width);
+  const long across = (long)(d->kernel_width - 1) * d->dilation_width + 1;
+  const long down = (long)(d->kernel_height - 1) * d->dilation_height + 1;
+  const long top = max(above - (long)(skip * d->stride_height), 0l);
+  const long left = max((long)(r->pixel * d->stride_width) - d->left, 0l);
+  const long bottom = min(above + (long)((rows - 1) * d->stride_height) + down, (long)d->input_height);
+  const long right = min((long)((r->end_pixel - 1) * d->stride_width) - d->left + across, (long)d->input_width);
   const size_t width = max(right - left, 0l);
   __global float* const window = core->scratch + WIDTH * (taps + 1);
   if (skip == 0) {
@@ -202,9 +202,9 @@ void depthwise_packed(const Core* core, const __global Depthwise* d, struct Dept
                          window + (y - top) * width * lanes);
   }
   r->x = window + ((above - top) * (long)width - d->left - left) * (long)lanes - r->channel;
-  r->tap_column = lanes * d->dilation_x;
-  r->tap_row = lanes * d->dilation_y * width;
-  r->step = lanes * d->stride_x;
+  r->tap_column = lanes * d->dilation_width;
+  r->tap_row = lanes * d->dilation_height * width;
+  r->step = lanes * d->stride_width;
   if (d->channels < WIDTH) {
     r->weights = core->scratch;
     r->bias = core->scratch + WIDTH * taps;
@@ -226,14 +226,16 @@ void depthwise_narrow_row(const Core* core, const __global Depthwise* d, struct 
 // Makes a row one by one.
 void depthwise_scalars(const __global Depthwise* d, const struct DepthwiseRow* r) {
   for (size_t x = r->pixel; x < r->end_pixel; ++x) {
-    const long at = (long)(x * d->stride_x) - d->left;
-    const size_t first = first_tap(at, d->dilation_x), last = end_tap(at, d->dilation_x, d->kernel_width, d->width);
+    const long at = (long)(x * d->stride_width) - d->left;
+    const size_t first = first_tap(at, d->dilation_width);
+    const size_t last = end_tap(at, d->dilation_width, d->kernel_width, d->input_width);
     for (size_t c = r->channel; c < min(r->end_channel, (size_t)d->channels); ++c) {
       const __global float* const in = r->x + x * r->step + c / d->multiplier;
+      const __global float* const w = r->weights + c;
       float sum = r->bias ? r->bias[c] : 0;
       for (size_t i = r->first; i < r->end; ++i)
         for (size_t j = first; j < last; ++j)
-          sum = mad(in[i * r->tap_row + j * r->tap_column], r->weights[(i * d->kernel_width + j) * d->channels + c], sum);
+          sum = mad(in[i * r->tap_row + j * r->tap_column], w[(i * d->kernel_width + j) * d->channels], sum);
       r->y[x * d->result_pixel + c] = activate((Vector)sum, d->activation, d->low, d->high).s0;
     }
   }
@@ -246,22 +248,22 @@ void depthwise_item(const Core* core, const __global Depthwise* d, const struct 
   const uint rows = min(d->batches * d->result_height - group * all->rows, all->rows);
   const uint part = rest / rows / all->tiles, tile = rest / rows % all->tiles, row = group * all->rows + rest % rows;
   const size_t batch = row / d->result_height, y = row % d->result_height;
-  const long above = (long)(y * d->stride_y) - d->top;
+  const long above = (long)(y * d->stride_height) - d->top;
   const __global float* const in = FLOATS(core, d->input) + d->input_first + batch * d->input_batch;
   struct DepthwiseRow r;
   r.x = in + above * d->input_row - (size_t)d->left * d->input_pixel;
   r.y = FLOATS(core, d->result) + d->result_first + batch * d->result_batch + y * d->result_row;
   r.weights = FLOATS(core, d->weights);
   r.bias = FLOATS(core, d->bias);
-  r.first = first_tap(above, d->dilation_y);
-  r.end = end_tap(above, d->dilation_y, d->kernel_height, d->height);
+  r.first = first_tap(above, d->dilation_height);
+  r.end = end_tap(above, d->dilation_height, d->kernel_height, d->input_height);
   r.end_channel = max(min((part + 1) * all->channels, d->channels), (uint)WIDTH);
   r.channel = min(part * all->channels, (uint)r.end_channel - WIDTH);
   r.pixel = tile * all->pixels;
   r.end_pixel = min((tile + 1) * all->pixels, d->result_width);
-  r.tap_row = (size_t)d->dilation_y * d->input_row;
-  r.tap_column = (size_t)d->dilation_x * d->input_pixel;
-  r.step = (size_t)d->stride_x * d->input_pixel;
+  r.tap_row = (size_t)d->dilation_height * d->input_row;
+  r.tap_column = (size_t)d->dilation_width * d->input_pixel;
+  r.step = (size_t)d->stride_width * d->input_pixel;
   r.weight_step = d->channels;
   r.y_step = d->result_pixel;
   if (all->is_packed) {

@@ -1,13 +1,13 @@
 // Windows of pixels, each channel by itself.
 
-// result[n, y, x, c] = activate(the mean, or the greatest, of the input in the window at y * stride_y - top,
-// x * stride_x - left, of what of it is inside the input). The greatest leaves out what is no number.
+// result[n, y, x, c] = activate(the mean, or the greatest, of the input in the window at y * stride_height - top,
+// x * stride_width - left, of what of it is inside the input). The greatest leaves out what is no number.
 // Tensors begin `..._first` behind their places; their strides are in floats, too.
 typedef struct {
   Place input, result;
-  uint batches, height, width, result_height, result_width, channels;
+  uint batches, input_height, input_width, result_height, result_width, channels;
   uint input_first, input_pixel, input_row, input_batch, result_first, result_pixel, result_row, result_batch;
-  uint window_height, window_width, stride_y, stride_x, top, left, is_mean;
+  uint window_height, window_width, stride_height, stride_width, top, left, is_mean;
   uint activation;
   float low, high;
 } Pool;
@@ -21,8 +21,8 @@ struct PoolWindow {
 #define POOL_CHANNELS (4 * WIDTH)
 
 // The mean sums rows first: then its error does not grow with the window.
-inline __attribute__((always_inline)) void pool_vectors(const __global Pool* p, const struct PoolWindow* w, const size_t c,
-                                                        __global float* y, const uint count) {
+INLINE void pool_vectors(const __global Pool* p, const struct PoolWindow* w, const size_t c, __global float* y,
+                         const uint count) {
   Vector all[4], row[4];
 #pragma unroll
   for (uint v = 0; v < count; ++v) all[v] = p->is_mean ? (Vector)0 : (Vector)-FLT_MAX;
@@ -95,14 +95,14 @@ void run_Pool(const Core* core, const __global Pool* p, const uint unit) {
   const uint end = min((unit + 1) * items, pool_items(p));
   for (uint item = unit * items; item < end; ++item) {
     const size_t row = item / parts, batch = row / p->result_height, y = row % p->result_height;
-    const long above = (long)(y * p->stride_y) - p->top;
-    const size_t first = max(above, 0l), last = min(above + (long)p->window_height, (long)p->height);
-    const __global float* const in = FLOATS(core, p->input) + p->input_first + batch * p->input_batch + first * p->input_row;
+    const long above = (long)(y * p->stride_height) - p->top;
+    const size_t first = max(above, 0l), last = min(above + (long)p->window_height, (long)p->input_height);
+    const __global float* const image = FLOATS(core, p->input) + p->input_first + batch * p->input_batch;
     __global float* result = FLOATS(core, p->result) + p->result_first + batch * p->result_batch + y * p->result_row;
     for (size_t x = 0; x < p->result_width; ++x, result += p->result_pixel) {
-      const long before = (long)(x * p->stride_x) - p->left;
-      const size_t left = max(before, 0l), right = min(before + (long)p->window_width, (long)p->width);
-      const struct PoolWindow window = {in + left * p->input_pixel, last - first, right - left};
+      const long before = (long)(x * p->stride_width) - p->left;
+      const size_t left = max(before, 0l), right = min(before + (long)p->window_width, (long)p->input_width);
+      const struct PoolWindow window = {image + first * p->input_row + left * p->input_pixel, last - first, right - left};
       pool_pixel(p, &window, (size_t)(item % parts) * POOL_CHANNELS, result);
     }
   }

@@ -4,7 +4,7 @@
 // Tensors begin `..._first` behind their places; their strides are in floats, too.
 typedef struct {
   Place input, result;
-  uint batches, height, width, result_height, result_width, channels;
+  uint batches, input_height, input_width, result_height, result_width, channels;
   uint input_first, input_pixel, input_row, input_batch, result_first, result_pixel, result_row, result_batch;
   uint is_nearest, align_corners, half_pixel_centers;
 } Resize;
@@ -30,7 +30,8 @@ struct ResizePoint resize_point(const __global Resize* r, const uint i, const ui
   return (struct ResizePoint){low, min((int)ceil(at), (int)size - 1), at - (float)low};
 }
 
-// A row of results: of rows `above` and `below` of the input. points: of its pixels; floats, for `low`, `high` and `part`.
+// A row of results, of rows `above` and `below` of the input. points: three floats for each pixel, with the bits of the
+// offsets of `low` and `high`, and `part`.
 void resize_row(const __global Resize* r, const __global float* above, const __global float* below, const float part,
                 const __global float* points, __global float* y, const size_t count) {
   for (size_t x = 0; x < count; ++x, y += r->result_pixel, points += 3) {
@@ -68,18 +69,18 @@ void run_Resize(const Core* core, const __global Resize* r, const uint unit) {
   for (uint begin = 0; begin < r->result_width; begin += most) {
     const uint count = min(r->result_width - begin, most);
     for (uint i = 0; i < count; ++i) {
-      const struct ResizePoint column = resize_point(r, begin + i, r->width, r->result_width);
+      const struct ResizePoint column = resize_point(r, begin + i, r->input_width, r->result_width);
       core->scratch[3 * i] = as_float(column.low * r->input_pixel);
       core->scratch[3 * i + 1] = as_float(column.high * r->input_pixel);
       core->scratch[3 * i + 2] = column.part;
     }
     for (uint item = unit * rows; item < end; ++item) {
-      const size_t batch = item / r->result_height, y = item % r->result_height;
-      const struct ResizePoint row = resize_point(r, y, r->height, r->result_height);
+      const size_t batch = item / r->result_height, line = item % r->result_height;
+      const struct ResizePoint row = resize_point(r, line, r->input_height, r->result_height);
       const __global float* const in = FLOATS(core, r->input) + r->input_first + batch * r->input_batch;
-      __global float* const result = FLOATS(core, r->result) + r->result_first + batch * r->result_batch + y * r->result_row;
+      __global float* const y = FLOATS(core, r->result) + r->result_first + batch * r->result_batch + line * r->result_row;
       resize_row(r, in + (size_t)row.low * r->input_row, in + (size_t)row.high * r->input_row, row.part, core->scratch,
-                 result + begin * r->result_pixel, count);
+                 y + begin * r->result_pixel, count);
     }
   }
 }
