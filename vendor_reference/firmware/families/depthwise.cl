@@ -1,7 +1,8 @@
 // Convolutions of each channel by itself.
 
-// result[n, y, x, c] = activate(bias[c] + sum(weights[i, j, c] * input[n, v, w, c / multiplier])), over the taps i, j for
-// which v = y * stride_height + i * dilation_height - top, w = x * stride_width + j * dilation_width - left are inside.
+// result[n, y, x, c] = activate(bias[c] + sum(weights[i, j, c] * input[n, v, w, c / multiplier])), over the taps i, j
+// for which v = y * stride_height + i * dilation_height - top, w = x * stride_width + j * dilation_width - left are
+// inside.
 //
 // weights: [kernel_height, kernel_width, channels]. bias: [channels], or nowhere. Tensors begin
 // `..._first` behind their places; their strides are in floats, too.

@@ -102,7 +102,8 @@ void run_Pool(const Core* core, const __global Pool* p, const uint unit) {
     for (size_t x = 0; x < p->result_width; ++x, result += p->result_pixel) {
       const long before = (long)(x * p->stride_width) - p->left;
       const size_t left = max(before, 0l), right = min(before + (long)p->window_width, (long)p->input_width);
-      const struct PoolWindow window = {image + first * p->input_row + left * p->input_pixel, last - first, right - left};
+      const __global float* const corner = image + first * p->input_row + left * p->input_pixel;
+      const struct PoolWindow window = {corner, last - first, right - left};
       pool_pixel(p, &window, (size_t)(item % parts) * POOL_CHANNELS, result);
     }
   }

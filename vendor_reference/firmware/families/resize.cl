@@ -78,9 +78,9 @@ void run_Resize(const Core* core, const __global Resize* r, const uint unit) {
       const size_t batch = item / r->result_height, line = item % r->result_height;
       const struct ResizePoint row = resize_point(r, line, r->input_height, r->result_height);
       const __global float* const in = FLOATS(core, r->input) + r->input_first + batch * r->input_batch;
-      __global float* const y = FLOATS(core, r->result) + r->result_first + batch * r->result_batch + line * r->result_row;
+      __global float* const image = FLOATS(core, r->result) + r->result_first + batch * r->result_batch;
       resize_row(r, in + (size_t)row.low * r->input_row, in + (size_t)row.high * r->input_row, row.part, core->scratch,
-                 y + begin * r->result_pixel, count);
+                 image + line * r->result_row + begin * r->result_pixel, count);
     }
   }
 }
