@@ -34,63 +34,125 @@ NOINLINE void store_part(const Vector value, __global float* to, const size_t co
   }
   float part[WIDTH];
   JOIN(vstore, WIDTH)(value, 0, part);
-  for (size_t i = 0; i < count; ++i) to[i] = part[i];
+  size_t i = 0;
+  for (; i + 4 <= count; i += 4) vstore4(vload4(0, part + i), 0, to + i);
+  for (; i < count; ++i) to[i] = part[i];
 }
 
-// What rows of a product are made of: `count` stretches of `depth` floats.
-//   rows: where each stretch of each row begins. Rows of a block that are not there repeat others.
+// The rows of a block: `num_rows`, and up to ROWS of them that repeat the last.
+//   taps: where the `num_taps` stretches of `depth` floats begin that each row is made of.
 //   weights: of each stretch, floats from a panel's beginning.
-struct Taps {
-  const __global float* rows[TAPS][ROWS];
+//   results, residuals: where the first column of each row lies.
+struct BlockRows {
+  const __global float* taps[TAPS][ROWS];
   size_t weights[TAPS];
-  size_t count, depth;
+  size_t num_rows, num_taps, depth;
+  __global float* results[ROWS];
+  const __global float* residuals[ROWS];
 };
 
-// Adds the product of R rows with V vectors of columns to `sums`, or writes it there; R and V are constants.
-//   weights: the panel, or the part of it where the columns begin.
+// The columns of a block: those from `first` on, of which `count` are left.
+//   weights: the first column of row 0.
 //   second: floats to the same of the second vector.
-INLINE void multiply(const uint R, const uint V, const struct Taps* taps, const __global float* weights,
-                     const size_t second, const bool adds, Vector (*sums)[2]) {
+struct BlockColumns {
+  size_t first, count;
+  const __global float* weights;
+  size_t second;
+  Vector bias[2];
+};
+
+// What becomes of sums.
+struct Finish {
+  uint residual_mode, activation;
+  float low, high;
+};
+
+struct BlockColumns block_columns(const size_t first, const size_t columns, const size_t depth,
+                             const __global float* weights, const __global float* bias) {
+  struct BlockColumns c;
+  c.first = first;
+  c.count = columns - first;
+  c.weights = weights + panel_column(first, depth);
+  c.second = panel_column(first + WIDTH, depth) - panel_column(first, depth);
+  c.bias[0] = bias ? load_part(bias + first, c.count) : 0;
+  c.bias[1] = bias && c.count > WIDTH ? load_part(bias + first + WIDTH, c.count - WIDTH) : 0;
+  return c;
+}
+
+// Sums become results, one by one.
+NOINLINE void finish_block(const struct BlockRows* rows, const struct BlockColumns* columns, const struct Finish* finish,
+                           Vector (*sums)[2]) {
+  for (size_t v = 0; v < 2 && v * WIDTH < columns->count; ++v) {
+    const size_t count = columns->count - v * WIDTH, first = columns->first + v * WIDTH;
+    for (size_t r = 0; r < rows->num_rows; ++r) {
+      Vector sum = sums[r][v], residual = 0;
+      if (finish->residual_mode) residual = load_part(rows->residuals[r] + first, count);
+      if (finish->residual_mode == BEFORE_ACTIVATION) sum += residual;
+      sum = activate(sum, finish->activation, finish->low, finish->high);
+      if (finish->residual_mode == BEHIND_ACTIVATION) sum += residual;
+      store_part(sum, rows->results[r] + first, count);
+    }
+  }
+}
+
+// The product of R rows with V vectors of columns: adds to `sums` or to the bias, and finishes it or leaves it in
+// `sums`. R and V are constants.
+INLINE void multiply(const uint R, const uint V, const struct BlockRows* rows, const struct BlockColumns* columns,
+                     const struct Finish* finish, const bool adds, const bool ends, Vector (*sums)[2]) {
   Vector s[ROWS][2];
 #pragma unroll
   for (uint r = 0; r < R; ++r)
 #pragma unroll
-    for (uint v = 0; v < V; ++v) s[r][v] = adds ? sums[r][v] : (Vector)0;
-  for (size_t tap = 0; tap < taps->count; ++tap) {
-    const __global float* rows[ROWS];
+    for (uint v = 0; v < V; ++v) s[r][v] = adds ? sums[r][v] : columns->bias[v];
+  const size_t second = columns->second, depth = rows->depth;
+  for (size_t tap = 0; tap < rows->num_taps; ++tap) {
+    const __global float* x[ROWS];
 #pragma unroll
-    for (uint r = 0; r < R; ++r) rows[r] = taps->rows[tap][r];
-    const __global float* w = weights + taps->weights[tap];
-    for (size_t k = 0; k < taps->depth; ++k, w += PANEL) {
+    for (uint r = 0; r < R; ++r) x[r] = rows->taps[tap][r];
+    const __global float* w = columns->weights + rows->weights[tap];
+    for (size_t k = 0; k < depth; ++k, w += PANEL) {
       Vector b[2];
 #pragma unroll
       for (uint v = 0; v < V; ++v) b[v] = LOAD(w + v * second);
 #pragma unroll
       for (uint r = 0; r < R; ++r) {
-        const Vector a = (Vector)rows[r][k];
+        const Vector a = (Vector)x[r][k];
 #pragma unroll
         for (uint v = 0; v < V; ++v) s[r][v] = fma(a, b[v], s[r][v]);
       }
     }
   }
+  if (ends && finish->activation == CLAMP && !finish->residual_mode && columns->count >= V * WIDTH) {
+    const Vector low = finish->low, high = finish->high;
+#pragma unroll
+    for (uint r = 0; r < R; ++r)
+#pragma unroll
+      for (uint v = 0; v < V; ++v) {
+        const Vector above = s[r][v] < low ? low : s[r][v];
+        STORE(above > high ? high : above, rows->results[r] + columns->first + v * WIDTH);
+      }
+    return;
+  }
 #pragma unroll
   for (uint r = 0; r < R; ++r)
 #pragma unroll
     for (uint v = 0; v < V; ++v) sums[r][v] = s[r][v];
+  if (ends) finish_block(rows, columns, finish, sums);
 }
 
-// The same for the first `rows` rows, and for one vector of columns or two; where there are fewer rows, some more may
-// be written.
-NOINLINE void multiply_block(const uint rows, const bool is_wide, const struct Taps* taps, const __global float* weights,
-                             const size_t second, const bool adds, Vector (*sums)[2]) {
-#define MULTIPLY(R)                                                   \
-  do {                                                                \
-    if (is_wide) multiply(R, 2, taps, weights, second, adds, sums);   \
-    else multiply(R, 1, taps, weights, second, adds, sums);           \
+// A block of a product, or a part of its depth.
+//   adds: whether `sums` has what comes of the parts before. It has ROWS rows.
+//   ends: whether the sums are complete.
+NOINLINE void multiply_block(const struct BlockRows* rows, const struct BlockColumns* columns, const struct Finish* finish,
+                             const bool adds, const bool ends, Vector (*sums)[2]) {
+#define MULTIPLY(R)                                                                      \
+  do {                                                                                   \
+    if (columns->count > WIDTH) multiply(R, 2, rows, columns, finish, adds, ends, sums); \
+    else multiply(R, 1, rows, columns, finish, adds, ends, sums);                        \
   } while (0)
-  if (rows > 4) MULTIPLY(ROWS);
-  else if (rows > 2) MULTIPLY(4);
-  else if (rows == 2) MULTIPLY(2);
+  if (rows->num_rows > 4) MULTIPLY(ROWS);
+  else if (rows->num_rows > 2) MULTIPLY(4);
+  else if (rows->num_rows == 2) MULTIPLY(2);
   else MULTIPLY(1);
 }
 

@@ -44,14 +44,13 @@ struct ProductTiles convolution_tiles(const Core* core, const __global Convoluti
 }
 
 // What a unit works on: one group, one phase. `x`, `y` and `residual` are at the group's first channel.
-//   image, row, pixel: strides of `x`, `y` and `residual`, in this order.
 //   joined: taps of a row of the kernel that lie behind each other in the input: they are one tap of `depth` floats.
 struct ConvolutionUnit {
   const __global float *x, *weights, *bias, *residual;
   __global float *y, *zeros, *copies;
-  size_t depth, weights_depth, columns, width, height, channels;
+  size_t depth, weights_depth, columns, channels;
   size_t x_image, x_row, x_pixel, y_image, y_row, y_pixel, residual_image, residual_row, residual_pixel;
-  int joined, kernel_width;
+  int images, height, width, joined, kernel_width;
   struct Axis vertical, horizontal;
 };
 
@@ -70,19 +69,13 @@ struct Pixel next_pixel(const struct ConvolutionUnit* u, const struct Pixel p) {
   return next;
 }
 
-size_t result_offset(const struct ConvolutionUnit* u, const struct Pixel p, const size_t image, const size_t row,
-                     const size_t pixel) {
-  return p.image * image + (u->vertical.out + p.row * u->vertical.out_step) * row +
-         (u->horizontal.out + p.column * u->horizontal.out_step) * pixel;
-}
-
 // What pixel `p` sees by a tap, from row `y` of the input on; taps that lie partly outside are copied to `copy`.
 const __global float* convolution_row(const struct ConvolutionUnit* u, const struct Pixel p, const int tap_y,
                                       const int tap_x, __global float* copy) {
   const int y = u->vertical.in + p.row * u->vertical.in_step + tap_y * u->vertical.in_tap;
   const int x = u->horizontal.in + p.column * u->horizontal.in_step + tap_x * u->horizontal.in_tap;
   const int width = u->width, taps = u->joined;
-  if (y < 0 || y >= (int)u->height || x + taps <= 0 || x >= width) return u->zeros;
+  if (y < 0 || y >= u->height || x + taps <= 0 || x >= width) return u->zeros;
   const __global float* const row = u->x + p.image * u->x_image + y * u->x_row;
   if (x >= 0 && x + taps <= width) return row + x * u->x_pixel;
   const size_t before = max(-x, 0) * u->channels, end = min(width - x, taps) * u->channels;
@@ -96,67 +89,83 @@ bool is_inside(const struct ConvolutionUnit* u, const struct Pixel p, const int 
   const int first = a.in + p.column * a.in_step, last = first + (rows - 1) * a.in_step;
   const int reach = (a.taps - 1) * a.in_tap;
   return p.column + rows <= a.count && min(first, first + reach) >= 0 &&
-         max(last, last + reach) + u->joined <= (int)u->width;
+         max(last, last + reach) + u->joined <= u->width;
 }
 
-// Finds what `num_rows` pixels from `first` on see by the taps from number `tap` on; returns the next tap's number.
-NOINLINE int find_taps(const struct ConvolutionUnit* u, const struct Pixel first, const uint num_rows, int tap,
-                       struct Taps* taps) {
-  const bool inside = is_inside(u, first, num_rows);
+// Finds what the block's rows see by the taps from number `tap` on; returns the next tap's number.
+NOINLINE int find_taps(const struct ConvolutionUnit* u, const struct Pixel first, int tap, struct BlockRows* block) {
+  const bool inside = is_inside(u, first, block->num_rows);
   const int across = u->horizontal.taps, end = u->vertical.taps * across;
-  taps->depth = u->depth;
-  taps->count = 0;
-  for (; tap < end && taps->count < TAPS; ++tap) {
-    const int y = tap / across, x = tap - y * across;
-    const __global float* row = convolution_row(u, first, y, x, u->copies + taps->count * ROWS * u->depth);
-    if (inside && row == u->zeros) continue;
-    const __global float** const rows = taps->rows[taps->count];
-    const size_t step = u->horizontal.in_step * u->x_pixel;
-    struct Pixel pixel = first;
-    for (uint r = 0; r < ROWS; ++r) {
-      rows[r] = row;
-      if (r + 1 >= num_rows) continue;
-      if (inside) {
-        row += step;
-      } else {
+  const size_t step = u->horizontal.in_step * u->x_pixel, last = block->num_rows - 1;
+  int y = across == 1 ? tap : tap / across, x = tap - y * across;
+  size_t count = 0;
+  for (; tap < end && count < TAPS; ++tap, y += ++x == across, x = x == across ? 0 : x) {
+    const __global float** const rows = block->taps[count];
+    const __global float* row = convolution_row(u, first, y, x, u->copies + count * ROWS * u->depth);
+    if (inside) {
+      if (row == u->zeros) continue;
+      for (size_t r = 0; r < ROWS; ++r) rows[r] = row + min(r, last) * step;
+    } else {
+      struct Pixel pixel = first;
+      for (size_t r = 0; r < ROWS; ++r) {
+        rows[r] = row;
+        if (r >= last) continue;
         pixel = next_pixel(u, pixel);
-        row = convolution_row(u, pixel, y, x, u->copies + (taps->count * ROWS + r + 1) * u->depth);
+        row = convolution_row(u, pixel, y, x, u->copies + (count * ROWS + r + 1) * u->depth);
       }
     }
     const size_t number = (u->vertical.tap + y * u->vertical.tap_step) * u->kernel_width + u->horizontal.tap +
                           x * u->horizontal.tap_step;
-    taps->weights[taps->count++] = number * u->channels * PANEL;
+    block->weights[count++] = number * u->channels * PANEL;
   }
+  block->num_taps = count;
+  block->depth = u->depth;
   return tap;
 }
 
-// Sums become the results of `num_rows` pixels from `p` on.
-NOINLINE void finish(const __global Convolution* c, const struct ConvolutionUnit* u, struct Pixel p,
-                     const uint num_rows, const size_t column, Vector (*sums)[2]) {
-  const size_t left = u->columns - column, vectors = min((left + WIDTH - 1) / WIDTH, (size_t)2);
-  Vector bias[2] = {0, 0};
-  if (u->bias)
-    for (size_t v = 0; v < vectors; ++v) bias[v] = load_part(u->bias + column + v * WIDTH, left - v * WIDTH);
-  for (uint r = 0; r < num_rows; ++r, p = next_pixel(u, p)) {
-    __global float* const y = u->y + result_offset(u, p, u->y_image, u->y_row, u->y_pixel) + column;
-    const __global float* const residual =
-        u->residual + result_offset(u, p, u->residual_image, u->residual_row, u->residual_pixel) + column;
-    for (size_t v = 0; v < vectors; ++v) {
-      const size_t count = left - v * WIDTH;
-      Vector sum = sums[r][v] + bias[v];
-      if (c->residual_mode == BEFORE_ACTIVATION) sum += load_part(residual + v * WIDTH, count);
-      sum = activate(sum, c->activation, c->low, c->high);
-      if (c->residual_mode == BEHIND_ACTIVATION) sum += load_part(residual + v * WIDTH, count);
-      if (count >= WIDTH) STORE(sum, y + v * WIDTH);
-      else store_part(sum, y + v * WIDTH, count);
+// Finds where the block's rows go; returns the pixel behind them.
+struct Pixel find_results(const struct ConvolutionUnit* u, struct Pixel p, struct BlockRows* block) {
+  const size_t last = block->num_rows - 1;
+  __global float* y = 0;
+  const __global float* residual = 0;
+  for (size_t r = 0; r < ROWS; ++r) {
+    if (r == 0 || (r <= last && p.column == 0)) {
+      const size_t row = u->vertical.out + p.row * u->vertical.out_step;
+      const size_t column = u->horizontal.out + p.column * u->horizontal.out_step;
+      y = u->y + p.image * u->y_image + row * u->y_row + column * u->y_pixel;
+      residual = u->residual + p.image * u->residual_image + row * u->residual_row + column * u->residual_pixel;
+    } else if (r <= last) {
+      y += u->horizontal.out_step * u->y_pixel;
+      residual += u->horizontal.out_step * u->residual_pixel;
     }
+    block->results[r] = y;
+    block->residuals[r] = residual;
+    if (r <= last) p = next_pixel(u, p);
   }
+  return p;
 }
 
 uint units_Convolution(const Core* core, const __global Convolution* c) {
   const struct ProductTiles tiles = convolution_tiles(core, c);
   const uint phases = c->transposed ? c->stride_height * c->stride_width : 1;
   return tiles.row_tiles * tiles.column_tiles * c->groups * phases;
+}
+
+// A convolution that takes pixel for pixel is one over a single row, where the rows lie behind each other.
+void join_rows(struct ConvolutionUnit* u) {
+  const struct Axis a = u->horizontal, b = u->vertical;
+  const bool plain = a.taps * b.taps * a.in_step * b.in_step * a.out_step * b.out_step == 1 && u->joined == 1 &&
+                     (a.in | b.in | a.out | b.out) == 0 && a.count == u->width && b.count == u->height;
+  if (!plain || u->x_row != u->width * u->x_pixel || u->y_row != u->width * u->y_pixel ||
+      u->residual_row != u->width * u->residual_pixel)
+    return;
+  u->horizontal.count = u->width = u->width * u->height;
+  u->vertical.count = u->height = 1;
+  if (u->x_image != u->width * u->x_pixel || u->y_image != u->width * u->y_pixel ||
+      u->residual_image != u->width * u->residual_pixel)
+    return;
+  u->horizontal.count = u->width = u->width * u->images;
+  u->images = 1;
 }
 
 struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolution* c, const uint group, const uint phase) {
@@ -172,6 +181,7 @@ struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolu
   if (u.bias) u.bias += (size_t)group * c->columns;
   u.weights = FLOATS(core, c->weights) + group * panel_column(divide_up(c->columns, PANEL) * PANEL, u.weights_depth);
   u.kernel_width = c->kernel_width;
+  u.images = c->batches;
   u.height = c->input_height;
   u.width = c->input_width;
   u.x_image = c->input_batch;
@@ -180,9 +190,9 @@ struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolu
   u.y_image = c->result_batch;
   u.y_row = c->result_row;
   u.y_pixel = c->result_pixel;
-  u.residual_image = c->residual_batch;
-  u.residual_row = c->residual_row;
-  u.residual_pixel = c->residual_pixel;
+  u.residual_image = c->residual_mode ? c->residual_batch : c->result_batch;
+  u.residual_row = c->residual_mode ? c->residual_row : c->result_row;
+  u.residual_pixel = c->residual_mode ? c->residual_pixel : c->result_pixel;
   const uint step_x = c->transposed ? c->stride_width : 1;
   u.vertical = convolution_axis(c->transposed, phase / step_x, c->result_height, c->kernel_height, c->stride_height,
                                 c->dilation_height, c->top);
@@ -195,6 +205,7 @@ struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolu
   if (joined) u.horizontal.taps = 1;
   u.zeros = core->scratch;
   u.copies = core->scratch + u.depth;
+  join_rows(&u);
   return u;
 }
 
@@ -204,7 +215,7 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
   const uint product = unit / tiles.row_tiles / tiles.column_tiles;
   const struct ConvolutionUnit u = convolution_unit(core, c, product % c->groups, product / c->groups);
   for (size_t i = 0; i < u.depth; ++i) u.zeros[i] = 0;
-  const uint num_rows = c->batches * u.vertical.count * u.horizontal.count;
+  const uint num_rows = u.images * u.vertical.count * u.horizontal.count;
   const uint first_row = unit % tiles.row_tiles * tiles.rows, last_row = min(first_row + tiles.rows, num_rows);
   const size_t first_column = column_tile * tiles.columns, last_column = min(first_column + tiles.columns, u.columns);
   if (first_row >= last_row) return;
@@ -212,23 +223,23 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
   pixel.column = first_row % u.horizontal.count;
   pixel.row = first_row / u.horizontal.count % u.vertical.count;
   pixel.image = first_row / u.horizontal.count / u.vertical.count;
-  struct Taps taps;
-  Vector sums[ROWS][2];
+  const struct Finish finish = {c->residual_mode, c->activation, c->low, c->high};
   const int num_taps = u.vertical.taps * u.horizontal.taps;
+  struct BlockRows rows;
+  Vector sums[ROWS][2];
   for (uint row = first_row; row < last_row; row += ROWS) {
-    const uint rows = min(last_row - row, (uint)ROWS);
-    int tap = find_taps(&u, pixel, rows, 0, &taps);
+    rows.num_rows = min(last_row - row, (uint)ROWS);
+    const struct Pixel next = find_results(&u, pixel, &rows);
+    int tap = find_taps(&u, pixel, 0, &rows);
     for (size_t column = first_column; column < last_column; column += BLOCK) {
-      const __global float* const weights = u.weights + panel_column(column, u.weights_depth);
-      const size_t second = panel_column(column + WIDTH, u.weights_depth) - panel_column(column, u.weights_depth);
-      if (column > first_column && num_taps > TAPS) tap = find_taps(&u, pixel, rows, 0, &taps);
-      multiply_block(rows, u.columns - column > WIDTH, &taps, weights, second, false, sums);
+      const struct BlockColumns columns = block_columns(column, u.columns, u.weights_depth, u.weights, u.bias);
+      if (column > first_column && num_taps > TAPS) tap = find_taps(&u, pixel, 0, &rows);
+      multiply_block(&rows, &columns, &finish, false, tap == num_taps, sums);
       while (tap < num_taps) {
-        tap = find_taps(&u, pixel, rows, tap, &taps);
-        multiply_block(rows, u.columns - column > WIDTH, &taps, weights, second, true, sums);
+        tap = find_taps(&u, pixel, tap, &rows);
+        multiply_block(&rows, &columns, &finish, true, tap == num_taps, sums);
       }
-      finish(c, &u, pixel, rows, column, sums);
     }
-    for (uint i = 0; i < ROWS; ++i) pixel = next_pixel(&u, pixel);
+    pixel = next;
   }
 }
