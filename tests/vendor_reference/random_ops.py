@@ -7,7 +7,7 @@ an `OpCase` from the types that the op declares and the options that the maker l
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeVar
 
@@ -52,12 +52,14 @@ class OpCase:
     Attributes:
       inputs: None for one that is left out.
       results: the type of each.
+      shapes: of the results, for ops whose shapes stock's interpreter checks, and does not find.
     """
 
     name: str
     inputs: Sequence[Given | None]
     options: Options = field(default_factory=dict)
     results: Sequence[str] = ("float32",)
+    shapes: Sequence[tuple[int, ...]] = ()
 
     def __str__(self) -> str:
         inputs = [
@@ -230,13 +232,13 @@ _TYPES = {
 
 
 def _convolution(d: Drawing, options: dict[str, Any]) -> OpCase:
-    """Also of groups of channels, and without a bias."""
+    """Also of groups of channels."""
     rows, columns, groups = d.size(1, 5), d.size(1, 4), d.choose((1, 1, 1, 2, 3))
     channels, results = d.size(1, 19), groups * d.size(1, 40 // groups)
     height, width = _window_sides(d, rows, columns, options)
     weights = d.weights(results, rows, columns, channels)
-    inputs = [d.tensor(d.size(1, 2), height, width, channels * groups), weights, _bias(d, results)]
-    return d.case("CONV_2D", inputs, options)
+    inputs = [d.tensor(d.size(1, 2), height, width, channels * groups), weights]
+    return d.case("CONV_2D", [*inputs, d.weights(results)], options)
 
 
 def _depthwise(d: Drawing, options: dict[str, Any]) -> OpCase:
@@ -244,7 +246,7 @@ def _depthwise(d: Drawing, options: dict[str, Any]) -> OpCase:
     height, width = _window_sides(d, rows, columns, options)
     results = channels * options["depth_multiplier"]
     inputs = [d.tensor(d.size(1, 2), height, width, channels), d.weights(1, rows, columns, results)]
-    return d.case("DEPTHWISE_CONV_2D", [*inputs, _bias(d, results)], options)
+    return d.case("DEPTHWISE_CONV_2D", [*inputs, d.weights(results)], options)
 
 
 def _transposed_convolution(d: Drawing, options: dict[str, Any]) -> OpCase:
@@ -257,7 +259,7 @@ def _transposed_convolution(d: Drawing, options: dict[str, Any]) -> OpCase:
     sides = result(height, rows, options["stride_h"]), result(width, columns, options["stride_w"])
     inputs = [ints(batch, *sides, results), d.weights(results, rows, columns, channels)]
     inputs.append(d.tensor(batch, height, width, channels))
-    return d.case("TRANSPOSE_CONV", [*inputs, *d.choose(([], [d.weights(results)]))], options)
+    return d.case("TRANSPOSE_CONV", [*inputs, *d.choose(((), (d.weights(results),)))], options)
 
 
 def _fully_connected(d: Drawing, options: dict[str, Any]) -> OpCase:
@@ -265,7 +267,7 @@ def _fully_connected(d: Drawing, options: dict[str, Any]) -> OpCase:
     inputs = [
         d.tensor(*d.sizes(d.size(1, 3), 6), depth),
         d.weights(results, depth),
-        _bias(d, results),
+        d.choose((None, d.weights(results))),
     ]
     return d.case("FULLY_CONNECTED", inputs, options)
 
@@ -337,7 +339,9 @@ def _slice(d: Drawing, options: dict[str, Any]) -> OpCase:
     shape = d.sizes(d.size(1, 4), 9)
     begin = [d.size(0, size - 1) for size in shape]
     size = [d.choose((-1, d.size(1, n - b))) for n, b in zip(shape, begin, strict=True)]
-    return d.case("SLICE", [d.tensor(*shape), ints(*begin), ints(*size)], options)
+    sizes = [n - b if s == -1 else s for n, b, s in zip(shape, begin, size, strict=True)]
+    case = d.case("SLICE", [d.tensor(*shape), ints(*begin), ints(*size)], options)
+    return replace(case, shapes=[tuple(sizes)])
 
 
 def _split(d: Drawing, options: dict[str, Any]) -> OpCase:
@@ -471,18 +475,16 @@ def _window_sides(d: Drawing, rows: int, columns: int, options: Options) -> tupl
     return d.size(least[0], least[0] + 12), d.size(least[1], least[1] + 17)
 
 
-def _bias(d: Drawing, size: int) -> Given | None:
-    return d.choose((None, d.weights(size), d.weights(size)))
-
-
 _WINDOW = {"padding": PADDINGS, **_STRIDES, "fused_activation_function": FUSED}
 _POOL = {**_WINDOW, "filter_height": (1, 2, 3, 5), "filter_width": (1, 2, 4)}
 _RESIZE = {"align_corners": (False, True), "half_pixel_centers": (False, True)}
 _KEEP = {"keep_dims": (False, True)}
 _MASKS = {f"{name}_mask": (0, 0, 5, 10) for name in ("begin", "end", "shrink_axis")}
 _ADJOINTS = {"adj_x": (False, True), "adj_y": (False, True)}
+_BLOCKS = {"block_size": (2, 3)}
 _CASTS = {"out_data_type": ("FLOAT32", "INT32", "INT64", "INT8", "UINT8", "BOOL")}
-_COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
+_BYTES = ("int8", "uint8")  # without scales, at which stock crashes
+_COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 
 MAKERS: Mapping[str, Maker] = {
     "CONV_2D": Maker(_convolution, {**_WINDOW, **_DILATIONS}, SUM),
@@ -503,16 +505,17 @@ MAKERS: Mapping[str, Maker] = {
     "SOFTMAX": Maker(_softmax, {"beta": (1.0, 0.5)}),
     "STRIDED_SLICE": Maker(_strided_slice, _MASKS),
     "SLICE": Maker(_slice),
-    "SPLIT": Maker(_split),
-    "PACK": Maker(_pack),
-    "UNPACK": Maker(_unpack),
+    "SPLIT": Maker(_split, lacks=("int64", "bool")),
+    "PACK": Maker(_pack, lacks=("bool",)),
+    "UNPACK": Maker(_unpack, lacks=("int64",)),
     "GATHER": Maker(_gather),
-    "DEPTH_TO_SPACE": Maker(_depth_to_space, {"block_size": (2, 3)}),
-    "SPACE_TO_DEPTH": Maker(_space_to_depth, {"block_size": (2, 3)}),
+    "DEPTH_TO_SPACE": Maker(_depth_to_space, _BLOCKS, lacks=("int16", "bool")),
+    "SPACE_TO_DEPTH": Maker(_space_to_depth, _BLOCKS, lacks=("int16", "bool")),
     "MIRROR_PAD": Maker(_padding("MIRROR_PAD"), {"mode": ("REFLECT", "SYMMETRIC")}),
     "PAD": Maker(_padding("PAD")),
     "PADV2": Maker(_padding("PADV2")),
-    **{name: Maker(_comparison(name)) for name in _COMPARISONS},
+    **{name: Maker(_comparison(name), lacks=_BYTES) for name in ("EQUAL", "NOT_EQUAL")},
+    **{name: Maker(_comparison(name), lacks=(*_BYTES, "bool")) for name in _COMPARISONS},
     "SELECT_V2": Maker(_select),
     "POW": Maker(_power),
     "CONCATENATION": Maker(_concatenation),

@@ -67,7 +67,8 @@ def run_stock(drawn: Sequence[OpCase]) -> list[list[Array]]:
     """What stock's plain kernels make of cases; float16 by way of float32."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    model = build(drawn, [(1,)] * sum(len(case.results) for case in drawn), for_stock=True)
+    guessed = [shape for case in drawn for shape in case.shapes or [(1,)] * len(case.results)]
+    model = build(drawn, guessed, for_stock=True)
     plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     interpreter = Interpreter(
         model_content=bytes(to_bytes(model)), num_threads=1, experimental_op_resolver_type=plain
