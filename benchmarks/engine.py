@@ -1,4 +1,6 @@
-"""A network in a process of its own, in one of three engines: ours, stock LiteRT's CPU, OpenVINO's CPU plugin.
+"""A network in a process of its own, in one of these engines: ours, stock LiteRT's CPU, OpenVINO's CPU plugin.
+
+A fourth, OpenBLAS, multiplies by the matrices of a `.npz` in a row.
 
 Intel's OpenCL does not load behind OpenVINO's libraries, so that one process cannot have all engines. A process
 runs its network when it is told to: two of them alternate run by run.
@@ -20,7 +22,7 @@ from typing import Any
 
 from benchmarks.harness import ROOT
 
-OURS, STOCK, OPENVINO = "ours", "stock", "openvino"
+OURS, STOCK, OPENVINO, OPENBLAS = "ours", "stock", "openvino", "openblas"
 
 Run = Callable[[], object]
 _WARM_UP = 10
@@ -77,7 +79,7 @@ class Engine:
             stderr=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "OPENBLAS_NUM_THREADS": str(threads), **(environment or {})},
         )
         self.loaded = Loaded(**self._ask())
 
@@ -134,6 +136,22 @@ def _openvino(path: str, threads: int, inputs: Sequence[Any]) -> Run:
     return lambda: request.infer()
 
 
+def _openblas(path: str, inputs: Sequence[Any]) -> Run:
+    import numpy as np
+
+    with np.load(path) as file:
+        matrices = list(file.values())
+    (x,) = inputs
+    results = [np.empty((len(x), matrix.shape[1]), np.float32) for matrix in matrices]
+
+    def run() -> None:
+        source = x
+        for matrix, result in zip(matrices, results, strict=True):
+            source = np.matmul(source, matrix, out=result)
+
+    return run
+
+
 def _open(name: str, threads: int) -> Callable[[str, Sequence[Any]], Run]:
     """Imports an engine, and opens its device; returns how it loads a network."""
     if name == OURS:
@@ -149,6 +167,8 @@ def _open(name: str, threads: int) -> Callable[[str, Sequence[Any]], Run]:
         import ai_edge_litert.compiled_model as stock
 
         return lambda path, inputs: _litert(stock, "CPU", path, threads, inputs)
+    if name == OPENBLAS:
+        return _openblas
     import_module("openvino").Core().get_property("CPU", "FULL_DEVICE_NAME")
     return lambda path, inputs: _openvino(path, threads, inputs)
 
