@@ -96,7 +96,7 @@ def fields(g: Geometry, x: Array, w: Array, y: Array, **others: Any) -> dict[str
         "residual_row": result_width * columns, "residual_pixel": columns, "residual_mode": 0,
     }  # fmt: skip
     return {
-        "input": x, "weights": panels(w.reshape(g.groups, depth, g.columns)), "result": y,
+        "input": x, "weights": panels(np.moveaxis(w, 0, -2).reshape(depth, -1)), "result": y,
         "batches": g.batches, "groups": g.groups, "depth": g.depth, "columns": g.columns,
         "input_first": 0, "input_height": height, "input_width": width,
         "input_batch": height * width * channels, "input_row": width * channels, "input_pixel": channels,

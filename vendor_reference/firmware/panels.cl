@@ -19,24 +19,24 @@ size_t panel_column(const size_t column, const size_t depth) {
   return column / PANEL * (depth * PANEL) + column % PANEL;
 }
 
-// The first `count` floats, at least 1; the others are 0.
-NOINLINE Vector load_part(const __global float* from, const size_t count) {
-  if (count >= WIDTH) return LOAD(from);
+// The floats from `begin` to `end` of a vector that lies at `from`, at most WIDTH; the others are 0.
+NOINLINE Vector load_part(const __global float* from, const size_t begin, const size_t end) {
+  if (begin == 0 && end >= WIDTH) return LOAD(from);
   float part[WIDTH];
-  for (size_t i = 0; i < WIDTH; ++i) part[i] = i < count ? from[i] : 0;
+  for (size_t i = 0; i < WIDTH; ++i) part[i] = i >= begin && i < end ? from[i] : 0;
   return JOIN(vload, WIDTH)(0, part);
 }
 
-NOINLINE void store_part(const Vector value, __global float* to, const size_t count) {
-  if (count >= WIDTH) {
+NOINLINE void store_part(const Vector value, __global float* to, const size_t begin, const size_t end) {
+  if (begin == 0 && end >= WIDTH) {
     STORE(value, to);
     return;
   }
   float part[WIDTH];
   JOIN(vstore, WIDTH)(value, 0, part);
-  size_t i = 0;
-  for (; i + 4 <= count; i += 4) vstore4(vload4(0, part + i), 0, to + i);
-  for (; i < count; ++i) to[i] = part[i];
+  size_t i = begin;
+  for (; i + 4 <= min(end, (size_t)WIDTH); i += 4) vstore4(vload4(0, part + i), 0, to + i);
+  for (; i < min(end, (size_t)WIDTH); ++i) to[i] = part[i];
 }
 
 // The rows of a block: `num_rows`, and up to ROWS of them that repeat the last.
@@ -51,11 +51,11 @@ struct BlockRows {
   const __global float* residuals[ROWS];
 };
 
-// The columns of a block: those from `first` on, of which `count` are left.
+// The columns of a block, from `first` on; those from `begin` to `end` are made.
 //   weights: the first column of row 0.
 //   second: floats to the same of the second vector.
 struct BlockColumns {
-  size_t first, count;
+  size_t first, begin, end;
   const __global float* weights;
   size_t second;
   Vector bias[2];
@@ -67,30 +67,33 @@ struct Finish {
   float low, high;
 };
 
-struct BlockColumns block_columns(const size_t first, const size_t columns, const size_t depth,
-                             const __global float* weights, const __global float* bias) {
+// The columns from `first` on, a multiple of WIDTH, of a product whose panels have `depth` rows.
+struct BlockColumns block_columns(const size_t first, const size_t begin, const size_t end, const size_t depth,
+                                  const __global float* weights, const __global float* bias) {
   struct BlockColumns c;
   c.first = first;
-  c.count = columns - first;
+  c.begin = begin;
+  c.end = end;
   c.weights = weights + panel_column(first, depth);
   c.second = panel_column(first + WIDTH, depth) - panel_column(first, depth);
-  c.bias[0] = bias ? load_part(bias + first, c.count) : 0;
-  c.bias[1] = bias && c.count > WIDTH ? load_part(bias + first + WIDTH, c.count - WIDTH) : 0;
+  c.bias[0] = bias ? load_part(bias + first, 0, end - first) : 0;
+  c.bias[1] = bias && first + WIDTH < end ? load_part(bias + first + WIDTH, 0, end - first - WIDTH) : 0;
   return c;
 }
 
 // Sums become results, one by one.
-NOINLINE void finish_block(const struct BlockRows* rows, const struct BlockColumns* columns, const struct Finish* finish,
-                           Vector (*sums)[2]) {
-  for (size_t v = 0; v < 2 && v * WIDTH < columns->count; ++v) {
-    const size_t count = columns->count - v * WIDTH, first = columns->first + v * WIDTH;
+NOINLINE void finish_block(const struct BlockRows* rows, const struct BlockColumns* columns,
+                           const struct Finish* finish, Vector (*sums)[2]) {
+  for (size_t v = 0; v < 2 && columns->first + v * WIDTH < columns->end; ++v) {
+    const size_t first = columns->first + v * WIDTH, end = columns->end - first;
+    const size_t begin = max(columns->begin, first) - first;
     for (size_t r = 0; r < rows->num_rows; ++r) {
       Vector sum = sums[r][v], residual = 0;
-      if (finish->residual_mode) residual = load_part(rows->residuals[r] + first, count);
+      if (finish->residual_mode) residual = load_part(rows->residuals[r] + first, begin, end);
       if (finish->residual_mode == BEFORE_ACTIVATION) sum += residual;
       sum = activate(sum, finish->activation, finish->low, finish->high);
       if (finish->residual_mode == BEHIND_ACTIVATION) sum += residual;
-      store_part(sum, rows->results[r] + first, count);
+      store_part(sum, rows->results[r] + first, begin, end);
     }
   }
 }
@@ -122,7 +125,8 @@ INLINE void multiply(const uint R, const uint V, const struct BlockRows* rows, c
       }
     }
   }
-  if (ends && finish->activation == CLAMP && !finish->residual_mode && columns->count >= V * WIDTH) {
+  const bool whole = columns->begin <= columns->first && columns->first + V * WIDTH <= columns->end;
+  if (ends && whole && finish->activation == CLAMP && !finish->residual_mode) {
     const Vector low = finish->low, high = finish->high;
 #pragma unroll
     for (uint r = 0; r < R; ++r)
@@ -147,7 +151,7 @@ NOINLINE void multiply_block(const struct BlockRows* rows, const struct BlockCol
                              const bool adds, const bool ends, Vector (*sums)[2]) {
 #define MULTIPLY(R)                                                                      \
   do {                                                                                   \
-    if (columns->count > WIDTH) multiply(R, 2, rows, columns, finish, adds, ends, sums); \
+    if (columns->first + WIDTH < columns->end) multiply(R, 2, rows, columns, finish, adds, ends, sums); \
     else multiply(R, 1, rows, columns, finish, adds, ends, sums);                        \
   } while (0)
   if (rows->num_rows > 4) MULTIPLY(ROWS);

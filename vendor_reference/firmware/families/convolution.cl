@@ -3,7 +3,7 @@
 // result = activation(bias + convolution of input with weights), for images [batches, height, width, channels].
 //   input, result, residual: their first floats are `..._first` behind the places; strides are in floats.
 //   depth, columns: channels of a group, of the input and of the result.
-//   weights: for each group panels of `columns` columns and kernel_height * kernel_width * depth rows.
+//   weights: panels of all groups' columns, with kernel_height * kernel_width * depth rows.
 //   top, left: rows and columns of zeros around the input; of a transposed one, those of the result that are left out.
 //   transposed: whether each pixel of the input is spread over the result, and strides are those of the result.
 //   residual_mode: see NO_RESIDUAL.
@@ -40,15 +40,16 @@ struct ProductTiles convolution_tiles(const Core* core, const __global Convoluti
   const uint step_y = c->transposed ? c->stride_height : 1, step_x = c->transposed ? c->stride_width : 1;
   const uint pixels = divide_up(c->result_height, step_y) * divide_up(c->result_width, step_x);
   const uint depth = c->kernel_height * c->kernel_width * c->depth / (step_y * step_x);
-  return product_tiles(core, c->batches * pixels, c->columns, depth, c->groups * step_y * step_x);
+  const uint columns = c->groups == 1 ? c->columns : c->columns + WIDTH - 1;  // a group may begin within a vector
+  return product_tiles(core, c->batches * pixels, columns, depth, c->groups * step_y * step_x);
 }
 
-// What a unit works on: one group, one phase. `x`, `y` and `residual` are at the group's first channel.
+// What a unit works on: one phase, and one group: `x` is at its first channel, its columns are from `begin` to `end`.
 //   joined: taps of a row of the kernel that lie behind each other in the input: they are one tap of `depth` floats.
 struct ConvolutionUnit {
   const __global float *x, *weights, *bias, *residual;
   __global float *y, *zeros, *copies;
-  size_t depth, weights_depth, columns, channels;
+  size_t depth, weights_depth, begin, end, channels;
   size_t x_image, x_row, x_pixel, y_image, y_row, y_pixel, residual_image, residual_row, residual_pixel;
   int images, height, width, joined, kernel_width;
   struct Axis vertical, horizontal;
@@ -173,13 +174,13 @@ struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolu
   const size_t taps = (size_t)c->kernel_height * c->kernel_width;
   u.weights_depth = taps * c->depth;
   u.channels = c->depth;
-  u.columns = c->columns;
+  u.begin = (size_t)group * c->columns;
+  u.end = u.begin + c->columns;
   u.x = FLOATS(core, c->input) + c->input_first + (size_t)group * c->depth;
-  u.y = FLOATS(core, c->result) + c->result_first + (size_t)group * c->columns;
-  u.residual = FLOATS(core, c->residual) + c->residual_first + (size_t)group * c->columns;
+  u.y = FLOATS(core, c->result) + c->result_first;
+  u.residual = FLOATS(core, c->residual) + c->residual_first;
   u.bias = FLOATS(core, c->bias);
-  if (u.bias) u.bias += (size_t)group * c->columns;
-  u.weights = FLOATS(core, c->weights) + group * panel_column(divide_up(c->columns, PANEL) * PANEL, u.weights_depth);
+  u.weights = FLOATS(core, c->weights);
   u.kernel_width = c->kernel_width;
   u.images = c->batches;
   u.height = c->input_height;
@@ -217,7 +218,8 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
   for (size_t i = 0; i < u.depth; ++i) u.zeros[i] = 0;
   const uint num_rows = u.images * u.vertical.count * u.horizontal.count;
   const uint first_row = unit % tiles.row_tiles * tiles.rows, last_row = min(first_row + tiles.rows, num_rows);
-  const size_t first_column = column_tile * tiles.columns, last_column = min(first_column + tiles.columns, u.columns);
+  const size_t first_column = u.begin / WIDTH * WIDTH + column_tile * tiles.columns;
+  const size_t last_column = min(first_column + tiles.columns, u.end);
   if (first_row >= last_row) return;
   struct Pixel pixel = {0, 0, 0};
   pixel.column = first_row % u.horizontal.count;
@@ -232,7 +234,7 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
     const struct Pixel next = find_results(&u, pixel, &rows);
     int tap = find_taps(&u, pixel, 0, &rows);
     for (size_t column = first_column; column < last_column; column += BLOCK) {
-      const struct BlockColumns columns = block_columns(column, u.columns, u.weights_depth, u.weights, u.bias);
+      const struct BlockColumns columns = block_columns(column, u.begin, u.end, u.weights_depth, u.weights, u.bias);
       if (column > first_column && num_taps > TAPS) tap = find_taps(&u, pixel, 0, &rows);
       multiply_block(&rows, &columns, &finish, false, tap == num_taps, sums);
       while (tap < num_taps) {

@@ -1,0 +1,91 @@
+// Products of matrices, of which the right ones lie in panels.
+
+// result = activation(bias + left * right), for each of `batches`.
+//   left: rows of `depth` floats that lie behind each other.
+//   right: panels of `panel_depth` rows; those of a batch begin `right_batch` floats behind the others.
+//   ..._batch: floats from one batch to the next, in each of three dimensions.
+typedef struct {
+  Place left, right, bias, result;
+  uint rows, columns, depth, panel_depth;
+  uint batches[3], left_batch[3], right_batch[3], result_batch[3];
+  uint left_first, left_row, result_first, result_row;
+  uint activation;
+  float low, high;
+} Product;
+
+struct ProductTiles tiles_of_product(const Core* core, const __global Product* c) {
+  return product_tiles(core, c->rows, c->columns, c->depth, c->batches[0] * c->batches[1] * c->batches[2]);
+}
+
+// The floats from the first batch to batch `number`.
+size_t batch_offset(const __global uint* batches, const __global uint* strides, const size_t number) {
+  const size_t last = number % batches[2], rest = number / batches[2];
+  return last * strides[2] + rest % batches[1] * strides[1] + rest / batches[1] * strides[0];
+}
+
+uint units_Product(const Core* core, const __global Product* c) {
+  const struct ProductTiles tiles = tiles_of_product(core, c);
+  return tiles.row_tiles * tiles.column_tiles * c->batches[0] * c->batches[1] * c->batches[2];
+}
+
+void run_Product(const Core* core, const __global Product* c, const uint unit) {
+  const struct ProductTiles tiles = tiles_of_product(core, c);
+  const size_t column_tile = unit / tiles.row_tiles % tiles.column_tiles;
+  const size_t batch = unit / tiles.row_tiles / tiles.column_tiles;
+  const __global float* const left =
+      FLOATS(core, c->left) + c->left_first + batch_offset(c->batches, c->left_batch, batch);
+  const __global float* const right = FLOATS(core, c->right) + batch_offset(c->batches, c->right_batch, batch);
+  __global float* const result =
+      FLOATS(core, c->result) + c->result_first + batch_offset(c->batches, c->result_batch, batch);
+  const size_t first_row = unit % tiles.row_tiles * tiles.rows, last_row = min(first_row + tiles.rows, (size_t)c->rows);
+  const size_t first_column = column_tile * tiles.columns;
+  const size_t last_column = min(first_column + tiles.columns, (size_t)c->columns);
+  const struct Finish finish = {NO_RESIDUAL, c->activation, c->low, c->high};
+  struct BlockRows rows;
+  Vector sums[ROWS][2];
+  rows.num_taps = 1;
+  rows.depth = c->depth;
+  rows.weights[0] = 0;
+  for (size_t row = first_row; row < last_row; row += ROWS) {
+    rows.num_rows = min(last_row - row, (size_t)ROWS);
+    for (size_t r = 0; r < ROWS; ++r) {
+      const size_t at = row + min(r, rows.num_rows - 1);
+      rows.taps[0][r] = left + at * c->left_row;
+      rows.results[r] = result + at * c->result_row;
+    }
+    for (size_t column = first_column; column < last_column; column += BLOCK) {
+      const struct BlockColumns columns =
+          block_columns(column, 0, c->columns, c->panel_depth, right, FLOATS(core, c->bias));
+      multiply_block(&rows, &columns, &finish, false, true, sums);
+    }
+  }
+}
+
+// Lays matrices, [rows, columns] with any strides, in panels of `panel` columns, dense and padded with zeros.
+typedef struct {
+  Place input, result;
+  uint rows, columns, panel;
+  uint batches[3], input_batch[3];
+  uint input_first, input_row, input_column;
+} Pack;
+
+uint units_Pack(const Core* core, const __global Pack* c) {
+  const uint items = divide_up(c->columns, c->panel) * c->batches[0] * c->batches[1] * c->batches[2];
+  return divide_up(items, items_per_unit(core, items, (ulong)c->rows * c->panel));
+}
+
+void run_Pack(const Core* core, const __global Pack* c, const uint unit) {
+  const size_t panels = divide_up(c->columns, c->panel), panel = c->panel, num_rows = c->rows;
+  const size_t items = panels * c->batches[0] * c->batches[1] * c->batches[2];
+  const size_t count = items_per_unit(core, items, (ulong)num_rows * panel);
+  for (size_t item = unit * count; item < min((unit + 1) * count, items); ++item) {
+    const size_t first = item % panels * panel, width = min((size_t)c->columns - first, panel);
+    const __global float* const from = FLOATS(core, c->input) + c->input_first +
+                                       batch_offset(c->batches, c->input_batch, item / panels) +
+                                       first * c->input_column;
+    __global float* const to = FLOATS(core, c->result) + item * num_rows * panel;
+    for (size_t row = 0; row < num_rows; ++row)
+      for (size_t column = 0; column < panel; ++column)
+        to[row * panel + column] = column < width ? from[row * c->input_row + column * c->input_column] : 0;
+  }
+}
