@@ -6,20 +6,34 @@ from pathlib import Path
 
 import pytest
 
-from vendor_reference.compiler.library.library_op import library_ops
+from tests.vendor_reference.random_ops import NEED_SCALES, find_maker
+from vendor_reference.compiler.library.library_op import LibraryOp, library_ops
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "builtin_ops.md"
-HEAD, END = "| op | layer | types | besides |\n|---|---|---|---|\n", "<!-- end of the list -->"
+HEAD = "| op | layer | types | besides | tried with | to stock |\n|---|---|---|---|---|---|\n"
+END = "<!-- end of the list -->"
 
 
 def test_the_list_of_builtin_ops_is_the_librarys(request: pytest.FixtureRequest) -> None:
     rows = ""
     for op in library_ops().values():
-        besides = "; ".join(op.constraints)
-        rows += f"| {op.name} | `IE.{op.ie_name}` | {op.types_text()} | {besides} |\n"
+        cells = [op.name, f"`IE.{op.ie_name}`", op.types_text(), "; ".join(op.constraints)]
+        rows += f"| {' | '.join([*cells, *_tried(op)])} |\n"
     before, rest = GUIDE.read_text().split(HEAD, 1)
     found, after = rest.split(END, 1)
     if request.config.getoption("--golden"):
         GUIDE.write_text(f"{before}{HEAD}{rows}{END}{after}")
         return
     assert found == rows, "`make golden` writes it"
+
+
+def _tried(op: LibraryOp) -> tuple[str, str]:
+    """The options of the op's random calls, and how far its results may be from stock's."""
+    maker = find_maker(op)
+    if maker is None or op.name in NEED_SCALES:
+        return "", "one step"
+    options = [
+        f"{key} {', '.join(str(v) for v in dict.fromkeys(values))}"
+        for key, values in maker.options.items()
+    ]
+    return "; ".join(options), f"{maker.tolerance:.0e}" if maker.tolerance else "exact"

@@ -27,6 +27,9 @@ FUSED = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 PADDINGS = ("SAME", "VALID")
 _STRIDES = {"stride_h": (1, 2, 3), "stride_w": (1, 2)}
 _DILATIONS = {"dilation_h_factor": (1, 2), "dilation_w_factor": (1, 3)}
+NEED_SCALES = ("QUANTIZE", "DEQUANTIZE")
+"""Ops of quantized tensors, which have no maker; `test_library_elementwise.py` tries them."""
+EXACT = 0.0
 SUM = 4e-6
 """What sums of up to some hundred products may differ by, of the greatest magnitude."""
 
@@ -206,6 +209,13 @@ def _widened(dtype: str, for_stock: bool) -> str:
     return "float32" if for_stock and dtype == "float16" else dtype
 
 
+_OWN_OPTIONS: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    "LEAKY_RELU": {"alpha": (0.25, -0.5, 1.5)},
+    "GELU": {"approximate": (False, True)},
+}
+"""What ops of one shape have beside a fused activation."""
+
+
 def _elementwise_maker(op: LibraryOp) -> Maker:
     """Operands of one shape, or repeated to it; options of the op's declaration."""
 
@@ -219,7 +229,9 @@ def _elementwise_maker(op: LibraryOp) -> Maker:
 
     activations = [text for text in op.constraints if text.startswith("fused activation ")]
     choices = activations[0].removeprefix("fused activation ").split(", ") if activations else []
-    options = {"fused_activation_function": choices} if choices else {}
+    options = dict(_OWN_OPTIONS.get(op.name, {}))
+    if choices:
+        options["fused_activation_function"] = choices
     lacks = ("int64",) if op.name in ("ABS", "SQUARED_DIFFERENCE") else ()
     return Maker(make, options, lacks=lacks)
 
@@ -497,31 +509,39 @@ MAKERS: Mapping[str, Maker] = {
     ),
     "BATCH_MATMUL": Maker(_matrix_product, _ADJOINTS, SUM),
     "AVERAGE_POOL_2D": Maker(_pooling("AVERAGE_POOL_2D"), _POOL),
-    "MAX_POOL_2D": Maker(_pooling("MAX_POOL_2D"), _POOL),
+    "MAX_POOL_2D": Maker(_pooling("MAX_POOL_2D"), _POOL, tolerance=EXACT),
     "RESIZE_BILINEAR": Maker(_resize("RESIZE_BILINEAR"), _RESIZE),
-    "RESIZE_NEAREST_NEIGHBOR": Maker(_resize("RESIZE_NEAREST_NEIGHBOR"), _RESIZE),
+    "RESIZE_NEAREST_NEIGHBOR": Maker(_resize("RESIZE_NEAREST_NEIGHBOR"), _RESIZE, tolerance=EXACT),
     **{name: Maker(_reduction(name), _KEEP, SUM) for name in ("MEAN", "SUM", "REDUCE_PROD")},
-    **{name: Maker(_reduction(name), _KEEP) for name in ("REDUCE_MAX", "REDUCE_MIN")},
+    **{name: Maker(_reduction(name), _KEEP, EXACT) for name in ("REDUCE_MAX", "REDUCE_MIN")},
     "SOFTMAX": Maker(_softmax, {"beta": (1.0, 0.5)}),
-    "STRIDED_SLICE": Maker(_strided_slice, _MASKS),
-    "SLICE": Maker(_slice),
-    "SPLIT": Maker(_split, lacks=("int64", "bool")),
-    "PACK": Maker(_pack, lacks=("bool",)),
-    "UNPACK": Maker(_unpack, lacks=("int64",)),
-    "GATHER": Maker(_gather),
-    "DEPTH_TO_SPACE": Maker(_depth_to_space, _BLOCKS, lacks=("int16", "bool")),
-    "SPACE_TO_DEPTH": Maker(_space_to_depth, _BLOCKS, lacks=("int16", "bool")),
-    "MIRROR_PAD": Maker(_padding("MIRROR_PAD"), {"mode": ("REFLECT", "SYMMETRIC")}),
-    "PAD": Maker(_padding("PAD")),
-    "PADV2": Maker(_padding("PADV2")),
-    **{name: Maker(_comparison(name), lacks=_BYTES) for name in ("EQUAL", "NOT_EQUAL")},
-    **{name: Maker(_comparison(name), lacks=(*_BYTES, "bool")) for name in _COMPARISONS},
-    "SELECT_V2": Maker(_select),
+    "STRIDED_SLICE": Maker(_strided_slice, _MASKS, tolerance=EXACT),
+    "SLICE": Maker(_slice, tolerance=EXACT),
+    "SPLIT": Maker(_split, lacks=("int64", "bool"), tolerance=EXACT),
+    "PACK": Maker(_pack, lacks=("bool",), tolerance=EXACT),
+    "UNPACK": Maker(_unpack, lacks=("int64",), tolerance=EXACT),
+    "GATHER": Maker(_gather, tolerance=EXACT),
+    "DEPTH_TO_SPACE": Maker(_depth_to_space, _BLOCKS, lacks=("int16", "bool"), tolerance=EXACT),
+    "SPACE_TO_DEPTH": Maker(_space_to_depth, _BLOCKS, lacks=("int16", "bool"), tolerance=EXACT),
+    "MIRROR_PAD": Maker(
+        _padding("MIRROR_PAD"), {"mode": ("REFLECT", "SYMMETRIC")}, tolerance=EXACT
+    ),
+    "PAD": Maker(_padding("PAD"), tolerance=EXACT),
+    "PADV2": Maker(_padding("PADV2"), tolerance=EXACT),
+    **{
+        name: Maker(_comparison(name), tolerance=EXACT, lacks=_BYTES)
+        for name in ("EQUAL", "NOT_EQUAL")
+    },
+    **{
+        name: Maker(_comparison(name), tolerance=EXACT, lacks=(*_BYTES, "bool"))
+        for name in _COMPARISONS
+    },
+    "SELECT_V2": Maker(_select, tolerance=EXACT),
     "POW": Maker(_power),
-    "CONCATENATION": Maker(_concatenation),
-    "RESHAPE": Maker(_reshape),
-    "SQUEEZE": Maker(_squeeze),
-    "EXPAND_DIMS": Maker(_expand),
-    "TRANSPOSE": Maker(_transpose),
-    "CAST": Maker(_cast, _CASTS),
+    "CONCATENATION": Maker(_concatenation, tolerance=EXACT),
+    "RESHAPE": Maker(_reshape, tolerance=EXACT),
+    "SQUEEZE": Maker(_squeeze, tolerance=EXACT),
+    "EXPAND_DIMS": Maker(_expand, tolerance=EXACT),
+    "TRANSPOSE": Maker(_transpose, tolerance=EXACT),
+    "CAST": Maker(_cast, _CASTS, tolerance=EXACT),
 }

@@ -20,14 +20,12 @@ from litert import CompiledModel
 from litert.core.compiler_options import CompilerOptions
 from litert.model.writer import to_bytes, write_model
 from tests.vendor_reference.executables import Array
-from tests.vendor_reference.random_ops import OpCase, build, cases, find_maker
+from tests.vendor_reference.random_ops import NEED_SCALES, OpCase, build, cases, find_maker
 from vendor_reference.compiler.library.library_op import library_ops
 
 OPTIONS = CompilerOptions(vendor_options={"reference_ops": "all"})
 MODELS = int(os.environ.get("LITERT_NPU_OP_CASES", "2"))
 IN_MODEL = 5
-NEED_SCALES = ("QUANTIZE", "DEQUANTIZE")
-"""Ops of quantized tensors, which `test_library_elementwise.py` has."""
 HALF = 1e-3
 """What results of float16 may differ by, of the greatest magnitude."""
 
