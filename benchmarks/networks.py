@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.commands import APPLY_PLUGIN, KERNELS
+from benchmarks.commands import APPLY_PLUGIN
 from benchmarks.engine import OPENVINO, OURS, STOCK, Engine, Loaded
 from benchmarks.harness import (
     BUILD,
@@ -32,18 +32,12 @@ from benchmarks.harness import (
     run_checked,
     seconds,
 )
-from corpus.downloads import networks, portrait
+from corpus.downloads import networks
 from corpus.stock_outputs import largest_difference, open_model
-from corpus.whole_network import run_network
+from corpus.whole_network import assets_of, picture_for, run_network
 from litert.model.reader import read_model
 from litert.model.stock_custom_ops import find_not_runnable
 
-_CUSTOM_OPS = (
-    "Convolution2DTransposeBias.json",
-    "Landmarks2TransformMatrix.cl",
-    "TransformTensorBilinear.cl",
-    "TransformLandmarks.cl",
-)
 _RUNS = 40
 _THREADS = (1, 2)
 _MOST_DIFFERENT = 1e-4
@@ -93,31 +87,17 @@ def measure() -> Sequence[Row]:
 
 def _compile(path: Path) -> _Network:
     compiled, picture = BUILD / f"{path.stem}_npu.tflite", BUILD / f"{path.stem}.npz"
-    with read_model(path) as model:
-        (tensor,) = model.subgraphs[0].inputs
-        arrays: Mapping[str, Any] = {tensor.name: _portrait(*tensor.shape[1:3])}
-        np.savez(picture, **arrays)
+    arrays: Mapping[str, Any] = picture_for(path)
+    np.savez(picture, **arrays)
     ops = json.loads(run_checked(_command(path, compiled)).output)["ops"]
     calls = [op["call"] for op in ops if op["call"]]
     return _Network(path, compiled, picture, len(ops), len(calls), len(set(calls)))
 
 
 def _command(path: Path, compiled: Path) -> Sequence[str | Path]:
-    with read_model(path) as model:
-        custom = {op.name for op in model.ops() if op.is_custom}
-    assets = [KERNELS / name for name in _CUSTOM_OPS if Path(name).stem in custom]
-    infos = [f"--npu_custom_op_info={asset.stem},{asset}" for asset in assets]
+    infos = [f"--npu_custom_op_info={op},{asset}" for op, asset in assets_of(path).items()]
     options = ["--quiet", "--report=json", "--reference_ops=all"]
     return [APPLY_PLUGIN, *options, *infos, path, compiled]
-
-
-def _portrait(height: int, width: int) -> np.ndarray[Any, Any]:
-    from PIL import Image
-
-    with Image.open(portrait()) as image:
-        picture = np.asarray(image.convert("RGB").resize((width, height)), np.float32)
-    scaled: np.ndarray[Any, Any] = picture[None] / np.float32(255)
-    return scaled
 
 
 def _right_row(network: _Network) -> Row:
@@ -125,8 +105,7 @@ def _right_row(network: _Network) -> Row:
     outputs = BUILD / f"{network.name}_outputs.npz"
     with Engine(OURS, network.compiled, 1, network.picture, outputs), np.load(outputs) as file:
         ours = dict(file)
-    with np.load(network.picture) as file:
-        picture = dict(file)
+    picture = picture_for(network.path)
     truth, peer = (run_network(network.path, picture, xnnpack) for xnnpack in (False, True))
     difference, peers = largest_difference(truth, ours), largest_difference(truth, peer)
     in_words = f"{network.num_npu_ops} of {network.num_ops} ops in {network.num_calls} calls"

@@ -1,13 +1,44 @@
-"""What a network of MediaPipe's gives in stock LiteRT, with its custom ops in NumPy."""
+"""A whole network of MediaPipe: kernels for its custom ops, a picture, and what stock LiteRT makes of that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
+from corpus.downloads import portrait
 from corpus.mediapipe_ops import Array, run_custom_op
 from corpus.stock_outputs import interpreter_of, open_model, read_values
 from litert.model.reader import read_model
+
+_KERNELS = Path(__file__).resolve().parents[1] / "examples" / "kernels"
+_ASSETS = (
+    "Convolution2DTransposeBias.json",
+    "Landmarks2TransformMatrix.cl",
+    "TransformTensorBilinear.cl",
+    "TransformLandmarks.cl",
+)
+
+
+def assets_of(path: Path) -> Mapping[str, Path]:
+    """The kernels of a network's custom ops, by op."""
+    with read_model(path) as model:
+        custom = {op.name for op in model.ops() if op.is_custom}
+    assets = [_KERNELS / name for name in _ASSETS]
+    return {asset.stem: asset for asset in assets if asset.stem in custom}
+
+
+def picture_for(path: Path) -> Mapping[str, Array]:
+    """The input of a network by name: a picture of a person, in numbers from 0 to 1."""
+    from PIL import Image
+
+    with read_model(path) as model:
+        (tensor,) = model.subgraphs[0].inputs
+        _, height, width, _ = tensor.shape
+    with Image.open(portrait()) as image:
+        picture = np.asarray(image.convert("RGB").resize((width, height)), np.float32)
+    return {tensor.name: picture[None] / np.float32(255)}
 
 
 def run_network(path: Path, inputs: Mapping[str, Array], with_xnnpack: bool) -> dict[str, Array]:
