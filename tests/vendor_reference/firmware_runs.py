@@ -77,7 +77,7 @@ class Lab:
         kernel = _program(self).create_kernel(ENTRY)
         scratch = cl.Buffer(context, flags.READ_WRITE, 4 * self.tuning.scratch * workers)
         regions = [buffer, *[None] * (SCRATCH_REGION - 1), scratch]
-        kernel.set_args(commands, np.uint32(num_commands), counters, *regions)
+        kernel.set_args(commands, np.uint32(0), np.uint32(num_commands), counters, *regions)
         seconds = []
         for _ in range(repeats):
             begin = time.perf_counter()

@@ -33,10 +33,13 @@ from vendor_reference.executable.executable import (
     Executable,
     Function,
     KernelTask,
+    LayerCommand,
+    LayerTask,
     Program,
     Source,
     align,
 )
+from vendor_reference.firmware.instructions import instruction_set
 
 F32, F16, I8 = ElementType.FLOAT32, ElementType.FLOAT16, ElementType.INT8
 
@@ -64,7 +67,13 @@ SMALL = Executable(
                     (4, 2, 1),
                     (2, 1, 1),
                     4,
-                )
+                ),
+                LayerTask(
+                    "RELU",
+                    [Argument(ArgumentKind.INPUT), Argument(ArgumentKind.OUTPUT)],
+                    [LayerCommand("Clamp", (1, 2, 4, 0, 0x7F800000))],
+                    "y",
+                ),
             ],
             128,
             192,
@@ -85,8 +94,10 @@ SMALL = Executable(
             Blob(b"uvwxyz"),
             Dequantization([0.5, 0.25], [0, -3], 0),
             [1, 0],
+            16,
         ),
     ],
+    [instruction_set()["Clamp"]],
 )
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
@@ -267,6 +278,16 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 0, "local_size"], [3, 1, 1], "does not divide"),
         (["functions", 0, "tasks", 0, "local_size"], [2, 1], "for global size"),
         (["functions", 0, "tasks", 0, "entry"], "a b", "'a b' is not the name of a kernel"),
+        (["functions", 0, "tasks", 1, "commands"], [], "0 elements, expected 1"),
+        (["functions", 0, "tasks", 1, "commands", 0, 0], "Clip", "no fields of instruction 'Clip'"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1], [1, 2], "2 elements, expected 5"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], 3, "3 is not from 0 to 2"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 2], 2**32, "is not from 0 to"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "a place that a run tells"),
+        (["functions", 0, "tasks", 1, "arguments", 1, "index"], 1, "output 1 of 1"),
+        (["functions", 0, "tasks", 1, "arguments", 1], {"kind": "local", "size_bytes": 1}, "tensor that is local"),
+        (["instructions", 0, 1, 2], "long size", "'long size' is not a field"),
+        (["constants", 1, "panel"], -1, "-1 is not from 0"),
         (["functions", 0, "inputs", 0], ["FLOAT32", [-1]], "-1 is not from 0"),
         (["functions", 0, "inputs", 0], ["STRING", [1]], "STRING of shape"),
         (["functions", 0, "inputs", 0], ["FLOAT32", [2**31 - 1] * 3], "FLOAT32 of shape"),

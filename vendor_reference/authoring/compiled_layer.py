@@ -72,7 +72,8 @@ class CompiledLayer:
         return next(
             task
             for task in self.function.tasks
-            if isinstance(task, CpuTask) or programs[task.program].sources
+            if isinstance(task, CpuTask)
+            or (isinstance(task, KernelTask) and programs[task.program].sources)
         )
 
     def find_kernel(self) -> tuple[KernelTask, Program]:

@@ -34,7 +34,7 @@ from vendor_reference.executable.executable import (
     ArgumentKind,
     CpuTask,
     Function,
-    KernelTask,
+    Task,
 )
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -134,8 +134,8 @@ def separate_memory(compiled: CompiledLayer) -> tuple[CompiledLayer, Sequence[Ar
         index = len(function.inputs) + list(contents).index(argument.index)
         return Argument(ArgumentKind.INPUT, index)
 
-    def separate_task(task: KernelTask | CpuTask) -> KernelTask | CpuTask:
-        if isinstance(task, KernelTask):
+    def separate_task(task: Task) -> Task:
+        if not isinstance(task, CpuTask):
             return replace(task, arguments=[*map(separate_of_kernel, task.arguments)])
         inputs, outputs = (
             tuple(p and replace(p, argument=separate(p.argument)) for p in cpu_places)

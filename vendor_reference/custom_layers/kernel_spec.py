@@ -16,6 +16,7 @@ from vendor_reference.custom_layers.layout import Format as Format
 from vendor_reference.custom_layers.value_sources import ValueSource
 from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 from vendor_reference.executable.executable import Source
+from vendor_reference.firmware.instructions import Command
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class TensorArgument:
         this and the next.
       is_strided: whether the kernel goes by pitches and offset, and so takes a view of a larger tensor.
       is_zeroed: whether the device fills the output with zeros before each run of the kernel, which adds to it.
+      order, panel: for a constant that an instruction wants packed; see `Constant`.
     """
 
     is_output: bool
@@ -36,6 +38,8 @@ class TensorArgument:
     element_type: ElementType | None = None
     is_strided: bool = False
     is_zeroed: bool = False
+    order: tuple[int, ...] = ()
+    panel: int = 0
 
     def __str__(self) -> str:
         return f"{'output' if self.is_output else 'input'} {self.index}"
@@ -162,6 +166,8 @@ class KernelSpec:
       flat_inputs: those whose B, F, Y, X are 1, 1, 1 and all their elements.
       in_place: whether output 0 may be written over input 0.
       mentions: built-in defines of sizes that the text has; None: any can be there.
+      commands: of the firmware, which run in place of an OpenCL kernel; a place is the index of its argument.
+        Nothing of the launch counts then.
       cpu_layer: what runs in place of an OpenCL kernel, out of the only source; nothing of the launch counts then.
     """
 
@@ -185,6 +191,7 @@ class KernelSpec:
     flat_inputs: tuple[int, ...] = ()
     in_place: bool = False
     mentions: tuple[str, ...] | None = None
+    commands: tuple[Command, ...] = ()
     cpu_layer: CpuKernel | None = None
 
     @property

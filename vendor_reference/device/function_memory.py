@@ -48,6 +48,8 @@ class FunctionMemory:
         self.output_bytes = [tensor_type.size_bytes for tensor_type in function.outputs]
         self._shapes = function.shapes
         self._constants = constants
+        self._cl_context = context.cl_context
+        self._scratch: cl.Buffer | None = None
         self._arenas = {
             ArgumentKind.DDR: _Arena(context, function.ddr_size),
             ArgumentKind.CMX: _Arena(context, function.cmx_size),
@@ -64,6 +66,21 @@ class FunctionMemory:
         if argument.kind is ArgumentKind.SCALAR:
             return argument.scalar
         return self._arenas[argument.kind].place(argument.offset, argument.size_bytes)
+
+    def arena(self, kind: ArgumentKind) -> cl.Buffer | None:
+        """All of its DDR or CMX; None for no bytes."""
+        return self._arenas[kind].buffer
+
+    def origin(self, argument: Argument) -> int:
+        """Where in its arena a place in DDR or CMX begins, in bytes."""
+        return self._arenas[argument.kind].origin(argument.offset)
+
+    def scratch(self, size_bytes: int) -> cl.Buffer:
+        """Memory that all layers of the library may use, one after another; always of the same size."""
+        if self._scratch is None:
+            flags = cl.mem_flags.READ_WRITE
+            self._scratch = cl.Buffer(self._cl_context, flags, size_bytes)
+        return self._scratch
 
     def read(self, queue: cl.CommandQueue, tap: Tap) -> bytes:
         """A tensor as it lies now, in row order, once what is enqueued has run."""
@@ -108,18 +125,21 @@ class _Arena:
 
     def __init__(self, context: OpenClContext, size_bytes: int) -> None:
         self._alignment = context.cl_device.mem_base_addr_align // 8
-        self._buffer: cl.Buffer | None = None
+        self.buffer: cl.Buffer | None = None
         if size_bytes:
             size = spread_offset(size_bytes, self._alignment)
-            self._buffer = cl.Buffer(context.cl_context, cl.mem_flags.READ_WRITE, size)
+            self.buffer = cl.Buffer(context.cl_context, cl.mem_flags.READ_WRITE, size)
         self._places: dict[tuple[int, int], cl.Buffer] = {}
+
+    def origin(self, offset: int) -> int:
+        """Where what was planned to lie at an offset lies."""
+        return spread_offset(offset, self._alignment)
 
     def place(self, offset: int, size_bytes: int) -> cl.Buffer | None:
         """What lies at an offset; None for no bytes."""
-        if self._buffer is None or not size_bytes:
+        if self.buffer is None or not size_bytes:
             return None
         key = (offset, size_bytes)
         if key not in self._places:
-            origin = spread_offset(offset, self._alignment)
-            self._places[key] = self._buffer.get_sub_region(origin, size_bytes)
+            self._places[key] = self.buffer.get_sub_region(self.origin(offset), size_bytes)
         return self._places[key]

@@ -10,13 +10,23 @@ from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.asset_sources import AssetSources
+from vendor_reference.device.command_stream import check_instructions
+from vendor_reference.device.layer_constants import LayerConstants
+from vendor_reference.device.layer_run import LayerProgram
 from vendor_reference.device.module_programs import ModulePrograms
 from vendor_reference.device.opencl_device import OpenClDevice, load_library
 from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.task_sequence import TaskSequence
 from vendor_reference.executable.byte_code import read_executable
-from vendor_reference.executable.executable import ArgumentKind, CpuTask, Function, Source
+from vendor_reference.executable.executable import (
+    ArgumentKind,
+    CpuTask,
+    Function,
+    KernelTask,
+    LayerTask,
+    Source,
+)
 
 
 class Module:
@@ -33,12 +43,14 @@ class Module:
         self._device = device
         with span(SpanKind.LOAD, "read byte code", bytes=byte_code.nbytes):
             self._executable = read_executable(byte_code)
+        check_instructions(self._executable)
         self._sources = AssetSources(lambda name: assets[name].view if name in assets else None)
         self._programs = ModulePrograms(
             device.builder, self._executable.programs, self._sources, allow_native_assets
         )
         self._allow_native_assets = allow_native_assets
         self._constants: dict[int, BufferMemory] = {}
+        self._layers: dict[str, LayerProgram] = {}
         self._idle: dict[str, OpenClFunction] = {}
 
     def find_function(self, name: str) -> Function:
@@ -64,7 +76,7 @@ class Module:
         libraries = {task.asset.sha256: self._load_library(task.asset) for task in cpu_tasks}
         with span(SpanKind.LOAD, "build programs"):
             self._programs.prepare({task.program for task in function.kernel_tasks})
-        used = function.find_used(ArgumentKind.CONSTANT)
+        used = function.find_used(ArgumentKind.CONSTANT, KernelTask, CpuTask)
         for index in used - self._constants.keys():
             constant = self._executable.constants[index]
             with span(SpanKind.TRANSFER, f"constant {index}", bytes=constant.data.size):
@@ -72,7 +84,8 @@ class Module:
         constants = {index: self._constants[index] for index in used}
         device = self._device
         with device.allocating(f"function '{function.name}'"):
-            tasks = TaskSequence(device, function, self._programs, constants, libraries)
+            layers = self._load_layers(function)
+            tasks = TaskSequence(device, function, self._programs, constants, libraries, layers)
             return OpenClFunction(device, tasks)
 
     def give_back(self, function: Function, loaded: OpenClFunction) -> None:
@@ -92,6 +105,22 @@ class Module:
         for loaded in self._idle.values():
             loaded.close()
         self._idle.clear()
+
+    def _load_layers(self, function: Function) -> LayerProgram | None:
+        """What runs the library's layers of a function; None where it has none. Calls of it share constants."""
+        if not any(isinstance(task, LayerTask) for task in function.tasks):
+            return None
+        if function.name not in self._layers:
+            with span(SpanKind.LOAD, "build firmware"):
+                firmware = self._device.build_firmware()
+            used = sorted(function.find_used(ArgumentKind.CONSTANT, LayerTask))
+            constants = {index: self._executable.constants[index] for index in used}
+            with span(SpanKind.TRANSFER, "constants of layers"):
+                made = LayerConstants(self._device, constants)
+            self._layers[function.name] = LayerProgram(
+                firmware, self._device.firmware_tuning(), made
+            )
+        return self._layers[function.name]
 
     def _load_library(self, asset: Source) -> CpuLayerLibrary:
         if not self._allow_native_assets:

@@ -10,7 +10,7 @@ from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
 from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.device.recent import Recent
-from vendor_reference.executable.executable import CpuTask, KernelTask, Program
+from vendor_reference.executable.executable import KernelTask, Program, Task
 from vendor_reference.executable.source_text import fill_program, hole_values
 
 MOST_FILLED = 64
@@ -54,7 +54,7 @@ class ModulePrograms:
                 texts[index] = compose_text(program, self._sources.read)
         self._built.update(zip(texts, self._builder.build(list(texts.values())), strict=True))
 
-    def holes(self, task: KernelTask | CpuTask) -> Sequence[Size]:
+    def holes(self, task: Task) -> Sequence[Size]:
         """The sizes that the text of a task's program has holes for."""
         return self._programs[task.program].holes if isinstance(task, KernelTask) else ()
 

@@ -16,8 +16,11 @@ from vendor_reference.device.opencl_memory import (
     BufferMemory,
     read_constant,
 )
-from vendor_reference.device.program_builder import ProgramBuilder
+from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
+from vendor_reference.device.program_text import ProgramText
+from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.executable import Constant
+from vendor_reference.firmware.program import NARROW, FirmwareTuning, firmware_text
 
 
 class OpenClDevice(OpenClContext):
@@ -33,6 +36,17 @@ class OpenClDevice(OpenClContext):
         super().__init__(device)
         self.library = library
         self.builder = ProgramBuilder(self, library)
+
+    def firmware_tuning(self) -> FirmwareTuning:
+        """What the firmware is built with for this device."""
+        widest = driver_of_device(self.info).widest_vector
+        width = widest if self.cl_device.native_vector_width_float >= widest else NARROW
+        return FirmwareTuning(width=width)
+
+    def build_firmware(self) -> DeviceProgram:
+        """The program that runs layers of the library; found where it was built before."""
+        text = firmware_text(self.firmware_tuning())
+        return self.builder.build([ProgramText("firmware", text, "")])[0]
 
     def load_constant(self, constant: Constant) -> BufferMemory:
         """A constant as kernels read it: where it lies, if they can use it there, else a copy.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -145,12 +145,12 @@ class OpenClFunction:
         if self._is_measured or (RECORDINGS and is_recording()):
             self._run_measured()
         else:
-            events: list[Ended] = []
+            events: dict[int, Ended] = {}
             try:
                 self._enqueue(events, {})
                 self._queue.finish()
             except (cl.Error, LiteRtError) as error:
-                self._fail(error, len(events))
+                self._fail(error, events)
         if not self._is_kept:
             self._tasks.keep_variants()
             self._is_kept = True
@@ -174,13 +174,13 @@ class OpenClFunction:
         if self._is_measured:
             self._is_measured = False
             self._renew_queue()
-        events: list[Ended] = []
+        events: dict[int, Ended] = {}
         try:
             self._enqueue(events, {}, on_device)
             ended = cl.enqueue_marker(self._queue)
             self._queue.flush()
         except cl.Error as error:
-            raise self._failure(error, len(events)) from error
+            raise self._failure(error, events) from error
         self._has_started = True
         return OpenClEvent(self._context.cl_context, ended, lambda error: self._failure(error))
 
@@ -254,7 +254,10 @@ class OpenClFunction:
         return [(name, memory) for name, memory in found if memory.host is not None]
 
     def _enqueue(
-        self, events: list[Ended], transfers: dict[str, cl.Event], after: Sequence[cl.Event] = ()
+        self,
+        events: dict[int, Ended],
+        transfers: dict[str, cl.Event],
+        after: Sequence[cl.Event] = (),
     ) -> None:
         """Enqueues a run behind some events; `events` gets one for each launch, `transfers` one for each copy."""
         queue = self._queue
@@ -265,7 +268,8 @@ class OpenClFunction:
         for name, memory in self._sent:
             transfers[name] = memory.send(queue)
         show = None if self._receive is None else partial(self._tasks.show, queue, self._receive)
-        self._tasks.enqueue(queue, events, show)
+        is_each = show is not None or self._times is not None
+        self._tasks.enqueue(queue, events, is_each, show)
         if self._tells_shapes and self._tasks.is_staged:
             self._tasks.tell_shapes(queue)
         for name, memory in self._fetched:
@@ -278,7 +282,7 @@ class OpenClFunction:
         if has_times is not (self._times is not None):
             self._renew_queue(has_times)
         self._is_measured = has_times or stopwatch is not None
-        events: list[Ended] = []
+        events: dict[int, Ended] = {}
         transfers: dict[str, cl.Event] = {}
         begin_ns = time.perf_counter_ns()
         try:
@@ -286,13 +290,12 @@ class OpenClFunction:
             enqueued_ns = time.perf_counter_ns()
             self._queue.finish()
         except (cl.Error, LiteRtError) as error:
-            self._fail(error, len(events))
+            self._fail(error, events)
         end_ns = time.perf_counter_ns()
         spans: Callable[[], Sequence[Span]] = tuple
         if self._times is not None:
-            launched = tuple(self._tasks.launches)
             run = HostRun(begin_ns, enqueued_ns, end_ns, current_thread().name)
-            spans = add_later(partial(self._times.spans, launched, events, transfers, run))
+            spans = add_later(partial(self._times.spans, events, transfers, run))
         if stopwatch is not None:
             stopwatch.add((end_ns - begin_ns) / 1e9, spans)
 
@@ -312,22 +315,23 @@ class OpenClFunction:
         Thread(target=run, name="litert-npu-run", daemon=True).start()
         return ended
 
-    def _failure(self, error: cl.Error, task: int | None = None) -> LiteRtError:
+    def _failure(self, error: cl.Error, events: Collection[int] | None = None) -> LiteRtError:
         """The error of a run, after which the next one can be good.
 
-        `task` is one that could not be enqueued; None, or past the last, for a failure in the run.
+        `events` has the tasks that could be enqueued: the next one failed, or, behind the last, the run.
         """
         self._renew_queue()
         tasks = self._tasks.function.tasks
-        launched = [tasks[index] for index in self._tasks.launches]
-        failed = launched[task : task + 1] if task is not None else ()
-        kernels = ", ".join(f"kernel '{t.entry}' of op '{t.op_name}'" for t in failed or launched)
+        launched = list(self._tasks.launches)
+        failed = [] if events is None else [i for i in launched if i not in events][:1]
+        named = [tasks[index] for index in failed or launched]
+        kernels = ", ".join(f"kernel '{t.entry}' of op '{t.op_name}'" for t in named)
         return opencl_error(error, f"{self._where}, {kernels}")
 
-    def _fail(self, error: cl.Error | LiteRtError, launched: int) -> NoReturn:
-        """Raises the error of a run that has launched so many tasks: OpenCL's, or ours between two tasks."""
+    def _fail(self, error: cl.Error | LiteRtError, events: Collection[int]) -> NoReturn:
+        """Raises the error of a run that has launched some tasks: OpenCL's, or ours between two tasks."""
         if isinstance(error, cl.Error):
-            raise self._failure(error, launched) from error
+            raise self._failure(error, events) from error
         self._renew_queue()
         raise error
 

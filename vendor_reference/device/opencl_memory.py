@@ -5,6 +5,7 @@ Constants are stored as the model has them; kernels read float32, where they are
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ class BufferMemory:
 
 def read_constant(constant: Constant) -> Array:
     """A constant's bytes or numbers, from an address that suits kernels; not copied where that can be."""
+    if constant.panel and constant.size_bytes:
+        return _pack(read_constant(replace(constant, panel=0)), constant)
     stored = np.frombuffer(constant.data.view, np.uint8)[: constant.tensor_type.size_bytes]
     if constant.dequantization is not None:
         return _dequantize(constant, stored, constant.dequantization)
@@ -57,7 +60,7 @@ def read_constant(constant: Constant) -> Array:
         return memory
     if stored.ctypes.data % VECTOR_ALIGNMENT == 0:
         return stored
-    copy = _aligned(stored.shape, stored.dtype)
+    copy = aligned_memory(stored.shape, stored.dtype)
     copy[:] = stored
     return copy
 
@@ -85,15 +88,31 @@ def _dequantize(constant: Constant, stored: Array, how: Dequantization) -> Array
     return memory
 
 
+def _pack(data: Array, constant: Constant) -> Array:
+    """`[K, N]` as `[ceil(N / panel), K, panel]`; what lies behind the last column is zero."""
+    panel, shape = constant.panel, constant.tensor_type.shape
+    last = shape[constant.order[-1] if constant.order else -1]
+    dtype = constant.tensor_type.element_type.numpy_dtype
+    rows = data.view(np.float32 if constant.dequantization else dtype).reshape(-1, last)
+    count = -(-last // panel)
+    packed = aligned_memory((count, len(rows), panel), rows.dtype)
+    whole = last // panel
+    packed[:whole] = rows[:, : whole * panel].reshape(len(rows), whole, panel).swapaxes(0, 1)
+    packed[whole:, :, : last - whole * panel] = rows[:, whole * panel :]
+    packed[whole:, :, last - whole * panel :] = 0
+    return packed
+
+
 def _ordered(constant: Constant, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Memory for a constant as kernels read it; and that, seen with the dimensions in their own order."""
     shape = constant.tensor_type.shape
     order = list(constant.order or range(len(shape)))
-    memory = _aligned(tuple(shape[dim] for dim in order), dtype)
+    memory = aligned_memory(tuple(shape[dim] for dim in order), dtype)
     return memory, memory.transpose(np.argsort(order)) if order else memory
 
 
-def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def aligned_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array from an address that suits kernels, not cleared."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = np.empty(size + VECTOR_ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % VECTOR_ALIGNMENT

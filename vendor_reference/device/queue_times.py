@@ -69,16 +69,14 @@ class QueueTimes:
 
     def spans(
         self,
-        launched: Iterable[int],
-        events: Sequence[Ended],
+        events: Mapping[int, Ended],
         transfers: Mapping[str, cl.Event],
         run: HostRun,
     ) -> Sequence[Span]:
         """The tasks and transfers of a run that has ended, and what the host did.
 
         Args:
-          launched: indices of the tasks that had something to do.
-          events: one for each of those.
+          events: of the tasks that had something to do, by index.
           transfers: by what was sent or fetched: `input 0`.
           run: by the host's clock; the spans lie within.
         """
@@ -86,7 +84,7 @@ class QueueTimes:
         found: list[tuple[SpanKind, str, Ended, Mapping[str, str | int]]] = [
             (SpanKind.TRANSFER, name, event, {}) for name, event in transfers.items()
         ]
-        for index, event in zip(launched, events, strict=True):
+        for index, event in events.items():
             task = self._function.tasks[index]
             which: dict[str, str | int] = {"task": index, "kernel": task.entry}
             which |= {"op": task.op_name, "tensor": task.tensor}

@@ -7,7 +7,7 @@ from math import inf
 
 from dispatch.api import Metric
 from litert.core.tracing import Span, SpanKind
-from vendor_reference.executable.executable import CpuTask, KernelTask
+from vendor_reference.executable.executable import Task
 
 _MOST_LATER = 100
 """Runs whose events are kept."""
@@ -16,7 +16,7 @@ _MOST_LATER = 100
 class Stopwatch:
     """The times of runs since it was made; `has_tasks` says that those of tasks are wanted, too."""
 
-    def __init__(self, tasks: Sequence[KernelTask | CpuTask]) -> None:
+    def __init__(self, tasks: Sequence[Task]) -> None:
         """Starts at nothing; `tasks` are those to measure one by one, or none."""
         self.has_tasks = bool(tasks)
         self._tasks = tasks

@@ -7,7 +7,7 @@ how the next tasks are launched.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import pyopencl as cl
@@ -17,9 +17,11 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
+from vendor_reference.device.command_stream import find_layer_runs
 from vendor_reference.device.cpu_launcher import CpuLauncher
 from vendor_reference.device.function_memory import FunctionMemory, Slot
 from vendor_reference.device.kernel_launcher import KernelLaunch, KernelLauncher, ZeroFill
+from vendor_reference.device.layer_run import MOST_SLOTS, LayerProgram, LayerRun
 from vendor_reference.device.module_programs import ModulePrograms
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import BufferMemory
@@ -30,12 +32,15 @@ from vendor_reference.executable.executable import (
     ArgumentKind,
     CpuTask,
     Function,
+    KernelTask,
+    LayerTask,
     ShapeKind,
     ShapeValue,
 )
 from vendor_reference.executable.shape_use import BEFORE_ALL, find_needed, find_written
 
-Launch: TypeAlias = KernelLaunch | ZeroFill | CpuLauncher
+Launcher: TypeAlias = KernelLauncher | CpuLauncher | LayerRun
+Launch: TypeAlias = KernelLaunch | ZeroFill | CpuLauncher | LayerRun
 
 
 class TaskSequence:
@@ -44,7 +49,8 @@ class TaskSequence:
     Attributes:
       function: of the executable.
       shapes: as the next run has them.
-      launches: of the last run, or of the next where they are known, by the index of their task.
+      launches: of the last run, or of the next where they are known, by the index of their task, the
+        first of them for layers.
       is_staged: whether kernels decide about launches, so that a run waits in between.
       waits: whether a run waits, for that or for CPU layers.
     """
@@ -56,10 +62,12 @@ class TaskSequence:
         programs: ModulePrograms,
         constants: Mapping[int, BufferMemory],
         libraries: Mapping[str, CpuLayerLibrary],
+        layers: LayerProgram | None,
     ) -> None:
         """Allocates what the function needs; one without shapes has its launches at once.
 
-        `constants` are those that its tasks name, by index; `libraries` those of their CPU layers, by SHA-256.
+        `constants` are those that its kernels and CPU layers name, by index; `libraries` those of its CPU layers,
+        by SHA-256; `layers` runs those of the library, if it has any.
         """
         self.function = function
         self.shapes = RunShapes(function, self._ask)
@@ -68,20 +76,23 @@ class TaskSequence:
         self.waits = self.is_staged or any(isinstance(t, CpuTask) for t in function.tasks)
         self._memory = FunctionMemory(context, function, constants)
         queue = context.create_queue()
-        self._launchers: Sequence[KernelLauncher | CpuLauncher] = [
-            CpuLauncher(task, function.shapes, libraries[task.asset.sha256], queue, self._memory)
-            if isinstance(task, CpuTask)
-            else KernelLauncher(task, context, self._memory, programs)
-            for task in function.tasks
-        ]
-        self._written: Sequence[Sequence[int]] = [() for _ in function.tasks]
-        self._needed: Sequence[Sequence[int]] = self._written
+        self._launchers: dict[int, Launcher] = {}
+        for index, task in enumerate(function.tasks):
+            if isinstance(task, CpuTask):
+                library = libraries[task.asset.sha256]
+                shapes = function.shapes
+                self._launchers[index] = CpuLauncher(task, shapes, library, queue, self._memory)
+            elif isinstance(task, KernelTask):
+                self._launchers[index] = KernelLauncher(task, context, self._memory, programs)
+        runs = find_layer_runs(function.tasks, MOST_SLOTS)
+        for first, tasks in runs.items():
+            assert layers is not None
+            self._launchers[first] = LayerRun(context, tasks, first, self._memory, layers)
+        self._launchers = dict(sorted(self._launchers.items()))
+        self._written: Mapping[int, Sequence[int]] = {}
+        self._needed: Mapping[int, Sequence[int]] = {}
         if self.is_staged:
-            self._written = [find_written(i, function.shapes) for i in range(len(function.tasks))]
-            self._needed = [
-                find_needed(index, task, programs.holes(task), function.shapes)
-                for index, task in enumerate(function.tasks)
-            ]
+            self._find_shape_use(programs, runs)
         self._in_memory = function.find_used(ArgumentKind.SHAPE)
         self._is_settled = not function.shapes
         if self._is_settled:
@@ -90,7 +101,7 @@ class TaskSequence:
     def attach(self, slot: Slot, buffer: cl.Buffer | None) -> None:
         """Sets what runs read or write as an input or output."""
         self._memory.attached[slot] = buffer
-        for launcher in self._launchers:
+        for launcher in self._launchers.values():
             launcher.attach(slot)
 
     def input_type(self, index: int) -> RankedTensorType:
@@ -116,21 +127,26 @@ class TaskSequence:
     def enqueue(
         self,
         queue: cl.CommandQueue,
-        events: list[Ended],
+        events: dict[int, Ended],
+        is_each: bool = False,
         after: Callable[[int], None] | None = None,
     ) -> None:
-        """Enqueues a run; `events` gets one for each launch, and `after` is called behind each, with its task.
+        """Enqueues a run.
+
+        Args:
+          queue: runs in order.
+          events: gets one for each launch, by the index of its task, or of the first of some layers.
+          is_each: whether layers of the library are launches of their own.
+          after: called behind each launch, with its task.
 
         Raises:
           LiteRtError: RUNTIME_FAILURE, for a shape that a kernel has written and that cannot be; as `get_ready`.
         """
         if self.is_staged:
-            self._enqueue_in_stages(queue, events, after)
+            self._enqueue_in_stages(queue, events, is_each, after)
             return
         for index, launch in self.launches.items():
-            events.append(launch.run(queue))
-            if after is not None:
-                after(index)
+            _launch(queue, index, launch, events, is_each, after)
 
     def show(self, queue: cl.CommandQueue, receive: Receive, task: int) -> None:
         """Waits for a task, and shows the tensors that it has written."""
@@ -157,12 +173,27 @@ class TaskSequence:
     def close(self) -> None:
         """Lets go of all that the tasks use."""
         self.launches = {}
-        self._launchers = ()
+        self._launchers = {}
         self._memory.close()
+
+    def _find_shape_use(
+        self, programs: ModulePrograms, runs: Mapping[int, Sequence[LayerTask]]
+    ) -> None:
+        """Finds the shapes that launchers write, and those that they need first."""
+        function = self.function
+        self._written = {i: find_written(i, function.shapes) for i in self._launchers}
+        self._needed = {
+            first: [
+                shape
+                for task in runs.get(first, [function.tasks[first]])
+                for shape in find_needed(first, task, programs.holes(task), function.shapes)
+            ]
+            for first in self._launchers
+        }
 
     def _settle_all(self) -> None:
         self.launches = {}
-        for index in range(len(self._launchers)):
+        for index in self._launchers:
             self._settle(index)
 
     def _settle(self, index: int) -> Launch | None:
@@ -175,7 +206,8 @@ class TaskSequence:
     def _enqueue_in_stages(
         self,
         queue: cl.CommandQueue,
-        events: list[Ended],
+        events: dict[int, Ended],
+        is_each: bool,
         after: Callable[[int], None] | None,
     ) -> None:
         self.launches = {}
@@ -183,7 +215,7 @@ class TaskSequence:
             raise AssertionError("a run that was not made ready")
         self.shapes.forget()
         self._compute(queue, BEFORE_ALL)
-        for index in range(len(self._launchers)):
+        for index in self._launchers:
             if not all(map(self.shapes.is_known, self._needed[index])):
                 self._read_shapes(queue, index)
             for written in self._written[index]:
@@ -192,15 +224,13 @@ class TaskSequence:
             launch = self._settle(index)
             if launch is None or isinstance(launch, ZeroFill):
                 self._check_writes_nothing(index)
-            if launch is not None:
-                events.append(launch.run(queue))
-                if after is not None:
-                    after(index)
-        self._read_shapes(queue, len(self._launchers))
+            _launch(queue, index, launch, events, is_each, after)
+        self._read_shapes(queue, len(self.function.tasks))
 
     def _read_shapes(self, queue: cl.CommandQueue, end: int) -> None:
         """Waits for the tasks before `end`, and reads the shapes that they have written."""
-        for index in (i for task in range(end) for i in self._written[task]):
+        before = (written for task, written in self._written.items() if task < end)
+        for index in (i for written in before for i in written):
             if not self.shapes.is_known(index):
                 rank = len(self.function.shapes[index].pattern)
                 numbers = bytearray(4 * rank)
@@ -233,6 +263,25 @@ class TaskSequence:
         launcher = self._launchers[shape.index]
         assert isinstance(launcher, CpuLauncher)
         return launcher.ask_shape(shape.output, self.shapes.__getitem__)
+
+
+def _launch(
+    queue: cl.CommandQueue,
+    index: int,
+    launch: Launch | None,
+    events: dict[int, Ended],
+    is_each: bool,
+    after: Callable[[int], None] | None,
+) -> None:
+    ended: Iterable[tuple[int, Ended]] = ()
+    if is_each and isinstance(launch, LayerRun):
+        ended = launch.run_each(queue)
+    elif launch is not None:
+        ended = [(index, launch.run(queue))]
+    for task, event in ended:
+        events[task] = event
+        if after is not None:
+            after(task)
 
 
 def _send(queue: cl.CommandQueue, place: cl.Buffer, numbers: Sequence[int]) -> None:

@@ -12,11 +12,12 @@
 
 Constants that only differ in order, type or dequantization have one offset.
 
-The header is `{soc_model, functions, programs, constants}`, with the fields of `executable.py` as declared below;
-those that have their default may be left out. Names of functions are unique, except that a function for fp16
-arithmetic has the name of the one before it whose place it takes. A size is a number, dimension `d` of shape `s`
-as `[s, d]`, or an operation `["+", lhs, rhs]`. A dynamic output is `[output, shape output, shape]`, a tensor type
-`[element type's name, dimensions]`, a scalar hex digits.
+The header is `{soc_model, functions, programs, constants, instructions}`, with the fields of `executable.py` as
+declared below; those that have their default may be left out. Names of functions are unique, except that a
+function for fp16 arithmetic has the name of the one before it whose place it takes. A size is a number, dimension
+`d` of shape `s` as `[s, d]`, or an operation `["+", lhs, rhs]`. A dynamic output is `[output, shape output,
+shape]`, a command `[instruction, words]`, an instruction `[name, fields]`, a field `uint size` or `int step[4]`, a
+tensor type `[element type's name, dimensions]`, a scalar hex digits.
 """
 
 from __future__ import annotations
@@ -71,11 +72,14 @@ from vendor_reference.executable.executable import (
     Executable,
     Function,
     KernelTask,
+    LayerCommand,
+    LayerTask,
     Program,
     ShapeKind,
     ShapeValue,
     Source,
     Tap,
+    Task,
     align,
 )
 from vendor_reference.executable.executable_checks import (
@@ -87,9 +91,10 @@ from vendor_reference.executable.executable_checks import (
     check_program,
     check_shape,
 )
+from vendor_reference.firmware.instructions import Field, Instruction, parse_field
 
 MAGIC = b"LRT-REF\n"
-VERSION = 3
+VERSION = 4
 PREFIX = struct.Struct("<8sIxxxxQQ")
 
 _WHERE = "byte code"
@@ -97,6 +102,7 @@ _HINT = "Compile the model again with apply_plugin."
 _SPOOLED_SIZE = 8 << 20
 _OPERATORS = ("+", "-", "*", "/", "%")
 _DEPTH = 200
+_MOST_PANEL = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,7 @@ class _StoredConstant:
     offset: int
     dequantization: Dequantization | None = None
     order: Sequence[int] = ()
+    panel: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,7 @@ class _Header:
     functions: Sequence[Function]
     programs: Sequence[Program]
     constants: Sequence[_StoredConstant]
+    instructions: Sequence[Instruction] = ()
 
 
 def read_executable(module: bytes | memoryview) -> Executable:
@@ -138,9 +146,10 @@ def read_executable(module: bytes | memoryview) -> Executable:
             raise node.error(f"{size} bytes at {stored.offset} of {data.nbytes}")
         place = stored.offset, size
         blob = blobs.setdefault(place, Blob(data[stored.offset : stored.offset + size]))
-        how = stored.dequantization, list(stored.order)
+        how = stored.dequantization, list(stored.order), stored.panel
         constants.append(Constant(stored.tensor_type, blob, *how))
-    executable = Executable(header.soc_model, header.functions, header.programs, constants)
+    parts = header.functions, header.programs, constants, header.instructions
+    executable = Executable(header.soc_model, *parts)
     check_functions(root.at("functions"), executable, _HINT)
     return executable
 
@@ -165,11 +174,10 @@ def executable_parts(executable: Executable) -> list[Blob]:
         if constant.data not in offsets:
             offsets[constant.data] = data_size
             data_size += align(constant.data.size)
-        how = (offsets[constant.data], constant.dequantization, constant.order)
+        how = (offsets[constant.data], constant.dequantization, constant.order, constant.panel)
         stored.append(_StoredConstant(constant.tensor_type, *how))
-    fields = _HEADER.dump(
-        _Header(executable.soc_model, executable.functions, executable.programs, stored)
-    )
+    made = executable.functions, executable.programs, stored, executable.instructions
+    fields = _HEADER.dump(_Header(executable.soc_model, *made))
     header = json.dumps(fields, separators=(",", ":"), allow_nan=False).encode("ascii")
     data_start = align(PREFIX.size + len(header))
     prefix = PREFIX.pack(MAGIC, VERSION, len(header), data_start + data_size)
@@ -243,13 +251,24 @@ def _dump_size(size: Size) -> object:
     return size
 
 
-def _read_task(node: JsonNode) -> KernelTask | CpuTask:
-    is_cpu = isinstance(node.value, dict) and "implementation" in node.value
-    return _CPU_TASK.read(node) if is_cpu else _KERNEL_TASK.read(node)
+def _read_task(node: JsonNode) -> Task:
+    fields = node.value if isinstance(node.value, dict) else {}
+    if "commands" in fields:
+        return _LAYER_TASK.read(node)
+    return _CPU_TASK.read(node) if "implementation" in fields else _KERNEL_TASK.read(node)
 
 
-def _dump_task(task: KernelTask | CpuTask) -> object:
+def _dump_task(task: Task) -> object:
+    if isinstance(task, LayerTask):
+        return _LAYER_TASK.dump(task)
     return _CPU_TASK.dump(task) if isinstance(task, CpuTask) else _KERNEL_TASK.dump(task)
+
+
+def _read_field(node: JsonNode) -> Field:
+    try:
+        return parse_field(node.text())
+    except ValueError as error:
+        raise node.error(str(error)) from None
 
 
 def _path_mistake(path: str) -> str:
@@ -303,6 +322,15 @@ _KERNEL_TASK = record(
     zeroed=array(_COUNT),
     tensor=TEXT,
     check=check_kernel_task,
+)
+
+_LAYER_TASK = record(
+    LayerTask,
+    op_name=TEXT,
+    arguments=array(_ARGUMENT),
+    commands=array(row(LayerCommand, instruction=_NAME, words=array(SIZE)), 1),
+    tensor=TEXT,
+    always=lambda _: ("commands",),
 )
 
 _PLACE = record(
@@ -375,8 +403,11 @@ _CONSTANT = record(
     offset=_INDEX,
     dequantization=_DEQUANTIZATION,
     order=array(_INDEX),
-    check=lambda node, c: check_constant(node, c.tensor_type, c.dequantization, c.order),
+    panel=integer(0, _MOST_PANEL),
+    check=lambda node, c: check_constant(node, c.tensor_type, c.dequantization, c.order, c.panel),
 )
+
+_INSTRUCTION = row(Instruction, name=_NAME, fields=frozen_array(Codec(_read_field, str)))
 
 _HEADER = record(
     _Header,
@@ -384,4 +415,5 @@ _HEADER = record(
     functions=array(_FUNCTION),
     programs=array(_PROGRAM),
     constants=array(_CONSTANT),
+    instructions=array(_INSTRUCTION),
 )

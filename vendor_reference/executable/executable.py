@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
+from typing import TypeAlias
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -17,6 +18,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
+from vendor_reference.firmware.instructions import Instruction
 
 ALIGNMENT = 64
 """Of constants in a module, and of places in a function's arenas, in bytes."""
@@ -183,6 +185,42 @@ class CpuTask:
         return [*self.input_shapes, *(p.shape for p in self.outputs if p.shape is not None)]
 
 
+@dataclass(frozen=True, slots=True)
+class LayerCommand:
+    """A command of the firmware.
+
+    Attributes:
+      instruction: its name; the executable has its fields.
+      words: the fields, in order, as 32-bit words; for a place the number of its argument, from 1 on; 0 is none.
+    """
+
+    instruction: str
+    words: Sequence[Size]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTask:
+    """A layer of the library: commands of the firmware, one after another.
+
+    Attributes:
+      op_name: the builtin op that it is for, for messages and metrics.
+      arguments: memory that the commands' places are in.
+      tensor: the op's first output, by its name in the model; "" where the compiler added the task.
+    """
+
+    op_name: str
+    arguments: Sequence[Argument]
+    commands: Sequence[LayerCommand]
+    tensor: str = ""
+
+    @property
+    def entry(self) -> str:
+        """What runs, for metrics and messages."""
+        return ", ".join(dict.fromkeys(command.instruction for command in self.commands))
+
+
+Task: TypeAlias = KernelTask | CpuTask | LayerTask
+
 DEQUANTIZED_INTEGERS = (
     ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
 )  # fmt: skip
@@ -210,12 +248,26 @@ class Constant:
       tensor_type: of the stored data, in row order.
       dequantization: None where kernels read what is stored.
       order: dimensions as they lie for kernels, the slowest first; empty is row order.
+      panel: elements of the last of these dimensions that lie together: `[K, N]` becomes
+        `[ceil(N / panel), K, panel]`, with zeros behind the last column, and all other dimensions are rows; 0 is
+        no panels.
     """
 
     tensor_type: RankedTensorType
     data: Blob
     dequantization: Dequantization | None = None
     order: Sequence[int] = ()
+    panel: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the constant as kernels read it."""
+        shape, bits = self.tensor_type.shape, self.tensor_type.element_type.bits
+        count = prod(shape)
+        if self.panel and count:
+            last = shape[self.order[-1] if self.order else -1]
+            count = count // last * -(-last // self.panel) * self.panel
+        return count * (32 if self.dequantization is not None else bits) // 8
 
 
 class ShapeKind(str, Enum):
@@ -313,7 +365,7 @@ class Function:
     name: str
     inputs: Sequence[RankedTensorType]
     outputs: Sequence[RankedTensorType]
-    tasks: Sequence[KernelTask | CpuTask]
+    tasks: Sequence[Task]
     ddr_size: int = 0
     cmx_size: int = 0
     shapes: Sequence[ShapeValue] = ()
@@ -326,19 +378,26 @@ class Function:
         """The tasks that are kernel launches."""
         return [task for task in self.tasks if isinstance(task, KernelTask)]
 
-    def find_used(self, kind: ArgumentKind) -> set[int]:
-        """The indices of all that its tasks have as arguments of a kind."""
-        return {a.index for task in self.tasks for a in task.arguments if a.kind is kind}
+    def find_used(self, kind: ArgumentKind, *tasks: type[Task]) -> set[int]:
+        """The indices of all that its tasks, or those of some types, have as arguments of a kind."""
+        wanted = tasks or (KernelTask, CpuTask, LayerTask)
+        used = (task for task in self.tasks if isinstance(task, wanted))
+        return {a.index for task in used for a in task.arguments if a.kind is kind}
 
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """A byte code module of the reference vendor, for one SoC model."""
+    """A byte code module of the reference vendor, for one SoC model.
+
+    Attributes:
+      instructions: that its commands have, with the fields that they had when it was compiled.
+    """
 
     soc_model: str
     functions: Sequence[Function]
     programs: Sequence[Program]
     constants: Sequence[Constant]
+    instructions: Sequence[Instruction] = ()
 
     def functions_on(self, has_fp16: bool) -> Mapping[str, Function]:
         """What a device with fp16 arithmetic, or one without, runs for each name."""

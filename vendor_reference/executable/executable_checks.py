@@ -20,13 +20,14 @@ from vendor_reference.executable.executable import (
     HOLE,
     Argument,
     ArgumentKind,
-    Constant,
     CpuPlace,
     CpuTask,
     Dequantization,
     Executable,
     Function,
     KernelTask,
+    LayerCommand,
+    LayerTask,
     Program,
     ShapeKind,
     ShapeValue,
@@ -48,6 +49,7 @@ SHAPE_FIELDS: Mapping[ShapeKind, tuple[str, ...]] = {
 }
 """What a shape has beside the fields of all."""
 
+_READ = (ArgumentKind.INPUT, ArgumentKind.CONSTANT)
 _ZEROED = (ArgumentKind.OUTPUT, ArgumentKind.DDR, ArgumentKind.CMX)
 
 _ARGUMENT_FIELDS: Mapping[ArgumentKind, tuple[str, ...]] = {
@@ -74,6 +76,7 @@ def check_constant(
     tensor_type: RankedTensorType,
     dequantization: Dequantization | None,
     order: Sequence[int],
+    panel: int,
 ) -> None:
     """A stored tensor can be read as it says."""
     element_type, rank = tensor_type.element_type, len(tensor_type.shape)
@@ -91,6 +94,8 @@ def check_constant(
         dims = [dim.integer(0, rank - 1) for dim in node.at("order").items(rank, rank)]
         if len(set(dims)) != rank or element_type.bits < 8:
             raise node.at("order").error(f"{dims} is no order of the dimensions of {tensor_type}")
+    if panel and (not rank or element_type.bits < 8):
+        raise node.at("panel").error(f"panels of {tensor_type}")
 
 
 def check_argument(node: JsonNode, argument: Argument) -> None:
@@ -179,10 +184,11 @@ class _FunctionChecks:
         self._node = node
         self._function = function
         self._programs = executable.programs
+        self._instructions = {i.name: i for i in executable.instructions}
         self._sizes = {
             ArgumentKind.INPUT: [t.size_bytes for t in function.inputs],
             ArgumentKind.OUTPUT: [t.size_bytes for t in function.outputs],
-            ArgumentKind.CONSTANT: [_read_size(c) for c in executable.constants],
+            ArgumentKind.CONSTANT: [c.size_bytes for c in executable.constants],
         }
         self._arenas = {
             ArgumentKind.DDR: function.ddr_size,
@@ -194,6 +200,9 @@ class _FunctionChecks:
         for index, task in enumerate(self._function.tasks):
             if isinstance(task, CpuTask):
                 self._check_cpu_task(index, task)
+                continue
+            if isinstance(task, LayerTask):
+                self._check_layer_task(index, task)
                 continue
             if not 0 <= task.program < len(self._programs):
                 self._node.at("tasks", index, "program").integer(0, len(self._programs) - 1)
@@ -252,6 +261,7 @@ class _FunctionChecks:
             holes: Sequence[Size] = ()
             if isinstance(task, KernelTask):
                 holes = self._programs[task.program].holes
+            if not isinstance(task, CpuTask):
                 for dimension in find_dimensions(task, holes):
                     self._check_dimension(dimension, len(shapes))
                 for argument in task.arguments:
@@ -293,6 +303,25 @@ class _FunctionChecks:
             return f"{size} bytes at {offset} of {self._arenas[kind]} in {kind.name}"
         return ""
 
+    def _check_layer_task(self, index: int, task: LayerTask) -> None:
+        node = self._node.at("tasks", index)
+        for number, command in enumerate(task.commands):
+            self._check_command(node.at("commands", number), command, len(task.arguments))
+        for number, argument in enumerate(task.arguments):
+            self._place_size(node.at("arguments", number), argument)
+
+    def _check_command(self, node: JsonNode, command: LayerCommand, num_arguments: int) -> None:
+        instruction = self._instructions.get(command.instruction)
+        if instruction is None:
+            raise node.error(f"no fields of instruction '{command.instruction}'")
+        words = node.at(1).items(instruction.num_words, instruction.num_words)
+        places = instruction.place_words
+        for number, (inner, word) in enumerate(zip(words, command.words, strict=True)):
+            if isinstance(word, int):
+                inner.integer(0, num_arguments if number in places else 2**32 - 1)
+            elif number in places:
+                raise inner.error("a place that a run tells")
+
     def _check_cpu_task(self, index: int, task: CpuTask) -> None:
         config, op = task.config, task.op
         for name, places, operands, tensors in (
@@ -308,20 +337,21 @@ class _FunctionChecks:
                     continue
                 if place is None:
                     raise node.error("null is not an object")
-                size = self._place_size(node, place.argument, name == "outputs")
+                size = self._place_size(node.at("argument"), place.argument)
+                if name == "outputs" and place.argument.kind in _READ:
+                    read = f"{place.argument.kind.value} {place.argument.index}"
+                    raise node.error(f"an output that is {read}")
                 self._check_place(node, place, operand, tensor, size)
 
-    def _place_size(self, node: JsonNode, argument: Argument, is_written: bool) -> int:
-        """Bytes of what a CPU layer's tensor lies in."""
+    def _place_size(self, node: JsonNode, argument: Argument) -> int:
+        """Bytes of the memory that a tensor lies in."""
         kind = argument.kind
         if mistake := self._argument_mistake(argument):
-            raise node.at("argument").error(mistake)
+            raise node.error(mistake)
         if kind in self._arenas:
             return argument.size_bytes
         if kind not in self._sizes:
             raise node.error(f"a tensor that is {kind.value}")
-        if is_written and kind is not ArgumentKind.OUTPUT:
-            raise node.error(f"an output that is {kind.value} {argument.index}")
         return self._sizes[kind][argument.index]
 
     @staticmethod
@@ -375,10 +405,3 @@ class _FunctionChecks:
         rank = len(shapes[dimension.shape].pattern) if dimension.shape < num_known else 0
         if dimension.index >= rank:
             raise self._node.error(f"{dimension}, a dimension that is not known")
-
-
-def _read_size(constant: Constant) -> int:
-    """Bytes of a constant as kernels read it."""
-    if constant.dequantization is None:
-        return constant.tensor_type.size_bytes
-    return constant.tensor_type.num_elements * ElementType.FLOAT32.bits // 8

@@ -10,15 +10,17 @@ from vendor_reference.executable.executable import (
     CpuTask,
     Function,
     KernelTask,
+    LayerTask,
     ShapeKind,
     ShapeValue,
+    Task,
 )
 
 BEFORE_ALL = -1
 """A shape that is known before the first task."""
 
 
-def find_sources(shape: ShapeValue, tasks: Sequence[KernelTask | CpuTask]) -> Sequence[int]:
+def find_sources(shape: ShapeValue, tasks: Sequence[Task]) -> Sequence[int]:
     """The shapes that one is found of."""
     if shape.kind is ShapeKind.ASKED:
         task = tasks[shape.index]
@@ -44,14 +46,17 @@ def find_written(task: int, shapes: Sequence[ShapeValue]) -> Sequence[int]:
     return [i for i, s in enumerate(shapes) if s.kind is ShapeKind.WRITTEN and s.index == task]
 
 
-def find_dimensions(task: KernelTask, holes: Sequence[Size]) -> Sequence[Dimension]:
+def find_dimensions(task: KernelTask | LayerTask, holes: Sequence[Size]) -> Sequence[Dimension]:
     """The dimensions that a task's sizes and its program's text depend on."""
-    sizes = (*task.global_size, *(task.local_size or ()), *holes)
+    if isinstance(task, LayerTask):
+        sizes = [word for command in task.commands for word in command.words]
+    else:
+        sizes = [*task.global_size, *(task.local_size or ()), *holes]
     return list(dict.fromkeys(d for size in sizes for d in shapes_in(size)))
 
 
 def find_needed(
-    index: int, task: KernelTask | CpuTask, holes: Sequence[Size], shapes: Sequence[ShapeValue]
+    index: int, task: Task, holes: Sequence[Size], shapes: Sequence[ShapeValue]
 ) -> Sequence[int]:
     """The shapes that must be known, and have been checked, before a task starts."""
     if isinstance(task, CpuTask):

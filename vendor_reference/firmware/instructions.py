@@ -15,17 +15,21 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TypeAlias
 
+from litert.core.errors import LiteRtError
 from litert.core.sizes import Expression, Size
+from litert.core.status import Status
 
 FOLDER = files("vendor_reference.firmware")
 
 _STRUCT = re.compile(r"^typedef struct \{\n(?P<fields>.*?)^\} (?P<name>\w+);", re.M | re.S)
 _FIELDS = re.compile(r"(?P<kind>Place|uint|int|float) (?P<names>[^;]+);")
+_FIELD = re.compile(r"(Place|uint|int|float) (\w+)(?:\[(\d{1,4})\])?")
 _NAME = re.compile(r"(\w+)(?:\[(\d+)\])?")
 _COMMENT = re.compile(r"//.*")
 _FORMATS = {"uint": "<I", "int": "<i", "float": "<f"}
 
-FieldValue: TypeAlias = "Size | float | Sequence[Size | float]"
+FieldValue: TypeAlias = "Size | float | tuple[Size | float, ...]"
+"""What a field of a command is filled in with; a tuple for an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +62,58 @@ class Instruction:
     fields: tuple[Field, ...]
 
     @property
+    def num_words(self) -> int:
+        """Of its fields in an executable."""
+        return sum(field.count for field in self.fields)
+
+    @property
     def places(self) -> Sequence[str]:
         """The names of the fields that are places."""
         return [field.name for field in self.fields if field.kind == "Place"]
+
+    @property
+    def place_words(self) -> Sequence[int]:
+        """Which of its words are places."""
+        starts, at = [], 0
+        for field in self.fields:
+            starts += [at] if field.kind == "Place" else []
+            at += field.count
+        return starts
 
     def words(self, values: Mapping[str, FieldValue]) -> tuple[Size, ...]:
         """The fields as 32-bit words, in order; a size that a run tells stays one.
 
         A place is one word here: the number that stands for it in `values`, or 0 where it has none.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, for a field that is not there, or too many, or no such number.
         """
-        unknown = values.keys() - {field.name for field in self.fields}
-        missing = {f.name for f in self.fields if f.kind != "Place"} - values.keys()
-        assert not unknown and not missing, f"{self.name}: {sorted(unknown)}, {sorted(missing)}"
+        for name in sorted(values.keys() - {field.name for field in self.fields}):
+            raise self._error(f"no field '{name}'")
         words: list[Size] = []
         for field in self.fields:
+            if field.name not in values and field.kind != "Place":
+                raise self._error(f"field '{field.name}' is not given")
             value = values.get(field.name, 0)
-            numbers = value if isinstance(value, Sequence) else [value]
-            assert len(numbers) == field.count, f"{self.name}.{field.name}"
-            words += [_word(field.kind, number) for number in numbers]
+            numbers = value if isinstance(value, tuple) else (value,)
+            if len(numbers) != field.count:
+                raise self._error(f"{len(numbers)} numbers for '{field}'")
+            try:
+                words += [_word(field.kind, number) for number in numbers]
+            except (struct.error, OverflowError):
+                raise self._error(f"{value} for '{field}'") from None
         return tuple(words)
+
+    def _error(self, what: str) -> LiteRtError:
+        return LiteRtError(Status.INVALID_ARGUMENT, what, f"instruction '{self.name}'")
+
+
+def parse_field(text: str) -> Field:
+    """A field of its text, as `str` makes it; ValueError, if it is none."""
+    match = _FIELD.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a field")
+    return Field(match[2], match[1], int(match[3] or 1))
 
 
 def _word(kind: str, number: Size | float) -> Size:
@@ -84,6 +121,24 @@ def _word(kind: str, number: Size | float) -> Size:
         return number
     data = struct.pack(_FORMATS.get(kind, "<I"), number)
     return int.from_bytes(data, "little")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """An instruction with its fields.
+
+    Attributes:
+      instruction: its name.
+      fields: by name; for a place a number that stands for it.
+    """
+
+    instruction: str
+    fields: tuple[tuple[str, FieldValue], ...]
+
+    @classmethod
+    def of(cls, instruction: str, **fields: FieldValue) -> Command:
+        """A command with fields by name."""
+        return cls(instruction, tuple(fields.items()))
 
 
 @cache

@@ -10,6 +10,8 @@ ENTRY = "run_commands"
 NUM_REGIONS = 16
 SCRATCH_REGION = NUM_REGIONS - 1
 """The workers' scratch: `FirmwareTuning.scratch` floats for each."""
+NARROW = 8
+"""Floats in a vector for devices whose registers hold no more, or whose driver cannot do better."""
 NOWHERE = 2**32 - 1
 PLACE_UNIT = 64
 """Bytes that an offset of a place counts."""

@@ -30,8 +30,9 @@ from vendor_reference.compiler.work_items import (
     resolve_work_sizes,
 )
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
-from vendor_reference.executable.executable import Executable, KernelTask, Program
+from vendor_reference.executable.executable import Executable, KernelTask, LayerCommand, Program
 from vendor_reference.executable.source_text import fill_program, hole_values
+from vendor_reference.firmware.instructions import Command, Instruction, instruction_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +54,37 @@ class Launch:
 
 
 class Launches:
-    """What the tasks of a module run: programs with their indices; for samples and titles see `Lowered`."""
+    """What the tasks of a module run: programs with their indices, and instructions.
+
+    For samples and titles see `Lowered`.
+    """
 
     def __init__(self, module: ModuleOp) -> None:
         self.programs: dict[Program, int] = {}
         self.samples: list[Program] = []
         self.titles: list[str] = []
+        self.instructions: dict[str, Instruction] = {}
         self._launches: dict[object, Launch] = {}
         self._kernels = TaskKernels(module)
 
-    def cpu_layer(self, op: TaskOp) -> KernelSpec | None:
-        """The kernel of a task that is a function on the host; None for others."""
+    def no_kernel(self, op: TaskOp) -> KernelSpec | None:
+        """What a task has that is commands, or a function on the host; None for a kernel."""
         spec = self._kernels.find(op)
-        return spec if spec is not None and spec.cpu_layer is not None else None
+        is_other = spec is not None and (spec.commands or spec.cpu_layer is not None)
+        return spec if is_other else None
+
+    def assemble(self, command: Command) -> LayerCommand:
+        """A command in words; UNSUPPORTED or INVALID_ARGUMENT, if it is none of the firmware's."""
+        name = command.instruction
+        if name not in instruction_set():
+            raise LiteRtError(Status.UNSUPPORTED, f"the firmware has no instruction '{name}'")
+        instruction = self.instructions[name] = instruction_set()[name]
+        values = dict(command.fields)
+        for place in values.keys() & set(instruction.places):
+            number = values[place]
+            assert isinstance(number, int)
+            values[place] = number + 1
+        return LayerCommand(name, instruction.words(values))
 
     def find(self, op: TaskOp, shapes: FunctionShapes) -> Launch:
         """The program of a task, and what its arguments are."""

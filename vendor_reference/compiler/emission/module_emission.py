@@ -37,6 +37,7 @@ from vendor_reference.compiler.ir.types import (
     size_bytes_of,
 )
 from vendor_reference.compiler.kernel_bindings import BoundArgument
+from vendor_reference.compiler.layer_kernels import at_layer
 from vendor_reference.compiler.levels.layer import input_shapes_of, output_shapes_of
 from vendor_reference.compiler.levels.vpuip import (
     DeclareBufferOp,
@@ -64,8 +65,10 @@ from vendor_reference.executable.executable import (
     Executable,
     Function,
     KernelTask,
+    LayerTask,
     Program,
     Tap,
+    Task,
     align,
 )
 
@@ -113,7 +116,8 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Lowe
     ]
     emitted = [emission.emit() for emission in emissions]
     soc, programs = soc_of(module), list(launches.programs)
-    executable = Executable(soc.name, emitted, programs, made.constants)
+    instructions = list(launches.instructions.values())
+    executable = Executable(soc.name, emitted, programs, made.constants, instructions)
     executable, samples = join_programs(executable, launches.samples)
     bindings = [emission.bindings for emission in emissions]
     return Lowered(executable, bindings, launches.titles, samples)
@@ -146,17 +150,17 @@ class _FunctionEmission:
         for kind, values in ((ArgumentKind.INPUT, inputs), (ArgumentKind.OUTPUT, outputs)):
             for index, value in enumerate(values):
                 self._places[value] = Argument(kind, index)
-        tasks: list[KernelTask | CpuTask] = []
+        tasks: list[Task] = []
         for op in block.ops:
             if isinstance(op, TaskOp):
-                cpu = self._launches.cpu_layer(op)
-                if cpu is not None and not op.outputs:  # of shapes alone: its library is asked
-                    self._shapes.add_asked(op, cpu)
+                spec = self._launches.no_kernel(op)
+                if spec is not None and not op.outputs:  # of shapes alone: its library is asked
+                    self._shapes.add_asked(op, spec)
                     continue
                 self._shapes.settle_asked(op, len(tasks))
                 self._shapes.add_written(op, len(tasks))
                 self._add_taps(op, len(tasks))
-                tasks.append(self._kernel_task(op) if cpu is None else self._cpu_task(op, cpu))
+                tasks.append(self._kernel_task(op) if spec is None else self._other_task(op, spec))
             elif isinstance(op, TaskActualShapeOfOp):
                 place = self._places[op.source]
                 self._shapes.add_input(op, place.index)
@@ -208,9 +212,18 @@ class _FunctionEmission:
                 place = self._place(value)
                 self._taps.append(Tap(name, task, place, ranked_type(value.type), strides, offset))
 
-    def _cpu_task(self, op: TaskOp, spec: KernelSpec) -> CpuTask:
+    def _other_task(self, op: TaskOp, spec: KernelSpec) -> CpuTask | LayerTask:
         self.bindings.append(())
-        return emit_cpu_task(spec, op, self._place, self._shapes.task_shapes(op))
+        if not spec.commands:
+            return emit_cpu_task(spec, op, self._place, self._shapes.task_shapes(op))
+        try:
+            commands = [self._launches.assemble(command) for command in spec.commands]
+        except LiteRtError as error:
+            raise at_layer(error, spec) from error
+        scratch = iter(op.scratch)
+        arguments = [self._argument(argument, op, spec, scratch) for argument in spec.arguments]
+        name = spec.op_name or spec.title
+        return LayerTask(name, arguments, commands, read_op_name(op.attributes))
 
     def _kernel_task(self, op: TaskOp) -> KernelTask:
         launch = self._launches.find(op, self._shapes)
@@ -243,13 +256,20 @@ class _FunctionEmission:
         op: TaskOp,
         spec: KernelSpec,
         scratch: Iterator[SSAValue],
-        local_bytes: int,
+        local_bytes: int = 0,
     ) -> Argument:
         if isinstance(argument, TensorArgument):
             if argument.is_output:
                 return self._place(op.outputs[argument.index])
             left_out = sum(absent < argument.index for absent in spec.absent_inputs)
-            return self._place(op.inputs[argument.index - left_out])
+            value = op.inputs[argument.index - left_out]
+            if not argument.panel:
+                return self._place(value)
+            if not isinstance(value.owner, TaskConstantOp):
+                what = f"input {argument.index}, which is to be packed, is no constant"
+                raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
+            index = self._constant(value.owner, argument.order, argument.panel)
+            return Argument(ArgumentKind.CONSTANT, index)
         if isinstance(argument, ShapeArgument):
             shapes = output_shapes_of(op) if argument.is_output else input_shapes_of(op)
             if argument.index not in shapes:
@@ -275,15 +295,15 @@ class _FunctionEmission:
             self._places[value] = Argument(ArgumentKind.CONSTANT, self._constant(owner))
         return self._places[value]
 
-    def _constant(self, op: TaskConstantOp) -> int:
-        order = order_of(op.output.type)
+    def _constant(self, op: TaskConstantOp, order: Order = (), panel: int = 0) -> int:
+        order = order or order_of(op.output.type)
         if key := op.key():
-            return self._constants.resource(key, order)
+            return self._constants.resource(key, order, panel)
         value = op.value
         assert isinstance(value, DenseIntOrFPElementsAttr)
         tensor = ranked_type(op.output.type)
         data = value.data.data
-        return self._constants.values(tensor.element_type, tensor.shape, data, order)
+        return self._constants.values(tensor.element_type, tensor.shape, data, order, panel)
 
 
 def written_arguments(function: FuncOp) -> set[SSAValue]:
@@ -309,30 +329,39 @@ class EmittedConstants:
         self._table = table
         self._places: dict[object, int] = {}
 
-    def resource(self, key: str, order: Order) -> int:
-        """The index of a constant of the table, to be laid out in that order when it is loaded."""
+    def resource(self, key: str, order: Order, panel: int = 0) -> int:
+        """The index of a constant of the table, to be laid out in that order, in panels, when it is loaded."""
         if key not in self._table:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"no data for the constant '{key}'",
                 hint="A text alone has no weights: compile the model.",
             )
-        return self._constant(key, self._table[key], order)
+        return self._constant(key, self._table[key], order, panel)
 
     def values(
-        self, element_type: ElementType, shape: tuple[int, ...], data: bytes, order: Order = ()
+        self,
+        element_type: ElementType,
+        shape: tuple[int, ...],
+        data: bytes,
+        order: Order = (),
+        panel: int = 0,
     ) -> int:
         """The index of a constant with these bytes."""
         tensor_type = RankedTensorType.of(element_type, shape)
-        return self._constant((data, tensor_type), Constant(tensor_type, Blob(data)), order)
+        constant = Constant(tensor_type, Blob(data))
+        return self._constant((data, tensor_type), constant, order, panel)
 
-    def _constant(self, key: object, constant: Constant, order: Order) -> int:
+    def _constant(self, key: object, constant: Constant, order: Order, panel: int) -> int:
         shape = constant.tensor_type.shape
         rows = tuple(range(len(shape)))
         if same_memory(shape, order or rows, rows):
             order = ()
-        same = (key, order)
+        same = (key, order, panel)
         if same not in self._places:
             self._places[same] = len(self.constants)
-            self.constants.append(replace(constant, order=order) if order else constant)
+            is_same = not order and not panel
+            self.constants.append(
+                constant if is_same else replace(constant, order=order, panel=panel)
+            )
         return self._places[same]

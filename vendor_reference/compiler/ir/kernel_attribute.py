@@ -6,25 +6,29 @@
 In memory the attribute holds the `KernelSpec` itself; only its text is a dictionary. What has its default is left
 out. A scalar is `{scalar = 0.5 : f32}`, a constant `{constant = dense<...> : ...}`, memory `{local = "B*2", type =
 f32}`, a zeroed output `{output = 0 : i64, zero}`, a file `["asset", "file name", "sha256"]`, a define `["name",
-"text"]`, a flag `unit`.
+"text"]`, a flag `unit`, a command of the firmware `{instruction = "Clamp", fields = {input = 0 : i64, ...}}`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BytesAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
     FloatAttr,
     IntegerAttr,
     ModuleOp,
     UnitAttr,
+    f32,
+    i64,
 )
 from xdsl.ir import Attribute, BuiltinAttribute, Data
 from xdsl.irdl import irdl_attr_definition
@@ -64,6 +68,7 @@ from vendor_reference.custom_layers.kernel_spec import (
 )
 from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, MOST_DIM, check_config
 from vendor_reference.executable.executable import Source
+from vendor_reference.firmware.instructions import Command, FieldValue
 
 KERNEL = "VPUIP.kernel"
 MAX_NUM_SHAVES = "VPUIP.max_num_shaves"
@@ -200,6 +205,33 @@ def _kind(argument: KernelArgument) -> str:
     return type(argument).__name__.removesuffix("Argument").lower()
 
 
+def _dump_fields(fields: Sequence[tuple[str, FieldValue]]) -> object:
+    return {name: _dump_field(value) for name, value in fields}
+
+
+def _dump_field(value: FieldValue) -> Attribute:
+    if isinstance(value, float):
+        return FloatAttr(value, f32)
+    if isinstance(value, tuple):
+        if any(isinstance(number, float) for number in value):
+            return DenseArrayBase.from_list(f32, [float(cast("float", n)) for n in value])
+        return DenseArrayBase.from_list(i64, [cast("int", n) for n in value])
+    return plain_attribute(value)
+
+
+def _read_fields(node: JsonNode) -> tuple[tuple[str, FieldValue], ...]:
+    return tuple((name, _read_field(field)) for name, field in node.entries().items())
+
+
+def _read_field(node: JsonNode) -> FieldValue:
+    value = node.value
+    if isinstance(value, DenseArrayBase):
+        return tuple(value.get_values())
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    raise node.error(f"{str(value)[:60]} is no number")
+
+
 def _check_cpu_kernel(node: JsonNode, kernel: CpuKernel) -> None:
     check_config(node.at("config"), kernel.config, kernel.op)
     if kernel.asked_shapes:
@@ -228,6 +260,8 @@ def _tensor(kind: str) -> Codec[TensorArgument]:
         index=Renamed(kind, _PORT),
         format=enumeration(Format),
         is_zeroed=Renamed("zero", _FLAG),
+        order=frozen_array(_PORT),
+        panel=_PORT,
         fixed={"is_output": kind == "output", **_ANY_TENSOR},
     )
 
@@ -289,6 +323,9 @@ _KERNEL = record(
     defines=frozen_array(frozen_array(ANY_TEXT, 2, 2)),
     mentions=_TEXTS,
     sizes_of=tagged(_TENSORS, _kind),
+    commands=frozen_array(
+        record(Command, instruction=ANY_TEXT, fields=Codec(_read_fields, _dump_fields))
+    ),
     cpu_layer=_CPU_KERNEL,
     always=lambda _: ("title", "arguments"),
     required=("title", "arguments"),

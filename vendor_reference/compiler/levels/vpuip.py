@@ -1,8 +1,9 @@
-"""VPUIP: buffers at static offsets, and the NPU's tasks in the order in which they run, each a kernel's launch.
+"""VPUIP: buffers at static offsets, and the NPU's tasks in the order in which they run: kernels and commands.
 
     VPUIP.OCL @Softsign (%in)[%shape_of_in] -> (%out)[%shape_of_out] scratch (%s)
         {global_size = array<i64: 4>, num_shaves = 4 : i64}
     VPUIP.OCL from %code (%in) -> (%out) {num_shaves = 8 : i64}
+    VPUIP.Command @Add (%in, %in2) -> (%out)
 
 The symbol is the external function that holds the kernel; code that is compiled ahead is an operand instead.
 """
@@ -149,6 +150,13 @@ class CppOp(TaskOp):
     name = "VPUIP.CPP"
 
 
+@irdl_op_definition
+class CommandOp(TaskOp):
+    """Commands of the firmware."""
+
+    name = "VPUIP.Command"
+
+
 _SPACES = tuple(space.value for space in MemorySpace)
 
 
@@ -241,4 +249,5 @@ class EvaluateShapeOp(IRDLOperation):
 
 OPS = (
     DeclareBufferOp, TaskConstantOp, TaskViewOp, TaskActualShapeOfOp, EvaluateShapeOp, OclOp, CppOp,
+    CommandOp,
 )  # fmt: skip

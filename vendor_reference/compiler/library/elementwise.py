@@ -110,12 +110,12 @@ def loop_fields(loops: Loops) -> Mapping[str, FieldValue]:
         "num_loops": len(loops.sizes),
         "sizes": _padded(loops.sizes, NUM_LOOPS),
         "offsets": _padded(offsets, NUM_OPERANDS + 1),
-        "strides": [n for row in [*strides, *[()] * missing] for n in _padded(row, NUM_LOOPS)],
+        "strides": tuple(n for row in [*strides, *[()] * missing] for n in _padded(row, NUM_LOOPS)),
     }
 
 
-def _padded(numbers: Sequence[int], size: int) -> Sequence[int]:
-    return [*numbers, *[0] * (size - len(numbers))]
+def _padded(numbers: Sequence[int], size: int) -> tuple[int, ...]:
+    return (*numbers, *[0] * (size - len(numbers)))
 
 
 def _geometry(loops: Loops) -> KernelArgument:

@@ -73,6 +73,7 @@ from vendor_reference.compiler.levels.vpuip import (
     GLOBAL_SIZE,
     LOCAL_SIZE,
     NUM_SHAVES,
+    CommandOp,
     CppOp,
     EvaluateShapeOp,
     OclOp,
@@ -215,7 +216,7 @@ class _TaskLowering:
             self._layers[symbol] = _Layer(
                 symbol,
                 spec,
-                _TASKS[read_task(function)],
+                CommandOp if spec.commands else _TASKS[read_task(function)],
                 count_outputs(function, spec),
                 read_ports(function.attributes, DYNAMIC_INPUTS, 0),
                 read_ports(function.attributes, DYNAMIC_OUTPUTS, 0),
@@ -233,12 +234,15 @@ class _TaskLowering:
             spec = layer_spec(op.layer(), inputs, outputs, attributes, is_dynamic)
             symbol = self._names.new(op.name.removeprefix("IERT."))
             function = FuncOp.external(symbol, [*inputs, *outputs, *op.scratch.types], [])
-            function.attributes.update({TASK: StringAttr("OCL"), **kernel_attributes(spec)})
+            function.attributes.update(kernel_attributes(spec))
+            if not spec.commands:
+                function.attributes[TASK] = StringAttr("OCL")
             if is_dynamic and not op.output_shapes:
                 same_shapes = [SameShape(read[0])] * len(outputs)
                 function.attributes[OUTPUT_SHAPES] = output_shapes_attribute(same_shapes)
             self.new_functions.append(function)
-            self._builtin[same] = _Layer(symbol, spec, OclOp, len(outputs), read, written)
+            task = CommandOp if spec.commands else OclOp
+            self._builtin[same] = _Layer(symbol, spec, task, len(outputs), read, written)
         self._task(op, self._builtin[same], op.groups())
 
     @lower.register(BufferCustomBinaryLayerOp)
@@ -276,8 +280,8 @@ def _launch(
     outputs: Sequence[Attribute],
     soc: SocModel,
 ) -> dict[str, Attribute]:
-    """Work sizes and shaves of a task, as attributes; a function on the host has neither."""
-    if spec.cpu_layer is not None:
+    """Work sizes and shaves of a task, as attributes; commands and functions on the host have neither."""
+    if spec.cpu_layer is not None or spec.commands:
         return {}
     shapes = op_shapes(spec, inputs, outputs)
     try:

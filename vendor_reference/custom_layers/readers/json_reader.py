@@ -75,7 +75,7 @@ def _check_tensor(node: JsonNode, argument: TensorArgument) -> None:
 _TENSORS = {
     kind: record(
         TensorArgument,
-        fixed={"is_output": kind == "output"},
+        fixed={"is_output": kind == "output", "order": (), "panel": 0},
         index=Renamed(kind, _PORT),
         format=enumeration(Format),
         element_type=Renamed("type", named({t.name.lower(): t for t in CL_TYPES})),

@@ -33,6 +33,7 @@ class Pocl(Driver):
     platform = "Portable Computing Language"
     hint = "apt install pocl-opencl-icd"
     keeps_variants = True
+    widest_vector = 8
     threads_variable = "POCL_MAX_PTHREAD_COUNT"
 
     def environment(self, make_scratch_folder: Callable[[], str]) -> Mapping[str, str]:

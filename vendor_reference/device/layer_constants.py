@@ -1,0 +1,40 @@
+"""The constants of a function's layers, in one buffer, as their instructions read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyopencl as cl
+
+from vendor_reference.device.opencl_context import OpenClContext
+from vendor_reference.device.opencl_memory import aligned_memory, read_constant
+from vendor_reference.executable.executable import Constant, align
+
+
+class LayerConstants:
+    """Constants on the device.
+
+    Attributes:
+      buffer: has them all; None where there is no byte.
+      offsets: by their indices, in bytes.
+    """
+
+    def __init__(self, context: OpenClContext, constants: Mapping[int, Constant]) -> None:
+        """Reads them: each is in its order, packed, and dequantized."""
+        self.offsets: dict[int, int] = {}
+        self.buffer: cl.Buffer | None = None
+        size = 0
+        for index, constant in constants.items():
+            self.offsets[index] = size
+            size += align(constant.size_bytes)
+        if not size:
+            return
+        memory = aligned_memory((size,), np.dtype(np.uint8))
+        for index, constant in constants.items():
+            place = memory[self.offsets[index] :][: constant.size_bytes]
+            place[:] = read_constant(constant).reshape(-1).view(np.uint8)
+        use = cl.mem_flags.USE_HOST_PTR if context.in_place else cl.mem_flags.COPY_HOST_PTR
+        flags = cl.mem_flags.READ_ONLY | use
+        with context.allocating(f"{size} bytes of constants"):
+            self.buffer = cl.Buffer(context.cl_context, flags, hostbuf=memory)
