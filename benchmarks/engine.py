@@ -158,10 +158,13 @@ def _open(name: str, threads: int) -> Callable[[str, Sequence[Any]], Run]:
         from benchmarks.loaded import limit_driver_threads
 
         limit_driver_threads(threads)
+        import ai_edge_litert.interpreter  # noqa: F401 (which the first load would import)
+
         import litert
         from vendor_reference.dispatch import open_device
 
         open_device()
+        litert.CompiledModel  # noqa: B018 (likewise)
         return lambda path, inputs: _litert(litert, "NPU", path, threads, inputs)
     if name == STOCK:
         import ai_edge_litert.compiled_model as stock
