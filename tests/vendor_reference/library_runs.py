@@ -16,10 +16,12 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Model, Op, Tensor
 from litert.model.writer import to_bytes
 from tests.vendor_reference.executables import Array, byte_code
+from vendor_reference.compiler.emission.launches import assemble_command
 from vendor_reference.compiler.library.library_op import PlacedOp, library_ops
 from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
+    InternalArgument,
     KernelArgument,
     KernelSpec,
     ScalarArgument,
@@ -33,8 +35,11 @@ from vendor_reference.executable.executable import (
     Executable,
     Function,
     KernelTask,
+    LayerTask,
     Program,
+    align,
 )
+from vendor_reference.firmware.instructions import instruction_set
 
 
 def one_op(
@@ -115,7 +120,8 @@ class _Function:
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}
         self._constants: list[Constant] = []
-        self._tasks: list[KernelTask] = []
+        self._tasks: list[KernelTask | LayerTask] = []
+        self._ddr_size = 0
         self._inputs: list[Array] = []
         self._results: list[View] = []
 
@@ -125,7 +131,7 @@ class _Function:
         tensors = [*rule.operands(case.op), *case.op.outputs]
         views = case.views or [View.dense(t.element_type, t.shape) for t in tensors]
         call = PlacedOp.of(views, len(case.op.outputs), rule.attributes(case.op))
-        self._tasks.append(self._task(rule.kernel(call)))
+        self._tasks.append(self._task(rule.kernel(call), case))
         self._inputs += [place(a, view) for a, view in zip(case.inputs, call.inputs, strict=True)]
         self._results += call.results
 
@@ -133,9 +139,10 @@ class _Function:
         """The results of all cases; an element that no kernel wrote is 77."""
         inputs = [_type(ElementType.from_numpy(a.dtype), a.size) for a in self._inputs]
         outputs = [_type(view.element_type, size_of(view)) for view in self._results]
-        function = Function("f", inputs, outputs, self._tasks)
+        function = Function("f", inputs, outputs, self._tasks, self._ddr_size)
         program = Program("\n".join(self._texts), ())
-        made = Executable("EMU8", [function], [program], self._constants)
+        instructions = list(instruction_set().values())
+        made = Executable("EMU8", [function], [program], self._constants, instructions)
         module = Module(device, byte_code(made).view, {})
         loaded = module.load(module.find_function("f"))
         read = [TensorBuffer.allocate(t) for t in inputs]
@@ -149,20 +156,33 @@ class _Function:
         loaded.run()
         return [take(b.array(), view) for b, view in zip(written, self._results, strict=True)]
 
-    def _task(self, spec: KernelSpec) -> KernelTask:
+    def _task(self, spec: KernelSpec, case: Case) -> KernelTask | LayerTask:
+        arguments = [self._argument(argument, case) for argument in spec.arguments]
+        if spec.commands:
+            return LayerTask(spec.title, arguments, [*map(assemble_command, spec.commands)])
         self._texts[spec.text] = None
-        arguments = [self._argument(argument) for argument in spec.arguments]
         global_size = [int(text) for text in spec.global_size]
         local_size = [int(text) for text in spec.local_size]
         return KernelTask(spec.title, 0, spec.entry, arguments, global_size, local_size)
 
-    def _argument(self, argument: KernelArgument) -> Argument:
+    def _argument(self, argument: KernelArgument, case: Case) -> Argument:
         if isinstance(argument, TensorArgument):
             if argument.is_output:
                 return Argument(ArgumentKind.OUTPUT, len(self._results) + argument.index)
+            if argument.order or argument.panel:
+                array = case.inputs[argument.index]
+                tensor_type = RankedTensorType.of(ElementType.from_numpy(array.dtype), array.shape)
+                how = (None, argument.order, argument.panel)
+                self._constants.append(Constant(tensor_type, Blob(array.tobytes()), *how))
+                return Argument(ArgumentKind.CONSTANT, len(self._constants) - 1)
             return Argument(ArgumentKind.INPUT, len(self._inputs) + argument.index)
         if isinstance(argument, ScalarArgument):
             return Argument(ArgumentKind.SCALAR, scalar=argument.data)
+        if isinstance(argument, InternalArgument):
+            assert argument.element_type is not None
+            offset, size = self._ddr_size, int(argument.size) * argument.element_type.bits // 8
+            self._ddr_size += align(size)
+            return Argument(ArgumentKind.DDR, offset=offset, size_bytes=size)
         assert isinstance(argument, ConstantArgument)
         count = len(argument.data) * 8 // argument.element_type.bits
         self._constants.append(Constant(_type(argument.element_type, count), Blob(argument.data)))

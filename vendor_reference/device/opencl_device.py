@@ -20,7 +20,7 @@ from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilde
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.executable import Constant
-from vendor_reference.firmware.program import NARROW, FirmwareTuning, firmware_text
+from vendor_reference.firmware.program import NARROW, ROWS, FirmwareTuning, firmware_text
 
 
 class OpenClDevice(OpenClContext):
@@ -41,7 +41,7 @@ class OpenClDevice(OpenClContext):
         """What the firmware is built with for this device."""
         widest = driver_of_device(self.info).widest_vector
         width = widest if self.cl_device.native_vector_width_float >= widest else NARROW
-        return FirmwareTuning(width=width)
+        return FirmwareTuning(width=width, rows=ROWS[width])
 
     def build_firmware(self) -> DeviceProgram:
         """The program that runs layers of the library; found where it was built before."""

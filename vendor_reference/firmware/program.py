@@ -12,6 +12,8 @@ SCRATCH_REGION = NUM_REGIONS - 1
 """The workers' scratch: `FirmwareTuning.scratch` floats for each."""
 NARROW = 8
 """Floats in a vector for devices whose registers hold no more, or whose driver cannot do better."""
+ROWS = {8: 6, 16: 8}
+"""Rows of a product whose sums fit the registers, by the floats in a vector."""
 NOWHERE = 2**32 - 1
 PLACE_UNIT = 64
 """Bytes that an offset of a place counts."""

@@ -74,17 +74,10 @@ class Launches:
         return spec if is_other else None
 
     def assemble(self, command: Command) -> LayerCommand:
-        """A command in words; UNSUPPORTED or INVALID_ARGUMENT, if it is none of the firmware's."""
-        name = command.instruction
-        if name not in instruction_set():
-            raise LiteRtError(Status.UNSUPPORTED, f"the firmware has no instruction '{name}'")
-        instruction = self.instructions[name] = instruction_set()[name]
-        values = dict(command.fields)
-        for place in values.keys() & set(instruction.places):
-            number = values[place]
-            assert isinstance(number, int)
-            values[place] = number + 1
-        return LayerCommand(name, instruction.words(values))
+        """A command in words; see `assemble_command`."""
+        assembled = assemble_command(command)
+        self.instructions[command.instruction] = instruction_set()[command.instruction]
+        return assembled
 
     def find(self, op: TaskOp, shapes: FunctionShapes) -> Launch:
         """The program of a task, and what its arguments are."""
@@ -163,6 +156,23 @@ def _input(
     if index in spec.flat_inputs:
         return flat_tensor(ir_type)
     return kernel_tensor(ir_type, asked_format(spec, False, index), shapes.inputs[index])
+
+
+def assemble_command(command: Command) -> LayerCommand:
+    """A command in words.
+
+    Raises:
+      LiteRtError: UNSUPPORTED or INVALID_ARGUMENT, if it is none of the firmware's.
+    """
+    name = command.instruction
+    if name not in instruction_set():
+        raise LiteRtError(Status.UNSUPPORTED, f"the firmware has no instruction '{name}'")
+    instruction, values = instruction_set()[name], dict(command.fields)
+    for place in values.keys() & set(instruction.places):
+        number = values[place]
+        assert isinstance(number, int)
+        values[place] = number + 1
+    return LayerCommand(name, instruction.words(values))
 
 
 def join_programs(

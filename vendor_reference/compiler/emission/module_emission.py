@@ -263,7 +263,7 @@ class _FunctionEmission:
                 return self._place(op.outputs[argument.index])
             left_out = sum(absent < argument.index for absent in spec.absent_inputs)
             value = op.inputs[argument.index - left_out]
-            if not argument.panel:
+            if not (argument.order or argument.panel):
                 return self._place(value)
             if not isinstance(value.owner, TaskConstantOp):
                 what = f"input {argument.index}, which is to be packed, is no constant"
