@@ -166,6 +166,7 @@ def test_a_depthwise_convolution_is_numpys(
     extra=st.integers(0, 3),
     machine=machines,
 )
+@example((1, 12, 13, 44), (2, 2), (2, 2), True, False, 1, (8, 2))
 @settings(max_examples=60, deadline=None)
 def test_pooling_is_numpys(
     shape: tuple[int, int, int, int],

@@ -169,13 +169,14 @@ void depthwise_pack_weights(const __global Depthwise* d, struct DepthwiseRow* r,
   for (size_t c = 0; c < WIDTH; ++c) to[taps * WIDTH + c] = r->bias && c < d->channels ? r->bias[c] : 0;
 }
 
-// Copies `count` channels of the result from `channel`, of a row of pixels of the input.
+// Copies `count` channels of the result from `channel`, of a row of pixels of the input; any numbers behind the last.
 void depthwise_pack_row(const __global Depthwise* d, const __global float* from, const size_t pixels,
                         const size_t channel, const size_t count, __global float* to) {
+  const __global float* const end = from + (pixels - 1) * d->input_pixel + d->channels / d->multiplier;
   for (size_t x = 0; x < pixels; ++x, from += d->input_pixel, to += count) {
     size_t in = channel / d->multiplier, copy = channel % d->multiplier, c = 0;
     if (d->multiplier == 1)
-      for (; c + WIDTH <= min(count, (size_t)d->channels); c += WIDTH, in += WIDTH) STORE(LOAD(from + in), to + c);
+      for (; c < count && from + in + WIDTH <= end; c += WIDTH, in += WIDTH) STORE(LOAD(from + in), to + c);
     for (; c < count; ++c) {
       to[c] = channel + c < d->channels ? from[in] : 0;
       if (++copy == d->multiplier) copy = 0, ++in;
@@ -220,7 +221,11 @@ void depthwise_narrow_row(const Core* core, const __global Depthwise* d, struct 
   r->y = made - r->pixel * WIDTH;
   r->y_step = WIDTH;
   depthwise_row(d, r);
-  for (size_t x = r->pixel; x < r->end_pixel; ++x)
+  size_t x = r->pixel;
+  const size_t end = d->result_pixel == d->channels ? r->end_pixel * d->channels : 0;
+  for (; x * d->channels + WIDTH <= end; ++x)  // the next pixels come where this writes numbers behind a pixel
+    STORE(LOAD(r->y + x * WIDTH), y + x * d->channels);
+  for (; x < r->end_pixel; ++x)
     for (size_t c = 0; c < d->channels; ++c) y[x * d->result_pixel + c] = r->y[x * WIDTH + c];
 }
 

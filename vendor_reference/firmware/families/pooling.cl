@@ -20,34 +20,45 @@ struct PoolWindow {
 
 #define POOL_CHANNELS (4 * WIDTH)
 
-// The mean sums rows first: then its error does not grow with the window.
-INLINE void pool_vectors(const __global Pool* p, const struct PoolWindow* w, const size_t c, __global float* y,
-                         const uint count) {
+// The mean sums rows first: then its error does not grow with the window. `count` is a constant.
+INLINE void pool_vectors(const __global Pool* p, const __global float* input, const size_t height, const size_t width,
+                         __global float* y, const uint count) {
   Vector all[4], row[4];
 #pragma unroll
   for (uint v = 0; v < count; ++v) all[v] = p->is_mean ? (Vector)0 : (Vector)-FLT_MAX;
-  for (size_t i = 0; i < w->height; ++i) {
-    const __global float* x = w->input + i * p->input_row + c;
+  for (size_t i = 0; i < height; ++i) {
+    const __global float* x = input + i * p->input_row;
     if (p->is_mean) {
 #pragma unroll
       for (uint v = 0; v < count; ++v) row[v] = 0;
-      for (size_t j = 0; j < w->width; ++j, x += p->input_pixel)
+      for (size_t j = 0; j < width; ++j, x += p->input_pixel)
 #pragma unroll
         for (uint v = 0; v < count; ++v) row[v] += LOAD(x + v * WIDTH);
 #pragma unroll
       for (uint v = 0; v < count; ++v) all[v] += row[v];
     } else
-      for (size_t j = 0; j < w->width; ++j, x += p->input_pixel)
+      for (size_t j = 0; j < width; ++j, x += p->input_pixel)
 #pragma unroll
         for (uint v = 0; v < count; ++v) {
           const Vector in = LOAD(x + v * WIDTH);
           all[v] = in > all[v] ? in : all[v];
         }
   }
-  const float size = w->height * w->width;
+  const float size = height * width;
 #pragma unroll
   for (uint v = 0; v < count; ++v)
-    STORE(activate(p->is_mean ? all[v] / size : all[v], p->activation, p->low, p->high), y + c + v * WIDTH);
+    STORE(activate(p->is_mean ? all[v] / size : all[v], p->activation, p->low, p->high), y + v * WIDTH);
+}
+
+// The greatest of two by two pixels.
+INLINE void pool_four(const __global Pool* p, const __global float* x, __global float* y) {
+  Vector all = -FLT_MAX;
+#pragma unroll
+  for (uint i = 0; i < 4; ++i) {
+    const Vector in = LOAD(x + i / 2 * p->input_row + i % 2 * p->input_pixel);
+    all = in > all ? in : all;
+  }
+  STORE(activate(all, p->activation, p->low, p->high), y);
 }
 
 void pool_scalars(const __global Pool* p, const struct PoolWindow* w, __global float* y) {
@@ -72,9 +83,14 @@ void pool_pixel(const __global Pool* p, const struct PoolWindow* w, const size_t
   const size_t end = min(begin + POOL_CHANNELS, (size_t)p->channels);
   if (p->channels < WIDTH) return pool_scalars(p, w, y);
   size_t c = begin;
-  if (c + POOL_CHANNELS <= end) return pool_vectors(p, w, c, y, 4);
-  for (; c + 2 * WIDTH <= end; c += 2 * WIDTH) pool_vectors(p, w, c, y, 2);
-  for (; c < end; c += WIDTH) pool_vectors(p, w, min(c, end - WIDTH), y, 1);
+  if (w->height == 2 && w->width == 2 && !p->is_mean) {
+    for (; c < end; c += WIDTH) pool_four(p, w->input + min(c, end - WIDTH), y + min(c, end - WIDTH));
+    return;
+  }
+  for (; c + 4 * WIDTH <= end; c += 4 * WIDTH) pool_vectors(p, w->input + c, w->height, w->width, y + c, 4);
+  for (; c + 2 * WIDTH <= end; c += 2 * WIDTH) pool_vectors(p, w->input + c, w->height, w->width, y + c, 2);
+  for (; c < end; c += WIDTH)
+    pool_vectors(p, w->input + min(c, end - WIDTH), w->height, w->width, y + min(c, end - WIDTH), 1);
 }
 
 // An item is POOL_CHANNELS of a row of results.
