@@ -488,7 +488,8 @@ def _window_sides(d: Drawing, rows: int, columns: int, options: Options) -> tupl
 
 
 _WINDOW = {"padding": PADDINGS, **_STRIDES, "fused_activation_function": FUSED}
-_POOL = {**_WINDOW, "filter_height": (1, 2, 3, 5), "filter_width": (1, 2, 4)}
+_ANY_FUSED = {"fused_activation_function": (*FUSED, "TANH", "SIGN_BIT")}
+_POOL = {**_WINDOW, **_ANY_FUSED, "filter_height": (1, 2, 3, 5), "filter_width": (1, 2, 4)}
 _RESIZE = {"align_corners": (False, True), "half_pixel_centers": (False, True)}
 _KEEP = {"keep_dims": (False, True)}
 _MASKS = {f"{name}_mask": (0, 0, 5, 10) for name in ("begin", "end", "shrink_axis")}
@@ -501,7 +502,9 @@ _COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 MAKERS: Mapping[str, Maker] = {
     "CONV_2D": Maker(_convolution, {**_WINDOW, **_DILATIONS}, SUM),
     "DEPTHWISE_CONV_2D": Maker(
-        _depthwise, {**_WINDOW, **_DILATIONS, "depth_multiplier": (1, 1, 2, 3)}, SUM
+        _depthwise,
+        {**_WINDOW, **_ANY_FUSED, **_DILATIONS, "depth_multiplier": (1, 1, 2, 3)},
+        SUM,
     ),
     "TRANSPOSE_CONV": Maker(_transposed_convolution, _WINDOW, SUM),
     "FULLY_CONNECTED": Maker(

@@ -1,0 +1,172 @@
+"""Ops that look at images channel by channel: DEPTHWISE_CONV_2D, pools, resizes."""
+
+from __future__ import annotations
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Op
+from vendor_reference.compiler.library.library_op import (
+    Attributes,
+    LibraryOp,
+    PlacedOp,
+    find_integers,
+    option,
+)
+from vendor_reference.compiler.library.windows import (
+    DILATIONS,
+    image_fields,
+    image_mismatch,
+    window_attributes,
+    window_fields,
+    window_mismatch,
+)
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
+from vendor_reference.firmware.instructions import Command, FieldValue
+
+_FLOAT = (ElementType.FLOAT32,)
+_KERNEL_SIZE, _ALIGN, _HALF = "kernel_size", "align_corners", "half_pixel_centers"
+
+
+class _DepthwiseConvolution(LibraryOp):
+    """Weights are `[1, kernel height, kernel width, channels of the result]`, the bias `[channels]`."""
+
+    name = "DEPTHWISE_CONV_2D"
+    ie_name = "DepthwiseConvolution"
+    types = _FLOAT
+    num_inputs = (2, 3)
+
+    def parameter_refusal(self, op: Op) -> str:
+        ranks = [len(tensor.shape) for tensor in [*self.operands(op)[:2], *op.outputs]]
+        return "" if ranks == [4, 4, 4] else "its tensors are no images"
+
+    def attributes(self, op: Op) -> Attributes:
+        return window_attributes(op, self.operands(op)[1].shape[1:3])
+
+    def mismatch(self, call: PlacedOp) -> str:
+        x, weights = call.inputs[0].shape, call.inputs[1].shape
+        y, bias = call.result.shape, call.inputs[2:]
+        if len(weights) != 4 or len(x) != 4 or len(y) != 4 or weights[0] != 1 or weights[3] != y[3]:
+            return call.shape_mismatch()
+        if not x[3] or y[3] % x[3] or any(view.shape != (y[3],) for view in bias):
+            return call.shape_mismatch()
+        return self.type_mismatch(call) or window_mismatch(call, weights[1:3])
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        weights = call.inputs[1].shape
+        dilation_height, dilation_width = call.integers(DILATIONS)
+        return _spec(
+            self,
+            call,
+            "Depthwise",
+            ("input", "weights", "bias"),
+            **window_fields(call),
+            multiplier=call.result.shape[3] // call.inputs[0].shape[3],
+            kernel_height=weights[1],
+            kernel_width=weights[2],
+            dilation_height=dilation_height,
+            dilation_width=dilation_width,
+        )
+
+
+class _Pool(LibraryOp):
+    """Padding does not count, neither for the mean."""
+
+    types = _FLOAT
+
+    def __init__(self, name: str, ie_name: str, is_mean: bool) -> None:
+        self.name = name
+        self.ie_name = ie_name
+        self._is_mean = is_mean
+
+    def parameter_refusal(self, op: Op) -> str:
+        ranks = [len(tensor.shape) for tensor in [*self.operands(op), *op.outputs]]
+        return "" if ranks == [4, 4] else "its tensors are no images"
+
+    def attributes(self, op: Op) -> Attributes:
+        size = int(option(op, "filter_height")), int(option(op, "filter_width"))
+        return {**window_attributes(op, size), _KERNEL_SIZE: size}
+
+    def mismatch(self, call: PlacedOp) -> str:
+        size = call.integers(_KERNEL_SIZE)
+        if len(size) != 2 or call.inputs[0].shape[3:] != call.result.shape[3:]:
+            return call.shape_mismatch()
+        return self.type_mismatch(call) or window_mismatch(call, size)
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        height, width = call.integers(_KERNEL_SIZE)
+        return _spec(
+            self,
+            call,
+            "Pool",
+            ("input",),
+            **window_fields(call),
+            window_height=height,
+            window_width=width,
+            is_mean=int(self._is_mean),
+        )
+
+
+class _Resize(LibraryOp):
+    """The size is the result's."""
+
+    types = _FLOAT
+    constraints = ("the size is a constant",)
+    num_inputs = (2, 2)
+    num_parameters = 1
+
+    def __init__(self, name: str, ie_name: str, is_nearest: bool) -> None:
+        self.name = name
+        self.ie_name = ie_name
+        self._is_nearest = is_nearest
+
+    def parameter_refusal(self, op: Op) -> str:
+        size = find_integers(op.inputs[1])
+        if size is None:
+            return "its size is computed"
+        shape = op.outputs[0].shape
+        return "" if len(shape) == 4 and size == shape[1:3] else "its size is not its result's"
+
+    def attributes(self, op: Op) -> Attributes:
+        return {name: bool(option(op, name)) for name in (_ALIGN, _HALF)}
+
+    def mismatch(self, call: PlacedOp) -> str:
+        if reason := image_mismatch(call):
+            return reason
+        x, y = call.inputs[0].shape, call.result.shape
+        if x[3] != y[3] or not min(*x[1:3], *y[1:3]):
+            return call.shape_mismatch()
+        if call.attributes.get(_ALIGN) and call.attributes.get(_HALF):
+            return f"it has both {_ALIGN} and {_HALF}"
+        return self.type_mismatch(call)
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        choices = {name: int(bool(call.attributes.get(name))) for name in (_ALIGN, _HALF)}
+        fields = {**image_fields(call.inputs[0], call.result), **choices}
+        return _spec(self, call, "Resize", ("input",), **fields, is_nearest=int(self._is_nearest))
+
+
+def _spec(
+    op: LibraryOp,
+    call: PlacedOp,
+    instruction: str,
+    operands: tuple[str, ...],
+    **fields: FieldValue,
+) -> KernelSpec:
+    """One command, whose operands have these names and whose result is `result`."""
+    count = len(call.inputs)
+    arguments = [TensorArgument(is_output=False, index=index) for index in range(count)]
+    places = {name: index for index, name in enumerate(operands[:count])}
+    command = Command.of(instruction, **places, result=count, **fields)
+    return KernelSpec(
+        op.name,
+        (*arguments, TensorArgument(is_output=True, index=0)),
+        commands=(command,),
+    )
+
+
+OPS = (
+    _DepthwiseConvolution(),
+    _Pool("AVERAGE_POOL_2D", "AvgPool", True),
+    _Pool("MAX_POOL_2D", "MaxPool", False),
+    _Resize("RESIZE_BILINEAR", "InterpolateLinear", False),
+    _Resize("RESIZE_NEAREST_NEIGHBOR", "InterpolateNearest", True),
+)
