@@ -87,6 +87,16 @@ def run_library(device: Any, cases: Sequence[Case]) -> list[Array]:
     return function.run(device)
 
 
+def run_specs(
+    device: Any, calls: Sequence[tuple[KernelSpec, Sequence[Array], Sequence[View]]]
+) -> list[Array]:
+    """The results of kernels and commands, in a row, of inputs as they lie in memory."""
+    function = _Function()
+    for call in calls:
+        function.add_spec(*call)
+    return function.run(device)
+
+
 def place(array: Array, view: View) -> Array:
     """An array's elements where a view has them, in a memory of nothing else; other elements are junk."""
     memory = np.full(size_of(view), 77, view.element_type.numpy_dtype)
@@ -131,18 +141,29 @@ class _Function:
         tensors = [*rule.operands(case.op), *case.op.outputs]
         views = case.views or [View.dense(t.element_type, t.shape) for t in tensors]
         call = PlacedOp.of(views, len(case.op.outputs), rule.attributes(case.op))
-        self._tasks.append(self._task(rule.kernel(call), case))
-        self._inputs += [place(a, view) for a, view in zip(case.inputs, call.inputs, strict=True)]
-        self._results += call.results
+        inputs = [place(a, view) for a, view in zip(case.inputs, call.inputs, strict=True)]
+        self.add_spec(rule.kernel(call), inputs, call.results, case.inputs)
+
+    def add_spec(
+        self,
+        spec: KernelSpec,
+        memory: Sequence[Array],
+        results: Sequence[View],
+        inputs: Sequence[Array] = (),
+    ) -> None:
+        """Adds a task; `memory` has its inputs as they lie, `inputs` has those of which it packs constants."""
+        self._tasks.append(self._task(spec, inputs))
+        self._inputs += memory
+        self._results += results
 
     def run(self, device: Any) -> list[Array]:
         """The results of all cases; an element that no kernel wrote is 77."""
         inputs = [_type(ElementType.from_numpy(a.dtype), a.size) for a in self._inputs]
         outputs = [_type(view.element_type, size_of(view)) for view in self._results]
         function = Function("f", inputs, outputs, self._tasks, self._ddr_size)
-        program = Program("\n".join(self._texts), ())
+        programs = [Program("\n".join(self._texts), ())] if self._texts else []
         instructions = list(instruction_set().values())
-        made = Executable("EMU8", [function], [program], self._constants, instructions)
+        made = Executable("EMU8", [function], programs, self._constants, instructions)
         module = Module(device, byte_code(made).view, {})
         loaded = module.load(module.find_function("f"))
         read = [TensorBuffer.allocate(t) for t in inputs]
@@ -156,8 +177,8 @@ class _Function:
         loaded.run()
         return [take(b.array(), view) for b, view in zip(written, self._results, strict=True)]
 
-    def _task(self, spec: KernelSpec, case: Case) -> KernelTask | LayerTask:
-        arguments = [self._argument(argument, case) for argument in spec.arguments]
+    def _task(self, spec: KernelSpec, inputs: Sequence[Array]) -> KernelTask | LayerTask:
+        arguments = [self._argument(argument, inputs) for argument in spec.arguments]
         if spec.commands:
             return LayerTask(spec.title, arguments, [*map(assemble_command, spec.commands)])
         self._texts[spec.text] = None
@@ -165,12 +186,12 @@ class _Function:
         local_size = [int(text) for text in spec.local_size]
         return KernelTask(spec.title, 0, spec.entry, arguments, global_size, local_size)
 
-    def _argument(self, argument: KernelArgument, case: Case) -> Argument:
+    def _argument(self, argument: KernelArgument, inputs: Sequence[Array]) -> Argument:
         if isinstance(argument, TensorArgument):
             if argument.is_output:
                 return Argument(ArgumentKind.OUTPUT, len(self._results) + argument.index)
             if argument.order or argument.panel:
-                array = case.inputs[argument.index]
+                array = inputs[argument.index]
                 tensor_type = RankedTensorType.of(ElementType.from_numpy(array.dtype), array.shape)
                 how = (None, argument.order, argument.panel)
                 self._constants.append(Constant(tensor_type, Blob(array.tobytes()), *how))

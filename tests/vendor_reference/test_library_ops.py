@@ -72,7 +72,7 @@ def test_a_new_op_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         sign = choose_ops("sign")["SIGN"]
         assert sign.refusal(op) == "" and sign.types_text() == "float32, float16"
         text = b"func.func @f(%a: memref<4xf32>, %r: memref<4xf32>) {\n  IERT.Sign(%a, %r)\n  return\n}"
-        assert "VPUIP.OCL @Sign (%a) -> (%r)" in transform_text(
+        assert "VPUIP.Command @Sign (%a) -> (%r)" in transform_text(
             text, "a.mlir", "lower-iert-to-vpuip"
         )
     assert "SIGN" not in library_ops()

@@ -11,31 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
-from litert.core.tensor_type import RankedTensorType
-from litert.model.blob import Blob
-from tests.vendor_reference.executables import Array, byte_code
+from tests.vendor_reference.executables import Array
+from tests.vendor_reference.library_runs import run_specs
 from vendor_reference.compiler.ir.types import tensor_type
+from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.transfer_kernels import transfer_kernel
 from vendor_reference.custom_layers.cl_types import CL_TYPES
-from vendor_reference.custom_layers.kernel_spec import (
-    ConstantArgument,
-    KernelArgument,
-    ScalarArgument,
-    TensorArgument,
-)
 from vendor_reference.custom_layers.layout import Order
-from vendor_reference.device.module import Module
-from vendor_reference.executable.executable import (
-    Argument,
-    ArgumentKind,
-    Constant,
-    Executable,
-    Function,
-    KernelTask,
-    Program,
-)
 
 _E = ElementType
 
@@ -56,49 +39,15 @@ class Transfer:
 
 def transfer(device: Any, transfers: Sequence[Transfer]) -> list[Array]:
     """All in one function and program: most time goes into building one."""
-    texts: dict[str, None] = {}
-    tasks: list[KernelTask] = []
-    constants: list[Constant] = []
-
-    def argument(index: int, argument: KernelArgument) -> Argument:
-        if isinstance(argument, TensorArgument):
-            return Argument(
-                ArgumentKind.OUTPUT if argument.is_output else ArgumentKind.INPUT, index
-            )
-        if isinstance(argument, ScalarArgument):
-            return Argument(ArgumentKind.SCALAR, scalar=argument.data)
-        assert isinstance(argument, ConstantArgument)
-        count = len(argument.data) * 8 // argument.element_type.bits
-        of_numbers = RankedTensorType.of(argument.element_type, (count,))
-        constants.append(Constant(of_numbers, Blob(argument.data)))
-        return Argument(ArgumentKind.CONSTANT, len(constants) - 1)
-
-    inputs, outputs = [], []
-    for index, one in enumerate(transfers):
+    calls = []
+    for one in transfers:
         shape = one.tensor.shape
-        from_type = ElementType.from_numpy(one.tensor.dtype)
-        source = tensor_type(from_type, shape, one.source)
+        source = tensor_type(ElementType.from_numpy(one.tensor.dtype), shape, one.source)
         target = tensor_type(one.element_type, shape, one.target)
-        spec = transfer_kernel("Transfer", source, target)
-        texts[spec.text] = None
-        arguments = [argument(index, a) for a in spec.arguments]
-        sizes = [int(text) for text in spec.global_size]
-        tasks.append(KernelTask(spec.title, 0, spec.entry, arguments, sizes))
-        inputs.append(RankedTensorType.of(from_type, (prod(shape),)))
-        outputs.append(RankedTensorType.of(one.element_type, (prod(shape),)))
-    program = Program("\n".join(texts), ())
-    made = Executable("EMU8", [Function("f", inputs, outputs, tasks)], [program], constants)
-    module = Module(device, byte_code(made).view, {})
-    loaded = module.load(module.find_function("f"))
-    read = [TensorBuffer.allocate(t) for t in inputs]
-    written = [TensorBuffer.allocate(t) for t in outputs]
-    for index, (buffer, one) in enumerate(zip(read, transfers, strict=True)):
-        buffer.array()[...] = one.tensor.transpose(one.source).ravel()
-        loaded.attach(ArgumentKind.INPUT, index, device.share(buffer.address, buffer.size))
-    for index, buffer in enumerate(written):
-        loaded.attach(ArgumentKind.OUTPUT, index, device.share(buffer.address, buffer.size))
-    loaded.run()
-    return [buffer.array().copy() for buffer in written]
+        memory = one.tensor.transpose(one.source).ravel()
+        result = View.dense(one.element_type, (prod(shape),))
+        calls.append((transfer_kernel("Transfer", source, target), [memory], [result]))
+    return run_specs(device, calls)
 
 
 def check(device: Any, transfers: Sequence[Transfer]) -> None:

@@ -17,6 +17,7 @@ from litert.core.status import Status
 from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
 from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, view_of
 from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic, SameShapes, SharesMemory
+from vendor_reference.compiler.library.chain import CHAIN
 from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
@@ -68,8 +69,9 @@ class LibraryLayer(LayerOp):
 
 @cache
 def library_layers() -> Mapping[str, type[LibraryLayer]]:
-    """A layer for each op of the library, by the op's name in the schema."""
-    return MappingProxyType({name: _layer(rule) for name, rule in library_ops().items()})
+    """A layer for each op of the library, by the op's name in the schema; and that of chains."""
+    rules = {**library_ops(), CHAIN.name: CHAIN}
+    return MappingProxyType({name: _layer(rule) for name, rule in rules.items()})
 
 
 def layer_attributes(attributes: Attributes) -> dict[str, Attribute]:

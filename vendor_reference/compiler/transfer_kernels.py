@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ir.types import IrType, element_type_of, order_of, view_of
-from vendor_reference.compiler.library.elementwise import cast_kernel
+from vendor_reference.compiler.library.elementwise import cast
 from vendor_reference.compiler.library.kernel_text import UNSIGNED, name_kernel
 from vendor_reference.compiler.library.moves import MovedPart, move_kernel
 from vendor_reference.custom_layers.cl_types import CL_TYPES
@@ -21,7 +21,7 @@ def transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
     read, written = view_of(source), view_of(target)
     if read.element_type is written.element_type:
         return move_kernel(title, 1, [MovedPart(written, read)])
-    return cast_kernel(title, read, written)
+    return cast(read, written).kernel(title)
 
 
 def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:

@@ -26,12 +26,14 @@ from litert.host.extensions import check_unique, load_package
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Tensor
 from litert.model.schema_types import enum_name
-from vendor_reference.compiler.library.elementwise import Scale
+from vendor_reference.compiler.library.elementwise import Formula
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
+from vendor_reference.compiler.library.steps import Scale
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.reference_options import REFERENCE_OPS
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
+from vendor_reference.firmware.operations import NUM_LOOPS
 
 NUMBERS = tuple(CL_TYPES)
 """All that a kernel can read."""
@@ -214,6 +216,20 @@ class LibraryOp(ABC):
         """The kernel for tensors that lie so, of a call without mismatch."""
 
 
+class ElementwiseOp(LibraryOp):
+    """An op whose result's elements are computed each of one element of each operand."""
+
+    is_layout_agnostic = True
+    is_elementwise = True
+
+    @abstractmethod
+    def formula(self, call: PlacedOp) -> Formula:
+        """What is computed, for tensors that lie so, of a call without mismatch."""
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        return self.formula(call).kernel(self.name)
+
+
 @cache
 def library_ops() -> Mapping[str, LibraryOp]:
     """All ops of the library, by their names in the schema; each module in `ops/` has some as `OPS`."""
@@ -278,12 +294,18 @@ def activation_of(op: Op) -> str:
 
 def quantization_attributes(tensors: Sequence[Tensor]) -> Attributes:
     """`scales` and `zero_points` of operands and result, where one of them is quantized."""
-    found = [find_scale(t) if t.element_type in INTEGER_LIMITS else None for t in tensors]
-    if not any(found):
+    return scale_attributes(
+        [find_scale(t) if t.element_type in INTEGER_LIMITS else None for t in tensors]
+    )
+
+
+def scale_attributes(scales: Sequence[Scale | None]) -> Attributes:
+    """`scales` and `zero_points`, where there are any."""
+    if not any(scales):
         return {}
     return {
-        SCALES: tuple(s.scale if s else 0.0 for s in found),
-        ZERO_POINTS: tuple(s.zero_point if s else 0 for s in found),
+        SCALES: tuple(s.scale if s else 0.0 for s in scales),
+        ZERO_POINTS: tuple(s.zero_point if s else 0 for s in scales),
     }
 
 
@@ -306,6 +328,23 @@ def find_integers(tensor: Tensor | None) -> tuple[int, ...] | None:
         int.from_bytes(data[at : at + size], "little", signed=True)
         for at in range(0, len(data) - size + 1, size)
     )
+
+
+def broadcast_mismatch(call: PlacedOp) -> str:
+    """Why operands are not repeated to the result's shape by NumPy's rules, or not by the firmware."""
+    if len(call.result.shape) > NUM_LOOPS:
+        return f"it has {len(call.result.shape)} dimensions, more than {NUM_LOOPS}"
+    fits = _broadcast_shape([view.shape for view in call.inputs]) == call.result.shape
+    return "" if fits else call.shape_mismatch()
+
+
+def _broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The shape that shapes are repeated to; None where they do not fit."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    sizes = [set(column) - {1} for column in zip(*padded, strict=True)]
+    fits = all(len(size) <= 1 for size in sizes)
+    return tuple(min(size, default=1) for size in sizes) if fits else None
 
 
 def scale_mismatch(call: PlacedOp) -> str:

@@ -1,6 +1,7 @@
 """From an expression to a program of the firmware's element-wise instruction.
 
     min(6, max(0, a + b))
+    x = a + b; x * logistic(x)
 
 is Python's syntax. The operands are `a` to `h`; `x if c else y` chooses; a comparison is 0 or 1; `float(a)`
 converts; all other functions are operations of the firmware, by their names there without the type.
@@ -41,8 +42,12 @@ _SIGNED = {"uint": "int", "ulong": "long"}
 _SYMBOLS: Mapping[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Lt: "less", ast.LtE: "less_equal",
     ast.Gt: "less", ast.GtE: "less_equal", ast.Eq: "equal", ast.NotEq: "not_equal",
+    ast.BitAnd: "and", ast.BitOr: "or",
 }  # fmt: skip
 """Those with `>` have their operands the other way round."""
+
+_DIRECT = ("store_32", "store_64")
+"""What stores elements as they are in a program."""
 
 _COMPARISONS = ("less", "less_equal", "equal", "not_equal")
 
@@ -77,13 +82,44 @@ class Port:
         return _STORED.get(self.element_type) or str(self.element_type.bits)
 
 
-def write_program(expression: str, operands: Sequence[Port], result: Port) -> bytes:
+def lane_of(element_type: ElementType) -> str:
+    """What elements are in a program: `float`, `int`, `uint`, `long`, `ulong` or `double`."""
+    return _LANES[element_type]
+
+
+def write_program(text: str, operands: Sequence[Port], result: Port) -> bytes:
     """The program of an expression, as the firmware's `Program` has it.
 
     Raises:
-      ValueError: if it needs more registers than there are.
+      ValueError: if it is no expression over these operands, or needs more registers than there are.
     """
-    return _Program(operands, result).write(ast.parse(expression, mode="eval").body)
+    return _Program(operands, result).write(parse_expression(text))
+
+
+def parse_expression(text: str) -> Sequence[ast.stmt]:
+    """Statements that name values, and the expression behind them; ValueError for anything else."""
+    try:
+        *named, last = ast.parse(text).body
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ValueError(f"'{text[:60]}' is no expression") from None
+    is_name = [isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) for s in named]
+    if not all(is_name) or not isinstance(last, ast.Expr):
+        raise ValueError(f"'{text[:60]}' is no expression")
+    return [*named, last]
+
+
+def rename(text: str, operands: Sequence[str], prefix: str) -> Sequence[str]:
+    """The statements of an expression of other operands; `prefix` is put before what it names itself."""
+    statements = parse_expression(text)
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    names = dict(zip(OPERANDS, operands, strict=False))
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = prefix + node.id
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
+    return [ast.unparse(statement) for statement in statements]
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -112,18 +148,29 @@ class _Program:
     def __init__(self, operands: Sequence[Port], result: Port) -> None:
         self._constants: dict[tuple[str, float], _Step] = {}
         self._loads = [self._load(operand) for operand in operands]
+        self._names = dict(zip(OPERANDS, self._loads, strict=False))
         self._computed: dict[tuple[str, str, tuple[_Step, ...]], _Step] = {}
         self._result = result
 
-    def write(self, expression: ast.expr) -> bytes:
-        root = self._value(expression, self._result.lane)
+    def write(self, statements: Sequence[ast.stmt]) -> bytes:
+        root = self._root(statements)
+        if _SIGNED.get(root.lane, root.lane) != _SIGNED.get(self._result.lane, self._result.lane):
+            raise ValueError(f"it is {root.lane}, and its result is {self._result.lane}")
         store = self._store(root)
         steps = [*self._ready(), *self._computed.values(), store]
         registers = self._allot(root)
-        is_direct = root in self._computed.values() and store.operation in ("store_32", "store_64")
+        is_direct = [*self._computed.values()][-1:] == [root] and store.operation in _DIRECT
         direct = registers[root] if is_direct else NUM_REGISTERS
         head = struct.pack("<4I", len(self._constants), len(self._loads), len(steps), direct)
         return head + b"".join(_encode(step, registers) for step in steps)
+
+    def _root(self, statements: Sequence[ast.stmt]) -> _Step:
+        *named, last = statements
+        for statement in named:
+            assert isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+            self._names[statement.targets[0].id] = self._value(statement.value)
+        assert isinstance(last, ast.Expr)
+        return self._value(last.value, self._result.lane)
 
     def _load(self, port: Port) -> _Step:
         if port.scale is None:
@@ -152,27 +199,29 @@ class _Program:
     def _value(self, node: ast.expr, lane: str = "") -> _Step:
         """What an expression makes; `lane` is for numbers, which have no type of their own."""
         match node:
-            case ast.Name(name):
-                return self._loads[OPERANDS.index(name)]
-            case ast.Constant(int() | float() as number):
+            case ast.Name(name) if name in self._names:
+                return self._names[name]
+            case ast.Constant(int() | float() as number) if lane:
                 return self._constant(lane, number)
-            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)) if lane:
                 return self._constant(lane, -number)
             case ast.UnaryOp(ast.USub(), operand):
                 return self._apply("neg", operand)
-            case ast.BinOp(lhs, symbol, rhs):
+            case ast.BinOp(lhs, symbol, rhs) if type(symbol) in _SYMBOLS:
                 return self._apply(_SYMBOLS[type(symbol)], lhs, rhs)
             case ast.Compare(lhs, [ast.Gt() | ast.GtE() as symbol], [rhs]):
                 return self._apply(_SYMBOLS[type(symbol)], rhs, lhs)
-            case ast.Compare(lhs, [symbol], [rhs]):
+            case ast.Compare(lhs, [symbol], [rhs]) if type(symbol) in _SYMBOLS:
                 return self._apply(_SYMBOLS[type(symbol)], lhs, rhs)
             case ast.IfExp(test, then, otherwise):
                 return self._select(test, then, otherwise, lane)
             case ast.Call(ast.Name(name), [operand]) if name in _CONSTANTS:
                 return self._convert(self._value(operand), name)
-            case ast.Call(ast.Name(name), operands):
+            case ast.Call(ast.Name(name), operands) if operands:
                 return self._apply(name, *operands)
-        raise AssertionError(f"{ast.unparse(node)} is not of this language")
+        raise ValueError(
+            f"'{ast.unparse(node)[:60]}' is no expression over {len(self._loads)} operands"
+        )
 
     def _apply(self, name: str, *nodes: ast.expr) -> _Step:
         sources = self._values(nodes, "")
@@ -193,7 +242,10 @@ class _Program:
         typed = [
             value or self._value(node, lane) for value, node in zip(values, nodes, strict=True)
         ]
-        assert {value.lane for value in typed} == {lane}, [ast.unparse(node) for node in nodes]
+        if {value.lane for value in typed} != {lane}:
+            raise ValueError(
+                f"'{ast.unparse(nodes[0])[:60]}' and what goes with it are of two types"
+            )
         return typed
 
     def _convert(self, value: _Step, lane: str) -> _Step:
@@ -245,7 +297,10 @@ def _encode(step: _Step, registers: Mapping[_Step, int]) -> bytes:
 
 def _find(operations: Sequence[str]) -> str:
     """The first of these operations that the firmware has."""
-    return next(name for name in operations if name in operation_numbers())
+    for name in operations:
+        if name in operation_numbers():
+            return name
+    raise ValueError(f"the firmware has no operation '{operations[0]}'")
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -278,7 +278,7 @@ UNALIGNED(ushort)
   X(MAP1, log_float, float, float, log(a))                                  \
   X(MAP1, sin_float, float, float, sin(a))                                  \
   X(MAP1, cos_float, float, float, cos(a))                                  \
-  X(MAP1, tanh_float, float, float, tanh(a))                                \
+  X(MAP1, tanh_float, float, float, tangent(a))                             \
   X(MAP1, erfc_float, float, float, erfc(a))                                \
   X(MAP1, logistic_float, float, float, 1 / (1 + exp(-a)))                  \
   X(MAP1, floor_float, float, float, floor(a))                              \
@@ -293,8 +293,6 @@ UNALIGNED(ushort)
   X(MAP2, max_float, float, float, float, a > b ? a : b)                    \
   X(MAP2, min_float, float, float, float, a < b ? a : b)                    \
   X(MAP2, pow_float, float, float, float, pow(a, b))                        \
-  X(MAP2, atan2_float, float, float, float, atan2(a, b))                    \
-  X(MAP2, fmod_float, float, float, float, fmod(a, b))                      \
   X(MAP2, prelu_float, float, float, float, a < 0 ? a * b : a)              \
   X(MAP2, less_float, int, float, float, (a < b) & 1)                       \
   X(MAP2, less_equal_float, int, float, float, (a <= b) & 1)                \

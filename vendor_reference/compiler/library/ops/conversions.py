@@ -9,22 +9,22 @@ from math import isfinite
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.library.elementwise import (
+    Formula,
     KernelOperand,
-    Scale,
-    cast_kernel,
-    elementwise_kernel,
+    cast,
 )
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.library_op import (
     FLOATS,
     Attributes,
-    LibraryOp,
+    ElementwiseOp,
     PlacedOp,
     type_names,
 )
+from vendor_reference.compiler.library.steps import Scale
 from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.cl_types import CL_TYPES
-from vendor_reference.custom_layers.kernel_spec import ConstantArgument, KernelSpec
+from vendor_reference.custom_layers.kernel_spec import ConstantArgument
 
 _E = ElementType
 
@@ -33,11 +33,8 @@ _CHANNEL_ZERO_POINTS = "channel_zero_points"
 _AXIS = "axis"
 
 
-class _Conversion(LibraryOp):
+class _Conversion(ElementwiseOp):
     """One operand and one result, of one shape."""
-
-    is_layout_agnostic = True
-    is_elementwise = True
 
     def __init__(
         self,
@@ -92,17 +89,15 @@ class _Quantization(_Conversion):
         is_scaled = all(call.scale(index) for index in integers)
         return "" if is_scaled else "its integers have no scale that the library can use"
 
-    def kernel(self, call: PlacedOp) -> KernelSpec:
+    def formula(self, call: PlacedOp) -> Formula:
         source, operands = call.inputs[0], [KernelOperand(call.inputs[0], call.scale(0))]
         expression, scale = "a", call.scale(-1)
         if _AXIS in call.attributes:
             operands += [_for_channels(call, n) for n in (_CHANNEL_SCALES, _CHANNEL_ZERO_POINTS)]
             is_source = source.element_type in INTEGER_LIMITS
-            expression = "(a - c) * b" if is_source else "a / b + c"
+            expression = "(float(a) - c) * b" if is_source else "a / b + c"
             scale = None if is_source else Scale(1, 0)
-        return elementwise_kernel(
-            self.name, expression, "float", operands, KernelOperand(call.result, scale)
-        )
+        return Formula(expression, operands, KernelOperand(call.result, scale))
 
 
 class _Cast(_Conversion):
@@ -111,8 +106,8 @@ class _Cast(_Conversion):
     def attributes(self, op: Op) -> Attributes:
         return {}
 
-    def kernel(self, call: PlacedOp) -> KernelSpec:
-        return cast_kernel(self.name, call.inputs[0], call.result)
+    def formula(self, call: PlacedOp) -> Formula:
+        return cast(call.inputs[0], call.result)
 
 
 def _channel_mismatch(call: PlacedOp) -> str:

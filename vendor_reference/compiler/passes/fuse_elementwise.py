@@ -1,0 +1,181 @@
+"""Element-wise layers that nobody else reads become one with the layer that does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from litert.core.element_type import ElementType
+from vendor_reference.compiler.ir.edits import remove_op, replace_op
+from vendor_reference.compiler.ir.names import bodies, keep_names, read_taps
+from vendor_reference.compiler.ir.types import element_type_of, shape_of
+from vendor_reference.compiler.levels.ie import ConstantOp, ConvertOp
+from vendor_reference.compiler.levels.layer import LayerOp
+from vendor_reference.compiler.library.chain import CHAIN, EXPRESSION, LAYERS
+from vendor_reference.compiler.library.elementwise import Formula, cast
+from vendor_reference.compiler.library.library_op import (
+    Attributes,
+    ElementwiseOp,
+    PlacedOp,
+    scale_attributes,
+)
+from vendor_reference.compiler.library.steps import OPERANDS, Scale, rename
+from vendor_reference.compiler.library.views import View
+from vendor_reference.compiler.library_layers import (
+    LibraryLayer,
+    layer_attributes,
+    library_layers,
+    read_attributes,
+)
+from vendor_reference.compiler.pass_pipeline import CompilerPass
+from vendor_reference.firmware.operations import NUM_OPERANDS
+
+_E = ElementType
+
+_KEPT = (_E.FLOAT32, _E.INT32, _E.INT64, _E.BOOL)
+"""Elements that are in a program what they are in memory: tensors of them can be left out."""
+
+
+@dataclass(frozen=True)
+class FuseElementwise(CompilerPass):
+    """Element-wise layers become one with the only layers that read them, if these are element-wise."""
+
+    name = "fuse-elementwise"
+    AFTER = "convert-precisions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _, block in bodies(op):
+            _BlockFusion(block).run()
+
+
+PASS = FuseElementwise
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A layer, and what it computes."""
+
+    op: LayerOp
+    title: str
+    formula: Formula
+
+    @property
+    def result(self) -> SSAValue:
+        return self.op.outputs[0]
+
+    @property
+    def operands(self) -> Sequence[tuple[SSAValue, Scale | None]]:
+        """What it reads, and how integers there stand for real numbers."""
+        scales = [operand.scale for operand in self.formula.operands]
+        return list(zip(self.op.inputs, scales, strict=True))
+
+
+class _BlockFusion:
+    """A walk over a function, the last layer first: a layer joins the chain of all that read it."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._chains: dict[Operation, list[_Member]] = {}
+
+    def run(self) -> None:
+        for op in reversed(list(self._block.ops)):
+            member = _find_member(op)
+            if member is not None:
+                chain = self._find_chain(member)
+                chain.insert(0, member)
+                self._chains[op] = chain
+        for op, chain in self._chains.items():
+            if chain[-1].op is op and len(chain) > 1:
+                _replace(chain)
+
+    def _find_chain(self, member: _Member) -> list[_Member]:
+        """The chain that a layer can be a part of; an empty one, where it has another reader, or must be seen."""
+        readers = [self._chains.get(use.operation) for use in member.result.uses]
+        chain = readers[0] if readers else None
+        if chain is None or any(other is not chain for other in readers):
+            return []
+        is_kept = element_type_of(member.result.type) in _KEPT and not any(
+            read_taps(member.op.attributes)
+        )
+        is_whole = shape_of(member.result.type) == shape_of(chain[-1].result.type)
+        return chain if is_kept and is_whole and _fits([member, *chain]) else []
+
+
+def _find_member(op: Operation) -> _Member | None:
+    """An element-wise layer of known shapes."""
+    if not isinstance(op, (LibraryLayer, ConvertOp)):
+        return None
+    views = _views([*op.inputs, *op.outputs])
+    if any(size < 0 for view in views for size in view.shape):
+        return None
+    if isinstance(op, ConvertOp):
+        return _Member(op, "CONVERT", cast(*views))
+    rule, attributes = op.rule(), read_attributes(op.attributes)
+    if not isinstance(rule, ElementwiseOp):
+        return None
+    formula = rule.formula(PlacedOp.of(views, 1, attributes))
+    if any(operand.argument for operand in formula.operands):
+        return None
+    return _Member(op, str(attributes.get(LAYERS, rule.name)), formula)
+
+
+def _views(values: Sequence[SSAValue]) -> Sequence[View]:
+    return [View.dense(element_type_of(value.type), shape_of(value.type)) for value in values]
+
+
+def _operands(chain: Sequence[_Member]) -> Sequence[tuple[SSAValue, Scale | None]]:
+    """What a chain reads; tensors as large as its result come first, since it may be written over the first."""
+    own, shape = {member.result for member in chain}, shape_of(chain[-1].result.type)
+    read = dict.fromkeys(pair for m in chain for pair in m.operands if pair[0] not in own)
+    return sorted(
+        read, key=lambda p: isinstance(p[0].owner, ConstantOp) or shape_of(p[0].type) != shape
+    )
+
+
+def _attributes(chain: Sequence[_Member]) -> Attributes:
+    """Those of the one layer: a statement for each of the chain, ..."""
+    operands = _operands(chain)
+    names = dict(zip(operands, OPERANDS, strict=False))
+    statements: list[str] = []
+    for member in chain:
+        given = [names[pair] for pair in member.operands]
+        name = f"x{len(statements)}"
+        *named, value = rename(member.formula.text, given, f"{name}_")
+        statements += named
+        if not value.isidentifier():
+            statements.append(f"{name} = {value}")
+            value = name
+        names[member.result, None] = value
+    if statements[-1:] and statements[-1].startswith(f"{value} = "):
+        value = statements.pop().removeprefix(f"{value} = ")
+    statements.append(value)
+    scales = [*(scale for _, scale in operands), chain[-1].formula.result.scale]
+    return {
+        EXPRESSION: "; ".join(statements),
+        LAYERS: "+".join(member.title for member in chain),
+        **scale_attributes(scales),
+    }
+
+
+def _fits(chain: Sequence[_Member]) -> bool:
+    """Whether the firmware can do it at once."""
+    operands = _operands(chain)
+    if len(operands) > NUM_OPERANDS:
+        return False
+    views = _views([*(value for value, _ in operands), chain[-1].result])
+    return not CHAIN.mismatch(PlacedOp.of(views, 1, _attributes(chain)))
+
+
+def _replace(chain: Sequence[_Member]) -> None:
+    last = chain[-1].op
+    inputs = [value for value, _ in _operands(chain)]
+    attributes = layer_attributes(_attributes(chain))
+    made = library_layers()[CHAIN.name](inputs, [last.outputs[0].type], attributes)
+    keep_names(last, made)
+    replace_op(last, made)
+    for member in reversed(chain[:-1]):
+        remove_op(member.op)
