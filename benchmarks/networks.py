@@ -41,7 +41,7 @@ from litert.model.stock_custom_ops import find_not_runnable
 _RUNS = 40
 _THREADS = (1, 2)
 _MOST_DIFFERENT = 1e-4
-"""Of an output's largest magnitude."""
+"""Of an output's largest magnitude. A probability near 0 may differ more, as it does in XNNPACK."""
 _PEERS = {STOCK: "stock", OPENVINO: "OpenVINO"}
 _MEAN_LIMITS = {STOCK: 1.0, OPENVINO: 1.1}
 _WORST_LIMITS = {STOCK: 1.3}
@@ -115,8 +115,8 @@ def _right_row(network: _Network) -> Row:
         f"{difference:.1e}",
         f"XNNPACK {peers:.1e}",
         "",
-        f"all in 1 call, <= {_MOST_DIFFERENT:g} or XNNPACK's",
-        is_whole and difference <= max(_MOST_DIFFERENT, peers),
+        f"all in 1 call, <= {_MOST_DIFFERENT:g} or 3 x XNNPACK's",
+        is_whole and difference <= max(_MOST_DIFFERENT, 3 * peers),
     )
 
 
