@@ -102,13 +102,16 @@ class Drawing:
             values.ravel()[at] = self.choose((np.nan, np.inf, -np.inf, 0.0, -0.0))
         return Given(values)
 
-    def weights(self, *shape: int) -> Given:
-        """A constant; of float32, in some cases a float16 one."""
-        values = self._numbers(shape, self.dtype)
+    def weights(self, *shape: int, depth: int = 1) -> Given:
+        """A constant; of float32, in some cases a float16 one.
+
+        The more products make a sum, the smaller are the factors: a clamp leaves little of a large sum.
+        """
+        values = (self._numbers(shape, self.dtype) / depth**0.5).astype(self.dtype)
         return Given(values, True, self.dtype == "float32" and self.choose((False, True)))
 
     def data_or_weights(self, *shape: int) -> Given:
-        return self.choose((self.tensor, self.weights))(*shape)
+        return self.weights(*shape) if self.choose((False, True)) else self.tensor(*shape)
 
     def order(self, rank: int) -> Sequence[int]:
         return list(self._draw(st.permutations(range(rank))))
@@ -248,7 +251,7 @@ def _convolution(d: Drawing, options: dict[str, Any]) -> OpCase:
     rows, columns, groups = d.size(1, 5), d.size(1, 4), d.choose((1, 1, 1, 2, 3))
     channels, results = d.size(1, 19), groups * d.size(1, 40 // groups)
     height, width = _window_sides(d, rows, columns, options)
-    weights = d.weights(results, rows, columns, channels)
+    weights = d.weights(results, rows, columns, channels, depth=rows * columns * channels)
     inputs = [d.tensor(d.size(1, 2), height, width, channels * groups), weights]
     return d.case("CONV_2D", [*inputs, d.weights(results)], options)
 
@@ -269,7 +272,11 @@ def _transposed_convolution(d: Drawing, options: dict[str, Any]) -> OpCase:
         return size * stride if options["padding"] == "SAME" else (size - 1) * stride + taps
 
     sides = result(height, rows, options["stride_h"]), result(width, columns, options["stride_w"])
-    inputs = [ints(batch, *sides, results), d.weights(results, rows, columns, channels)]
+    depth = rows * columns * channels
+    inputs = [
+        ints(batch, *sides, results),
+        d.weights(results, rows, columns, channels, depth=depth),
+    ]
     inputs.append(d.tensor(batch, height, width, channels))
     return d.case("TRANSPOSE_CONV", [*inputs, *d.choose(((), (d.weights(results),)))], options)
 
@@ -278,7 +285,7 @@ def _fully_connected(d: Drawing, options: dict[str, Any]) -> OpCase:
     depth, results = d.size(1, 70), d.size(1, 40)
     inputs = [
         d.tensor(*d.sizes(d.size(1, 3), 6), depth),
-        d.weights(results, depth),
+        d.weights(results, depth, depth=depth),
         d.choose((None, d.weights(results))),
     ]
     return d.case("FULLY_CONNECTED", inputs, options)

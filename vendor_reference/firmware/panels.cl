@@ -19,12 +19,17 @@ size_t panel_column(const size_t column, const size_t depth) {
   return column / PANEL * (depth * PANEL) + column % PANEL;
 }
 
+union Lanes {
+  Vector vector;
+  float floats[WIDTH];
+};
+
 // The floats from `begin` to `end` of a vector that lies at `from`, at most WIDTH; the others are 0.
 NOINLINE Vector load_part(const __global float* from, const size_t begin, const size_t end) {
   if (begin == 0 && end >= WIDTH) return LOAD(from);
-  float part[WIDTH];
-  for (size_t i = 0; i < WIDTH; ++i) part[i] = i >= begin && i < end ? from[i] : 0;
-  return JOIN(vload, WIDTH)(0, part);
+  union Lanes part;
+  for (size_t i = 0; i < WIDTH; ++i) part.floats[i] = i >= begin && i < end ? from[i] : 0;
+  return part.vector;
 }
 
 NOINLINE void store_part(const Vector value, __global float* to, const size_t begin, const size_t end) {
@@ -32,11 +37,9 @@ NOINLINE void store_part(const Vector value, __global float* to, const size_t be
     STORE(value, to);
     return;
   }
-  float part[WIDTH];
-  JOIN(vstore, WIDTH)(value, 0, part);
-  size_t i = begin;
-  for (; i + 4 <= min(end, (size_t)WIDTH); i += 4) vstore4(vload4(0, part + i), 0, to + i);
-  for (; i < min(end, (size_t)WIDTH); ++i) to[i] = part[i];
+  union Lanes part;
+  part.vector = value;
+  for (size_t i = begin; i < min(end, (size_t)WIDTH); ++i) to[i] = part.floats[i];
 }
 
 // The rows of a block: `num_rows`, and up to ROWS of them that repeat the last.
@@ -158,6 +161,60 @@ NOINLINE void multiply_block(const struct BlockRows* rows, const struct BlockCol
   else if (rows->num_rows > 2) MULTIPLY(4);
   else if (rows->num_rows == 2) MULTIPLY(2);
   else MULTIPLY(1);
+}
+
+// So few columns are made one by one, by vectors along the depth.
+#define NARROW (WIDTH / 2)
+
+float sum_of(const Vector v) {
+#if WIDTH == 16
+  const float8 eight = v.lo + v.hi;
+#else
+  const float8 eight = v;
+#endif
+  const float4 four = eight.lo + eight.hi;
+  const float2 two = four.lo + four.hi;
+  return two.x + two.y;
+}
+
+// The columns of a panel, at most NARROW, as rows of `depth` floats.
+void unpack_narrow(const __global float* panel, const size_t columns, const size_t depth, __global float* to) {
+  for (size_t column = 0; column < columns; ++column)
+    for (size_t k = 0; k < depth; ++k) *to++ = panel[k * PANEL + column];
+}
+
+// A whole block of at most NARROW columns.
+//   weights: as `unpack_narrow` makes them.
+NOINLINE void multiply_narrow(const struct BlockRows* rows, const struct BlockColumns* columns,
+                              const struct Finish* finish, const __global float* weights, const size_t depth) {
+  union Lanes made[ROWS];
+  for (size_t column = 0; column < columns->end; ++column, weights += depth) {
+    Vector s[ROWS];
+    float rest[ROWS];
+#pragma unroll
+    for (uint r = 0; r < ROWS; ++r) s[r] = 0, rest[r] = 0;
+    for (size_t tap = 0; tap < rows->num_taps; ++tap) {
+      const __global float* x[ROWS];
+#pragma unroll
+      for (uint r = 0; r < ROWS; ++r) x[r] = rows->taps[tap][r];
+      const __global float* const w = weights + rows->weights[tap] / PANEL;
+      size_t k = 0;
+      for (; k + WIDTH <= rows->depth; k += WIDTH) {
+        const Vector b = LOAD(w + k);
+#pragma unroll
+        for (uint r = 0; r < ROWS; ++r) s[r] = fma(LOAD(x[r] + k), b, s[r]);
+      }
+      for (; k < rows->depth; ++k) {
+#pragma unroll
+        for (uint r = 0; r < ROWS; ++r) rest[r] = fma(x[r][k], w[k], rest[r]);
+      }
+    }
+#pragma unroll
+    for (uint r = 0; r < ROWS; ++r) made[r].floats[column] = sum_of(s[r]) + rest[r];
+  }
+  Vector sums[ROWS][2];
+  for (uint r = 0; r < ROWS; ++r) sums[r][0] = made[r].vector + columns->bias[0];
+  finish_block(rows, columns, finish, sums);
 }
 
 // How a product is cut into units: tiles of blocks of rows and columns; and how many of these there are.

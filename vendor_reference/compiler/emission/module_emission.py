@@ -355,7 +355,7 @@ class EmittedConstants:
     def _constant(self, key: object, constant: Constant, order: Order, panel: int) -> int:
         shape = constant.tensor_type.shape
         rows = tuple(range(len(shape)))
-        if same_memory(shape, order or rows, rows):
+        if not panel and same_memory(shape, order or rows, rows):
             order = ()
         same = (key, order, panel)
         if same not in self._places:

@@ -150,9 +150,12 @@ class LibraryOp(ABC):
 
     def refusal(self, op: Op) -> str:
         """Why the NPU cannot do an op, whose shapes are known; "" where it can."""
-        if None in op.inputs:
-            return f"input {list(op.inputs).index(None)} is left out"
-        if reason := self._count_mismatch(len(op.inputs), len(op.outputs), 0):
+        inputs = list(op.inputs)
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        if None in inputs:
+            return f"input {inputs.index(None)} is left out"
+        if reason := self._count_mismatch(len(inputs), len(op.outputs), 0):
             return reason
         if reason := self.parameter_refusal(op):
             return reason

@@ -200,7 +200,7 @@ struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolu
   u.horizontal = convolution_axis(c->transposed, phase % step_x, c->result_width, c->kernel_width, c->stride_width,
                                   c->dilation_width, c->left);
   const bool joined = !c->transposed && c->dilation_width == 1 && c->input_pixel == c->depth &&
-                      c->kernel_width * c->depth * (c->kernel_height * ROWS + 1) <= SCRATCH;
+                      c->kernel_width * c->depth * (c->kernel_height * ROWS + 1) <= SCRATCH / 2;
   u.joined = joined ? c->kernel_width : 1;
   u.depth = u.joined * u.channels;
   if (joined) u.horizontal.taps = 1;
@@ -227,6 +227,9 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
   pixel.image = first_row / u.horizontal.count / u.vertical.count;
   const struct Finish finish = {c->residual_mode, c->activation, c->low, c->high};
   const int num_taps = u.vertical.taps * u.horizontal.taps;
+  __global float* const narrow = core->scratch + SCRATCH / 2;
+  const bool is_narrow = u.end <= NARROW && num_taps <= TAPS && u.end * u.weights_depth <= SCRATCH / 2;
+  if (is_narrow) unpack_narrow(u.weights, u.end, u.weights_depth, narrow);
   struct BlockRows rows;
   Vector sums[ROWS][2];
   for (uint row = first_row; row < last_row; row += ROWS) {
@@ -235,6 +238,10 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
     int tap = find_taps(&u, pixel, 0, &rows);
     for (size_t column = first_column; column < last_column; column += BLOCK) {
       const struct BlockColumns columns = block_columns(column, u.begin, u.end, u.weights_depth, u.weights, u.bias);
+      if (is_narrow) {
+        multiply_narrow(&rows, &columns, &finish, narrow, u.weights_depth);
+        continue;
+      }
       if (column > first_column && num_taps > TAPS) tap = find_taps(&u, pixel, 0, &rows);
       multiply_block(&rows, &columns, &finish, false, tap == num_taps, sums);
       while (tap < num_taps) {

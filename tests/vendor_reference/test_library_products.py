@@ -1,0 +1,76 @@
+"""Products of the library beside stock's plain kernels, in the shapes that random calls seldom have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.vendor_reference.random_ops import Given, OpCase, ints
+from tests.vendor_reference.test_library_against_stock import difference, run_npu, run_stock
+
+pytestmark = pytest.mark.each_driver
+
+WINDOW = {
+    "padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1,
+    "fused_activation_function": "NONE",
+}  # fmt: skip
+
+
+def given(*shape: int, is_constant: bool = False) -> Given:
+    values = np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
+    return Given(values, is_constant)
+
+
+def weights(*shape: int) -> Given:
+    return given(*shape, is_constant=True)
+
+
+def convolution(x: Given, w: Given, *bias: Given, **options: object) -> OpCase:
+    return OpCase("CONV_2D", [x, w, *bias], {**WINDOW, **options})
+
+
+def product(x: Given, y: Given, adj_x: bool = False, adj_y: bool = False) -> OpCase:
+    return OpCase("BATCH_MATMUL", [x, y], {"adj_x": adj_x, "adj_y": adj_y})
+
+
+CASES = {
+    "one column": convolution(given(1, 9, 9, 3), weights(1, 3, 3, 3), weights(1)),
+    "a whole image": convolution(
+        given(2, 7, 5, 3), weights(20, 7, 5, 3), weights(20), padding="VALID"
+    ),
+    "many taps": convolution(
+        given(1, 12, 13, 2), weights(17, 7, 7, 2), weights(17), dilation_w_factor=2
+    ),
+    "a window of two pixels and more stride": convolution(
+        given(1, 9, 9, 40), weights(33, 2, 2, 40), weights(33), stride_h=3, stride_w=3
+    ),
+    "computed weights": convolution(given(1, 9, 9, 3), given(18, 2, 2, 3), weights(18)),
+    "a channel in each group": convolution(given(1, 6, 6, 5), weights(15, 3, 3, 1), weights(15)),
+    "TANH, which stock leaves out": convolution(
+        given(1, 9, 9, 3), weights(18, 2, 2, 3), weights(18), fused_activation_function="TANH"
+    ),
+    "less spread than stride": OpCase(
+        "TRANSPOSE_CONV",
+        [ints(1, 12, 8, 2), weights(2, 2, 1, 19), given(1, 3, 3, 19)],
+        {"padding": "SAME", "stride_h": 4, "stride_w": 3},
+    ),
+    "rows in one": OpCase(
+        "FULLY_CONNECTED", [given(2, 3, 4, 5), weights(7, 60), None], {"keep_num_dims": False}
+    ),
+    "computed weights of rows": OpCase("FULLY_CONNECTED", [given(3, 60), given(7, 60), None]),
+    "batches of both": product(given(2, 1, 3, 4, 5), given(2, 4, 1, 5, 6)),
+    "batches of constants, turned": product(
+        given(2, 3, 5, 4), weights(3, 17, 5), adj_x=True, adj_y=True
+    ),
+    "one row": product(given(1, 300), weights(300, 70)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_product_is_stocks(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    expected = run_stock([case])
+    found = run_npu(tmp_path, [case], [array.shape for array in expected[0]])
+    assert difference(case, expected[0][0], found[0][0]) == ""

@@ -1,0 +1,300 @@
+"""CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL: rows of the operand times columns of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, prod
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Op, Tensor
+from litert.model.schema_types import enum_name
+from vendor_reference.compiler.library.library_op import (
+    Attributes,
+    LibraryOp,
+    PlacedOp,
+    find_integers,
+    option,
+)
+from vendor_reference.compiler.library.products import (
+    MOST_BATCHES,
+    ProductSpec,
+    constant_attribute,
+    matrix_strides,
+    three,
+)
+from vendor_reference.compiler.library.views import View
+from vendor_reference.compiler.library.windows import (
+    ACTIVATION,
+    ACTIVATIONS,
+    DILATIONS,
+    PADS_BEGIN,
+    STRIDES,
+    activation_fields,
+    window_activation,
+    window_attributes,
+    window_fields,
+    window_mismatch,
+)
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
+from vendor_reference.firmware.instructions import FieldValue
+
+_FLOAT = (ElementType.FLOAT32,)
+_ADJOINT_LEFT, _ADJOINT_RIGHT = "adj_x", "adj_y"
+
+
+class _Convolution(LibraryOp):
+    """Weights are `[channels of the result, height, width, channels of a group]`; the bias may be left out."""
+
+    types = _FLOAT
+
+    def parameter_refusal(self, op: Op) -> str:
+        ranks = [len(tensor.shape) for tensor in [*self.operands(op)[:2], *op.outputs]]
+        return "" if ranks == [4, 4, 4] else "its tensors are no images"
+
+    def channel_mismatch(self, call: PlacedOp) -> str:
+        """Why operands and result do not fit each other, but for their heights and widths."""
+        x, weights, y = call.inputs[0].shape, call.inputs[1].shape, call.result.shape
+        if {len(x), len(weights), len(y)} != {4} or x[0] != y[0] or weights[0] != y[3]:
+            return call.shape_mismatch()
+        if any(view.shape != (y[3],) for view in call.inputs[2:]):
+            return call.shape_mismatch()
+        return self.type_mismatch(call)
+
+    def command(self, call: PlacedOp, **fields: FieldValue) -> KernelSpec:
+        """One convolution, behind the packing of weights that are computed."""
+        made = ProductSpec(call)
+        columns, height, width, depth = call.inputs[1].shape
+        groups = call.inputs[0].shape[3] // depth
+        weights, _, _ = made.panels(1, (1, 2, 3), 0)
+        bias = {"bias": 2} if len(call.inputs) == 3 else {}
+        made.add(
+            "Convolution",
+            input=0,
+            weights=weights,
+            **bias,
+            result=made.result,
+            groups=groups,
+            depth=depth,
+            columns=columns // groups,
+            kernel_height=height,
+            kernel_width=width,
+            residual_mode=0,
+            **dict.fromkeys((f"residual_{part}" for part in _PARTS), 0),
+            **fields,
+        )
+        return made.spec(self.name)
+
+
+_PARTS = ("first", "batch", "row", "pixel")
+
+
+class _Conv2D(_Convolution):
+    name = "CONV_2D"
+    ie_name = "Convolution"
+    num_inputs = (2, 3)
+
+    def attributes(self, op: Op) -> Attributes:
+        weights = self.operands(op)[1]
+        return {**window_attributes(op, weights.shape[1:3]), **constant_attribute(weights)}
+
+    def mismatch(self, call: PlacedOp) -> str:
+        if reason := self.channel_mismatch(call):
+            return reason
+        channels, (columns, *size, depth) = call.inputs[0].shape[3], call.inputs[1].shape
+        if not depth or channels % depth or not channels or columns % (channels // depth):
+            return call.shape_mismatch()
+        return window_mismatch(call, size)
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        fields = dict(window_fields(call))
+        del fields["channels"]
+        height, width = call.integers(DILATIONS)
+        dilations = {"dilation_height": height, "dilation_width": width}
+        return self.command(call, **fields, **dilations, transposed=0)
+
+
+class _TransposeConv(_Convolution):
+    """The first input is the result's shape."""
+
+    name = "TRANSPOSE_CONV"
+    ie_name = "ConvolutionBackpropData"
+    num_inputs = (3, 4)
+    num_parameters = 1
+    constraints = ("the shape of the result is a constant",)
+
+    def operands(self, op: Op) -> Sequence[Tensor]:
+        _, weights, x, *bias = op.inputs
+        return [tensor for tensor in (x, weights, *bias) if tensor is not None]
+
+    def parameter_refusal(self, op: Op) -> str:
+        if find_integers(op.inputs[0]) != op.outputs[0].shape:
+            return "the shape of its result is computed, or not that of its output"
+        return super().parameter_refusal(op)
+
+    def attributes(self, op: Op) -> Attributes:
+        _, weights, *_ = self.operands(op)
+        strides = int(option(op, "stride_h")), int(option(op, "stride_w"))
+        sizes, taps = op.outputs[0].shape[1:3], weights.shape[1:3]
+        is_same = enum_name("Padding", int(option(op, "padding"))) == "SAME"
+        pads = [
+            max((-(-size // max(stride, 1)) - 1) * stride + tap - size, 0) // 2 if is_same else 0
+            for size, tap, stride in zip(sizes, taps, strides, strict=True)
+        ]
+        return {
+            STRIDES: strides,
+            PADS_BEGIN: tuple(pads),
+            ACTIVATION: window_activation(op),
+            **constant_attribute(weights),
+        }
+
+    def mismatch(self, call: PlacedOp) -> str:
+        if reason := self.channel_mismatch(call):
+            return reason
+        strides, pads = call.integers(STRIDES), call.integers(PADS_BEGIN)
+        size = call.inputs[1].shape
+        if len(strides) != 2 or len(pads) != 2 or min(*strides, *size) < 1 or min(pads) < 0:
+            return f"its windows are {list(size[1:3])}, with strides {strides} and padding {pads}"
+        activation = call.attributes.get(ACTIVATION)
+        if activation not in ACTIVATIONS:
+            return f"its activation is {activation}"
+        return "" if size[3] == call.inputs[0].shape[3] else call.shape_mismatch()
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        fields = dict(window_fields(call))
+        del fields["channels"]
+        return self.command(call, **fields, dilation_height=1, dilation_width=1, transposed=1)
+
+
+class _FullyConnected(LibraryOp):
+    """Weights are `[columns, depth]`; the operand is rows of `depth` elements, whatever its shape."""
+
+    name = "FULLY_CONNECTED"
+    ie_name = "FullyConnected"
+    types = _FLOAT
+    num_inputs = (2, 3)
+    constraints = ("weights in the default format",)
+
+    def parameter_refusal(self, op: Op) -> str:
+        form = enum_name("FullyConnectedOptionsWeightsFormat", int(option(op, "weights_format")))
+        return "" if form == "DEFAULT" else f"its weights are in the format {form}"
+
+    def attributes(self, op: Op) -> Attributes:
+        return {ACTIVATION: window_activation(op), **constant_attribute(self.operands(op)[1])}
+
+    def mismatch(self, call: PlacedOp) -> str:
+        x, weights, y = call.inputs[0].shape, call.inputs[1].shape, call.result.shape
+        if len(weights) != 2 or not weights[1] or not y or y[-1] != weights[0]:
+            return call.shape_mismatch()
+        if prod(x) * weights[0] != prod(y) * weights[1]:
+            return call.shape_mismatch()
+        if any(prod(view.shape) != weights[0] for view in call.inputs[2:]):
+            return call.shape_mismatch()
+        activation = call.attributes.get(ACTIVATION)
+        if activation not in ACTIVATIONS:
+            return f"its activation is {activation}"
+        return self.type_mismatch(call)
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        made = ProductSpec(call)
+        columns, depth = call.inputs[1].shape
+        weights, panel_depth, _ = made.panels(1, (1,), 0)
+        bias = {"bias": 2} if len(call.inputs) == 3 else {}
+        made.add(
+            "Product",
+            left=0,
+            right=weights,
+            **bias,
+            result=made.result,
+            rows=prod(call.inputs[0].shape) // depth,
+            columns=columns,
+            depth=depth,
+            panel_depth=panel_depth,
+            batches=three([], 1),
+            **{f"{name}_batch": three([], 0) for name in ("left", "right", "result")},
+            left_first=call.inputs[0].offset,
+            left_row=depth,
+            result_first=call.result.offset,
+            result_row=columns,
+            **activation_fields(str(call.attributes[ACTIVATION])),
+        )
+        return made.spec(self.name)
+
+
+class _BatchMatMul(LibraryOp):
+    """Matrices, of which those in front are repeated to each other's batches; either may be turned."""
+
+    name = "BATCH_MATMUL"
+    ie_name = "MatMul"
+    types = _FLOAT
+    num_inputs = (2, 2)
+    constraints = (f"at most {MOST_BATCHES} dimensions in front of the matrices",)
+
+    def attributes(self, op: Op) -> Attributes:
+        return {
+            _ADJOINT_LEFT: bool(option(op, _ADJOINT_LEFT)),
+            _ADJOINT_RIGHT: bool(option(op, _ADJOINT_RIGHT)),
+            **constant_attribute(self.operands(op)[1]),
+        }
+
+    def mismatch(self, call: PlacedOp) -> str:
+        left, right, result = (view.shape for view in call.tensors)
+        if min(len(left), len(right)) < 2 or len(result) != max(len(left), len(right)):
+            return call.shape_mismatch()
+        if len(result) > 2 + MOST_BATCHES:
+            return f"it has {len(result) - 2} dimensions of batches"
+        (rows, depth), (inner, columns) = _turned(call, 0), _turned(call, 1)
+        for dim, size in enumerate(reversed(result[:-2]), 3):
+            sizes = {shape[-dim] for shape in (left, right) if dim <= len(shape)}
+            if not sizes <= {1, size} or (size != 1 and size not in sizes):
+                return call.shape_mismatch()
+        if (rows, columns) != result[-2:] or depth != inner:
+            return call.shape_mismatch()
+        return self.type_mismatch(call)
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        made, (left, right) = ProductSpec(call), call.inputs
+        (rows, depth), (_, columns) = _turned(call, 0), _turned(call, 1)
+        rank, last = len(right.shape), len(right.shape) - 1
+        dims = (last, last - 1) if call.attributes.get(_ADJOINT_RIGHT) else (last - 1, last)
+        panels, panel_depth, apart = made.panels(1, dims[:1], dims[1])
+        place = 0
+        if call.attributes.get(_ADJOINT_LEFT):
+            last = len(left.shape) - 1
+            place = made.rows(0, tuple(range(last - 1)), last, last - 1)
+            left = View.dense(left.element_type, (*left.shape[:-2], rows, depth))
+        outer = call.result.shape[:-2]
+        of_right = View.dense(right.element_type, (*right.shape[: rank - 2], apart, 1))
+        result_row, result_batch = matrix_strides(call.result, len(outer))
+        left_row, left_batch = matrix_strides(left, len(outer))
+        made.add(
+            "Product",
+            left=place,
+            right=panels,
+            result=made.result,
+            rows=rows,
+            columns=columns,
+            depth=depth,
+            panel_depth=panel_depth,
+            batches=three(list(outer), 1),
+            left_batch=left_batch,
+            right_batch=matrix_strides(of_right, len(outer))[1],
+            result_batch=result_batch,
+            left_first=left.offset,
+            left_row=left_row,
+            result_first=call.result.offset,
+            result_row=result_row,
+            activation=0,
+            low=-inf,
+            high=inf,
+        )
+        return made.spec(self.name)
+
+
+def _turned(call: PlacedOp, index: int) -> tuple[int, int]:
+    """Rows and columns of an operand's matrices, as the product has them."""
+    rows, columns = call.inputs[index].shape[-2:]
+    is_turned = call.attributes.get((_ADJOINT_LEFT, _ADJOINT_RIGHT)[index])
+    return (columns, rows) if is_turned else (rows, columns)
+
+
+OPS = (_Conv2D(), _TransposeConv(), _FullyConnected(), _BatchMatMul())

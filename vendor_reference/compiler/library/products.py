@@ -1,0 +1,125 @@
+"""What ops that the firmware makes of rows and panels have in common: weights as panels, and commands over them.
+
+A panel has 16 columns of a matrix. The device packs constants as it loads them; a computed matrix is packed by a
+command in front of the product, into scratch memory.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Op, Tensor
+from vendor_reference.compiler.library.library_op import Attributes, PlacedOp
+from vendor_reference.compiler.library.views import View
+from vendor_reference.custom_layers.kernel_spec import (
+    InternalArgument,
+    KernelArgument,
+    KernelSpec,
+    TensorArgument,
+)
+from vendor_reference.firmware.instructions import Command, FieldValue
+
+PANEL = 16
+"""Columns of a panel, as `panels.cl` has them."""
+
+MOST_BATCHES = 3
+"""Dimensions of batches that an instruction goes through."""
+
+_CONSTANT = "is_constant"
+
+
+def constant_attribute(tensor: Tensor) -> Attributes:
+    """Whether a tensor is known when the executable is loaded; what makes it float then is no op."""
+    made: Op | None = tensor.producer
+    stored = made.inputs[0] if made is not None and made.name == "DEQUANTIZE" else tensor
+    return {_CONSTANT: stored is not None and stored.is_constant}
+
+
+class ProductSpec:
+    """The kernel of a call in the making: its commands, and their arguments."""
+
+    def __init__(self, call: PlacedOp) -> None:
+        self._call = call
+        self._arguments: list[KernelArgument] = [
+            *(TensorArgument(is_output=False, index=index) for index in range(len(call.inputs))),
+            TensorArgument(is_output=True, index=0),
+        ]
+        self._commands: list[Command] = []
+
+    @property
+    def result(self) -> int:
+        """The place of the result; an operand's is its number."""
+        return len(self._call.inputs)
+
+    def add(self, instruction: str, **fields: FieldValue) -> None:
+        """Adds a command."""
+        self._commands.append(Command.of(instruction, **fields))
+
+    def spec(self, title: str) -> KernelSpec:
+        """The kernel."""
+        return KernelSpec(title, tuple(self._arguments), commands=tuple(self._commands))
+
+    def panels(self, index: int, rows: tuple[int, ...], column: int) -> tuple[int, int, int]:
+        """Operand `index` as a matrix in panels.
+
+        Args:
+          index: of the operand.
+          rows: the dimensions that are a row's number; others but `column` are batches.
+          column: the dimension that is a column's number.
+
+        Returns:
+          The place; how many rows lie in a panel; and the elements from one batch to the next.
+        """
+        view = self._call.inputs[index]
+        depth = prod(view.shape[dim] for dim in rows)
+        batches = tuple(dim for dim in range(len(view.shape)) if dim not in (*rows, column))
+        if self._call.attributes.get(_CONSTANT):
+            order = (*batches, *rows, column)
+            self._arguments[index] = TensorArgument(False, index, order=order, panel=PANEL)
+            return index, depth * prod(view.shape[dim] for dim in batches), depth * PANEL
+        apart = depth * -(-view.shape[column] // PANEL) * PANEL
+        return self._pack(index, batches, rows, column, PANEL), depth, apart
+
+    def rows(self, index: int, batches: tuple[int, ...], row: int, column: int) -> int:
+        """The place of a dense copy of operand `index`, with elements of dimension `column` side by side."""
+        return self._pack(index, batches, (row,), column, self._call.inputs[index].shape[column])
+
+    def _pack(
+        self, index: int, batches: tuple[int, ...], rows: tuple[int, ...], column: int, panel: int
+    ) -> int:
+        view = self._call.inputs[index]
+        assert len(batches) <= MOST_BATCHES
+        columns, depth = view.shape[column], prod(view.shape[dim] for dim in rows)
+        sizes = [view.shape[dim] for dim in batches]
+        count = prod(sizes) * depth * -(-columns // panel) * panel
+        self._arguments.append(InternalArgument(ElementType.FLOAT32, str(count)))
+        place = len(self._arguments) - 1
+        self.add(
+            "Pack",
+            input=index,
+            result=place,
+            rows=depth,
+            columns=columns,
+            panel=panel,
+            batches=three(sizes, 1),
+            input_batch=three([view.strides[dim] for dim in batches], 0),
+            input_first=view.offset,
+            input_row=view.strides[rows[-1]],
+            input_column=view.strides[column],
+        )
+        return place
+
+
+def three(numbers: list[int], missing: int) -> tuple[int, ...]:
+    """Numbers of an instruction's batches, the innermost last."""
+    return (*(missing,) * (MOST_BATCHES - len(numbers)), *numbers)
+
+
+def matrix_strides(view: View, batches: int) -> tuple[int, tuple[int, ...]]:
+    """Elements from row to row of `[..., rows, columns]`, and from batch to batch; a size of 1 is repeated."""
+    strides = [
+        0 if size == 1 else stride
+        for size, stride in zip(view.shape[:-2], view.strides, strict=False)
+    ]
+    return view.strides[-2], three([0] * (batches - len(strides)) + strides, 0)
