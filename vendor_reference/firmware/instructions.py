@@ -83,7 +83,8 @@ class Instruction:
     def words(self, values: Mapping[str, FieldValue]) -> tuple[Size, ...]:
         """The fields as 32-bit words, in order; a size that a run tells stays one.
 
-        A place is one word here: the number that stands for it in `values`, or 0 where it has none.
+        A place is one word here: the number that stands for it in `values`, or 0 where it has none. What an array
+        lacks at its end is 0.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, for a field that is not there, or too many, or no such number.
@@ -96,10 +97,11 @@ class Instruction:
                 raise self._error(f"field '{field.name}' is not given")
             value = values.get(field.name, 0)
             numbers = value if isinstance(value, tuple) else (value,)
-            if len(numbers) != field.count:
+            if not 0 < len(numbers) <= field.count:
                 raise self._error(f"{len(numbers)} numbers for '{field}'")
             try:
                 words += [_word(field.kind, number) for number in numbers]
+                words += [0] * (field.count - len(numbers))
             except (struct.error, OverflowError):
                 raise self._error(f"{value} for '{field}'") from None
         return tuple(words)

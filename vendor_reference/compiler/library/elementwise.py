@@ -18,7 +18,6 @@ from vendor_reference.custom_layers.kernel_spec import (
     TensorArgument,
 )
 from vendor_reference.firmware.instructions import Command, FieldValue
-from vendor_reference.firmware.operations import NUM_LOOPS, NUM_OPERANDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +85,12 @@ def _lies_alike(operand: KernelOperand, result: KernelOperand) -> bool:
 def loop_fields(loops: Loops) -> Mapping[str, FieldValue]:
     """How operands and result lie, as the instruction has it; of `loops`, the result's view is the last."""
     strides = [loops.strides[-1], *loops.strides[:-1]]
-    offsets = [loops.offsets[-1], *loops.offsets[:-1]]
-    missing = NUM_OPERANDS + 1 - len(strides)
     return {
         "num_loops": len(loops.sizes),
-        "sizes": _padded(loops.sizes, NUM_LOOPS),
-        "offsets": _padded(offsets, NUM_OPERANDS + 1),
-        "strides": tuple(n for row in [*strides, *[()] * missing] for n in _padded(row, NUM_LOOPS)),
+        "sizes": loops.sizes,
+        "offsets": (loops.offsets[-1], *loops.offsets[:-1]),
+        "strides": tuple(number for row in strides for number in row),
     }
-
-
-def _padded(numbers: Sequence[int], size: int) -> tuple[int, ...]:
-    return (*numbers, *[0] * (size - len(numbers)))
 
 
 _E = ElementType

@@ -4,7 +4,6 @@
 // Steps read and write registers. A register has a chunk's elements in scratch, or is where they lie in a row in a
 // tensor; elements that are all the same are WIDTH of them.
 
-#define LOOPS 8
 #define OPERANDS 8
 #define CHUNK 512
 #define REGISTERS (SCRATCH / CHUNK)
@@ -12,7 +11,7 @@
 // result = program(a, b, ...), in `num_loops` loops of `sizes`, the outermost first.
 //   program: a `Program`.
 //   offsets: the first element of the result, then of the operands.
-//   strides: elements from one round of a loop to the next, LOOPS of them for the result, then for each operand.
+//   strides: elements from one round of a loop to the next: of the result, then of each operand.
 typedef struct {
   Place program, result, a, b, c, d, e, f, g, h;
   uint num_loops;
@@ -90,7 +89,7 @@ Operand operand_at(const Core* core, const __global Elementwise* c, const uint i
   Operand operand;
   operand.data = at(core, (&c->result)[index]);
   operand.sizes = c->sizes;
-  operand.strides = c->strides + index * LOOPS;
+  operand.strides = c->strides + index * c->num_loops;
   operand.outer = c->num_loops - 1;
   operand.offset = c->offsets[index];
   operand.step = operand.strides[operand.outer];
