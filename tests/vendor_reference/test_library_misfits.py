@@ -50,7 +50,8 @@ MISFITS: Mapping[str, Misfit] = {
     ),
     "depthwise weights of two": ("DEPTHWISE_CONV_2D", [_IMAGE, (2, 3, 3, 6), (6,)], (1, 8, 8, 6), _DEPTH),
     "a transposed result of another size": (
-        "TRANSPOSE_CONV", [_IMAGE, [1, 5, 5, 4], (4, 2, 2, 6)], (1, 5, 5, 4), {**_SAME, "stride_w": 2}
+        "TRANSPOSE_CONV", [_IMAGE, [1, 5, 5, 4], (4, 2, 2, 6)], (1, 5, 5, 4),
+        {"padding": "SAME", "stride_w": 2, "stride_h": 1},
     ),
     "rows of another depth": ("FULLY_CONNECTED", [(3, 7), (4, 6), (4,)], (3, 4), {}),
     "products of another depth": ("BATCH_MATMUL", [(3, 7), (6, 4)], (3, 4), {}),

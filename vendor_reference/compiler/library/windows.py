@@ -52,13 +52,13 @@ def window_attributes(op: Op, size: Sequence[int]) -> Attributes:
     """Strides, dilations, padding and activation of an op whose input 0 is seen through windows of such a size."""
     strides = int(option(op, "stride_h")), int(option(op, "stride_w"))
     dilations = _dilations(op)
-    inside, results = op.inputs[0], op.outputs[0].shape
+    inside = op.inputs[0]
     assert inside is not None
     begins, ends = [], []
     is_same = enum_name("Padding", int(option(op, "padding"))) == "SAME"
     for dim in (0, 1):
         reach = (size[dim] - 1) * dilations[dim] + 1
-        count = results[1 + dim] if len(results) == 4 else 0
+        count = -(-inside.shape[1 + dim] // max(strides[dim], 1))
         total = max((count - 1) * strides[dim] + reach - inside.shape[1 + dim], 0) if is_same else 0
         begins.append(total // 2)
         ends.append(total - total // 2)
@@ -93,7 +93,7 @@ def window_mismatch(call: PlacedOp, size: Sequence[int]) -> str:
         if not 0 <= begin < reach or not 0 <= end < reach + stride:
             return f"its padding is {numbers[2]} and {numbers[3]}"
         count = (x[1 + dim] + begin + end - reach) // stride + 1
-        if y[1 + dim] != max(count, 0):
+        if count < 1 or y[1 + dim] != count:
             return call.shape_mismatch()
     activation = call.attributes.get(ACTIVATION)
     return "" if activation in ACTIVATIONS else f"its activation is {activation}"

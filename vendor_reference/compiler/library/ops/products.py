@@ -28,6 +28,7 @@ from vendor_reference.compiler.library.windows import (
     ACTIVATIONS,
     DILATIONS,
     PADS_BEGIN,
+    PADS_END,
     STRIDES,
     activation_fields,
     window_activation,
@@ -137,12 +138,13 @@ class _TransposeConv(_Convolution):
         sizes, taps = op.outputs[0].shape[1:3], weights.shape[1:3]
         is_same = enum_name("Padding", int(option(op, "padding"))) == "SAME"
         pads = [
-            max((-(-size // max(stride, 1)) - 1) * stride + tap - size, 0) // 2 if is_same else 0
+            max((-(-size // max(stride, 1)) - 1) * stride + tap - size, 0) if is_same else 0
             for size, tap, stride in zip(sizes, taps, strides, strict=True)
         ]
         return {
             STRIDES: strides,
-            PADS_BEGIN: tuple(pads),
+            PADS_BEGIN: tuple(total // 2 for total in pads),
+            PADS_END: tuple(total - total // 2 for total in pads),
             ACTIVATION: window_activation(op),
             **constant_attribute(weights),
         }
@@ -150,10 +152,14 @@ class _TransposeConv(_Convolution):
     def mismatch(self, call: PlacedOp) -> str:
         if reason := self.channel_mismatch(call):
             return reason
-        strides, pads = call.integers(STRIDES), call.integers(PADS_BEGIN)
-        size = call.inputs[1].shape
-        if len(strides) != 2 or len(pads) != 2 or min(*strides, *size) < 1 or min(pads) < 0:
-            return f"its windows are {list(size[1:3])}, with strides {strides} and padding {pads}"
+        numbers = [call.integers(name) for name in (STRIDES, PADS_BEGIN, PADS_END)]
+        strides, size = numbers[0], call.inputs[1].shape
+        if any(len(pair) != 2 for pair in numbers) or min(*strides, *size) < 1:
+            return f"its windows are {list(size[1:3])}, with strides {strides}"
+        for dim, stride, begin, end in zip((1, 2), *numbers, strict=True):
+            count = (call.result.shape[dim] + begin + end - size[dim]) // stride + 1
+            if not 0 <= begin <= end < size[dim] or call.inputs[0].shape[dim] != count:
+                return call.shape_mismatch()
         activation = call.attributes.get(ACTIVATION)
         if activation not in ACTIVATIONS:
             return f"its activation is {activation}"
