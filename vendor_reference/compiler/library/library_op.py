@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import Enum
 from functools import cache
 from math import isfinite
 from types import MappingProxyType
@@ -53,6 +54,17 @@ ZERO_POINTS = "zero_points"
 
 IN_PLACE = "in_place"
 """Attribute of layers whose result has parts: the operands that have been written there, and are not copied."""
+
+
+class Fusion(Enum):
+    """What a layer can take into itself; attributes and operands then say that it has."""
+
+    ACTIVATION = "activation"
+    """Behind it: `activation` is the name of the op; PRELU's slopes are the last operand."""
+    RESIDUAL = "residual"
+    """An operand that is added `before` or `behind` the activation; it follows the bias."""
+    PADDING = "padding"
+    """In front of it: zeros around the image, which `pads` counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +144,7 @@ class LibraryOp(ABC):
       is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
       is_elementwise: whether the result has the shape that the operands are repeated to.
       has_parts: whether operands lie in the result as they are; see `parts`.
+      fuses: what can become a part of it.
       is_view: whether the result is operand 0, read in another shape.
     """
 
@@ -147,6 +160,7 @@ class LibraryOp(ABC):
     is_elementwise: bool = False
     has_parts: bool = False
     is_view: bool = False
+    fuses: tuple[Fusion, ...] = ()
 
     def refusal(self, op: Op) -> str:
         """Why the NPU cannot do an op, whose shapes are known; "" where it can."""

@@ -27,7 +27,7 @@ class AdjustLayouts(CompilerPass):
     """Meets layers' requirements on layouts by reorders; what lies between two layers keeps its order."""
 
     name = "adjust-layouts"
-    AFTER = "convert-precisions"
+    AFTER = "fuse-layers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         finder = LayerFinder(op)

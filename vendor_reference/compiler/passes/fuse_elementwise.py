@@ -45,7 +45,7 @@ class FuseElementwise(CompilerPass):
     """Element-wise layers become one with the only layers that read them, if these are element-wise."""
 
     name = "fuse-elementwise"
-    AFTER = "convert-precisions"
+    AFTER = "fuse-layers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _, block in bodies(op):

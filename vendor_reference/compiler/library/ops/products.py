@@ -10,6 +10,7 @@ from litert.model.graph import Op, Tensor
 from litert.model.schema_types import enum_name
 from vendor_reference.compiler.library.library_op import (
     Attributes,
+    Fusion,
     LibraryOp,
     PlacedOp,
     find_integers,
@@ -92,6 +93,7 @@ _PARTS = ("first", "batch", "row", "pixel")
 class _Conv2D(_Convolution):
     name = "CONV_2D"
     ie_name = "Convolution"
+    fuses = (Fusion.ACTIVATION, Fusion.PADDING)
     num_inputs = (2, 3)
 
     def attributes(self, op: Op) -> Attributes:

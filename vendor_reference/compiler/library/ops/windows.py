@@ -6,6 +6,7 @@ from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.library.library_op import (
     Attributes,
+    Fusion,
     LibraryOp,
     PlacedOp,
     find_integers,
@@ -32,6 +33,7 @@ class _DepthwiseConvolution(LibraryOp):
     name = "DEPTHWISE_CONV_2D"
     ie_name = "DepthwiseConvolution"
     types = _FLOAT
+    fuses = (Fusion.ACTIVATION, Fusion.PADDING)
     num_inputs = (2, 3)
 
     def parameter_refusal(self, op: Op) -> str:

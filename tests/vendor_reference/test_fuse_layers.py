@@ -1,0 +1,66 @@
+"""Padding, additions and activations around convolutions become a part of them; what cannot stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.vendor_reference.ir_texts import run
+from vendor_reference.compiler.library_layers import library_layers
+
+IMAGE, PADDED = "tensor<1x4x4x8xf32>", "tensor<1x6x6x8xf32>"
+WEIGHTS = "tensor<1x3x3x8xf32>"
+WINDOWS = (
+    'activation = "NONE", strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, '
+    "pads_begin = array<i64: 0, 0>, pads_end = array<i64: 0, 0>"
+)
+PAD = "before = array<i64: 0, 1, 1, 0>, after = array<i64: 0, 1, 1, 0>, value = 0.0 : f64"
+
+
+def fused(pad: str = PAD, behind: str = "IE.ReLU(%2)", returned: str = "%3") -> str:
+    """What the pass leaves of a convolution between padding and an activation."""
+    more = f", {IMAGE}" if behind.count("%") > 1 else ""
+    return run(
+        f"""
+        func.func @main(%x: {IMAGE}, %w: {WEIGHTS}, %y: {IMAGE}) -> {IMAGE} {{
+          %1 = IE.Pad(%x) {{{pad}}} : {IMAGE} -> {PADDED}
+          %2 = IE.DepthwiseConvolution(%1, %w) {{{WINDOWS}}} : {PADDED}, {WEIGHTS} -> {IMAGE}
+          %3 = {behind} : {IMAGE}{more} -> {IMAGE}
+          func.return {returned} : {IMAGE}
+        }}
+        """,
+        "fuse-layers",
+        list(library_layers().values()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("layer", "activation"),
+    [("ReLU", "RELU"), ("ReLU6", "RELU6"), ("Tanh", "TANH"), ("HSwish", "HARD_SWISH")],
+)
+def test_padding_and_an_activation_become_a_part_of_a_convolution(
+    layer: str, activation: str
+) -> None:
+    text = fused(behind=f"IE.{layer}(%2)")
+    assert f'activation = "{activation}"' in text
+    assert "pads_begin = array<i64: 1, 1>" in text and "pads_end = array<i64: 1, 1>" in text
+    assert "IE.Pad" not in text and f"IE.{layer}" not in text
+
+
+@pytest.mark.parametrize(
+    "pad",
+    [
+        PAD.replace("value = 0.0", "value = 1.0"),
+        "before = array<i64: 0, 2, 2, 0>, after = array<i64: 0, 0, 0, 0>, value = -0.5 : f64",
+    ],
+)
+def test_padding_with_other_numbers_stays(pad: str) -> None:
+    assert "IE.Pad" in fused(pad=pad)
+
+
+def test_a_result_that_others_read_stays() -> None:
+    assert 'activation = "NONE"' in fused(returned="%2")
+    assert 'activation = "NONE"' in fused(behind="IE.Sqrt(%2)")
+
+
+def test_an_addition_stays_where_the_layer_does_not_take_it() -> None:
+    assert "IE.Add" in fused(behind="IE.Add(%2, %y)")

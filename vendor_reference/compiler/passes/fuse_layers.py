@@ -1,0 +1,171 @@
+"""`fuse-layers`: what stands around a convolution or a product becomes a part of it, where its kernel can do it.
+
+    %1 = IE.Pad(%0) {before = array<i64: 0, 1, 1, 0>, after = array<i64: 0, 1, 1, 0>, value = 0.0 : f64}
+    %2 = IE.Convolution(%1, %w, %b) {pads_begin = array<i64: 0, 0>, ...}
+    %3 = IE.Add(%2, %x)
+    %4 = IE.ReLU(%3)
+
+    %4 = IE.Convolution(%0, %w, %b, %x) {pads_begin = array<i64: 1, 1>, residual = "before", activation = "RELU"}
+
+A layer says by its rule's `fuses` what it takes, and by its `mismatch` whether it takes this one. The tensors
+between are gone then: only the last one's name is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+
+from vendor_reference.compiler.ir.edits import remove_op
+from vendor_reference.compiler.ir.names import bodies, keep_names, read_taps
+from vendor_reference.compiler.ir.types import shape_of, view_of
+from vendor_reference.compiler.library.library_op import Attributes, Fusion, PlacedOp, Value
+from vendor_reference.compiler.library.windows import ACTIVATION, PADS_BEGIN, PADS_END
+from vendor_reference.compiler.library_layers import (
+    LibraryLayer,
+    layer_attributes,
+    read_attributes,
+)
+from vendor_reference.compiler.pass_pipeline import CompilerPass
+
+RESIDUAL = "residual"
+_BEFORE, _BEHIND = "before", "behind"
+_NONE = "NONE"
+_ACTIVATIONS = (
+    "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "TANH", "LOGISTIC", "HARD_SWISH", "PRELU",
+)  # fmt: skip
+"""Ops that are activations, by their names; the attribute has the same names."""
+
+
+@dataclass(frozen=True)
+class FuseLayers(CompilerPass):
+    """Makes padding, additions and activations around convolutions and products a part of these."""
+
+    name = "fuse-layers"
+    AFTER = "convert-precisions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _, block in bodies(op):
+            for layer in list(block.ops):
+                if isinstance(layer, LibraryLayer):
+                    _fuse_into_producer(block, layer)
+                    _fuse_padding(layer)
+
+
+PASS = FuseLayers
+
+
+def _fuse_into_producer(block: Block, layer: LibraryLayer) -> None:
+    """Makes an activation or an addition a part of the layer whose result it reads, if that takes it."""
+    name = layer.rule().name
+    if name in _ACTIVATIONS:
+        host = _only_reader(layer.inputs[0], layer, Fusion.ACTIVATION)
+        if host is not None and _activation(host) == _NONE:
+            _fuse_activation(block, host, layer)
+    elif name == "ADD":
+        hosts = [_only_reader(value, layer, Fusion.RESIDUAL) for value in layer.inputs]
+        # The later one: the other's result is there by then.
+        for host in sorted(filter(None, hosts), key=list(block.ops).index, reverse=True):
+            if _fuse_addition(block, host, layer):
+                return
+
+
+def _fuse_activation(block: Block, host: LibraryLayer, layer: LibraryLayer) -> None:
+    name, inputs = layer.rule().name, list(host.inputs)
+    if name == "PRELU":
+        slope, shape = layer.inputs[1], shape_of(layer.outputs[0].type)
+        if shape_of(slope.type) != (*[1] * (len(shape_of(slope.type)) - 1), shape[-1]):
+            return
+        inputs.append(slope)
+    _replace(block, host, layer, inputs, {ACTIVATION: name})
+
+
+def _fuse_addition(block: Block, host: LibraryLayer, layer: LibraryLayer) -> bool:
+    own = read_attributes(layer.attributes)
+    others = [value for value in layer.inputs if value is not host.outputs[0]]
+    if len(others) != 1 or others[0].type != layer.outputs[0].type:
+        return False
+    if RESIDUAL in read_attributes(host.attributes):
+        return False
+    activation = str(own.get(ACTIVATION, _NONE))
+    inputs, given = [*host.inputs, others[0]], {RESIDUAL: _BEFORE, ACTIVATION: activation}
+    if _activation(host) != _NONE:
+        if activation != _NONE:
+            return False
+        given = {RESIDUAL: _BEHIND}
+        if _activation(host) == "PRELU":
+            inputs = [*host.inputs[:-1], others[0], host.inputs[-1]]
+    return _replace(block, host, layer, inputs, given)
+
+
+def _fuse_padding(layer: LibraryLayer) -> None:
+    """Makes zeros around the input of a convolution a part of it."""
+    pad = layer.inputs[0].owner
+    is_pad = isinstance(pad, LibraryLayer) and pad.rule().name in ("PAD", "PADV2")
+    if not is_pad or Fusion.PADDING not in layer.rule().fuses:
+        return
+    assert isinstance(pad, LibraryLayer)
+    around, own = read_attributes(pad.attributes), read_attributes(layer.attributes)
+    given: dict[str, Value] = {}
+    for name, added in ((PADS_BEGIN, around["before"]), (PADS_END, around["after"])):
+        pads = own.get(name)
+        if not isinstance(added, tuple) or not isinstance(pads, tuple) or len(added) != 4:
+            return
+        batches, *rows_and_columns, channels = (int(number) for number in added)
+        if batches or channels:
+            return
+        given[name] = tuple(int(a) + b for a, b in zip(pads, rows_and_columns, strict=True))
+    inputs = [pad.inputs[0], *layer.inputs[1:]]
+    if around["value"] == 0 and _takes(layer, inputs, layer.outputs[0], {**own, **given}):
+        layer.operands[0] = pad.inputs[0]
+        layer.attributes.update(layer_attributes(given))
+        if pad.outputs[0].first_use is None:
+            remove_op(pad)
+
+
+def _only_reader(value: SSAValue, reader: LibraryLayer, fusion: Fusion) -> LibraryLayer | None:
+    """The layer that makes a value, if it takes such a fusion, and nobody else reads the value."""
+    made = value.owner
+    if not isinstance(made, LibraryLayer) or fusion not in made.rule().fuses:
+        return None
+    is_shown = any(read_taps(made.attributes))
+    return made if value.has_one_use() and made.parent is reader.parent and not is_shown else None
+
+
+def _activation(layer: LibraryLayer) -> str:
+    return str(read_attributes(layer.attributes).get(ACTIVATION, _NONE))
+
+
+def _replace(
+    block: Block,
+    host: LibraryLayer,
+    layer: LibraryLayer,
+    inputs: Sequence[SSAValue],
+    given: Mapping[str, Value],
+) -> bool:
+    """Puts a layer of the host's kind in the place of both, if there is such a kernel."""
+    result, attributes = layer.outputs[0], {**read_attributes(host.attributes), **given}
+    if not _takes(host, inputs, result, attributes):
+        return False
+    fused = type(host)(inputs, [result.type], {**host.attributes, **layer_attributes(given)})
+    keep_names(layer, fused)
+    block.insert_op_before(fused, layer)
+    fused.outputs[0].name_hint = result.name_hint
+    result.replace_all_uses_with(fused.outputs[0])
+    remove_op(layer)
+    remove_op(host)
+    return True
+
+
+def _takes(
+    layer: LibraryLayer, inputs: Sequence[SSAValue], result: SSAValue, attributes: Attributes
+) -> bool:
+    types = [*(value.type for value in inputs), result.type]
+    if any(size < 0 for ir_type in types for size in shape_of(ir_type)):
+        return False
+    call = PlacedOp.of([view_of(ir_type) for ir_type in types], 1, attributes)
+    return not layer.rule().mismatch(call)
