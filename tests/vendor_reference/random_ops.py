@@ -432,7 +432,7 @@ def _comparison(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
 
 
 def _select(d: Drawing, options: dict[str, Any]) -> OpCase:
-    shape = d.sizes(d.size(1, 4), 7)
+    shape = (*d.sizes(d.size(0, 3), 7), d.size(2, 7))  # of one element, stock takes another's rank
     conditions = d.tensor(*(d.choose((n, 1)) for n in shape), dtype="bool")
     return d.case(
         "SELECT_V2", [conditions, d.tensor(*shape), d.data_or_weights(*shape[1:])], options
