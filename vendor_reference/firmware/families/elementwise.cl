@@ -370,12 +370,18 @@ __attribute__((noinline)) void run_step(const __global Step* step, const Registe
 
 uint chunks_in_unit(const Core* core, const __global Elementwise* c, const uint count) {
   const __global Program* const program = at(core, c->program);
-  return items_per_unit(core, count, (ulong)program->num_steps * CHUNK);
+  const ulong num_steps = program->num_steps - program->num_constants;
+  return items_per_unit(core, count, num_steps * CHUNK / 4);  // four elements an operation: most steps are light
 }
 
 uint units_Elementwise(const Core* core, const __global Elementwise* c) {
   const uint count = cut_chunks(c).count;
   return divide_up(count, chunks_in_unit(core, c, count));
+}
+
+// Whether all chunks' elements lie one after another in an operand.
+bool lies_in_row(const Operand* operand, const Cut* cut) {
+  return operand->is_flat || (operand->step == 1 && cut->chunk_rows == 1);
 }
 
 // How a worker has an operand.
@@ -393,14 +399,16 @@ Source source_at(const Core* core, const __global Elementwise* c, const Cut* cut
   const bool has_one_row = source.operand.has_one_row && !source.operand.is_flat;
   source.is_one = !source.operand.is_flat && source.operand.step == 0 && (has_one_row || cut->chunk_rows == 1);
   source.is_ready = has_one_row && (source.is_one || cut->chunks_in_row == 1);
-  source.is_direct = source.operand.is_flat && (load == operation_load_32 || load == operation_load_64);
+  const bool is_kept = load == operation_load_32 || load == operation_load_64;
+  source.is_direct = is_kept && lies_in_row(&source.operand, cut);
   return source;
 }
 
-// Where a chunk begins in an operand that is flat.
-__global float* place_in(const Operand* operand, const Cut* cut, const Chunk* chunk, const bool is_wide) {
-  const size_t first = operand->offset + chunk->row * cut->columns + chunk->column;
-  return (__global float*)(operand->data + first * (is_wide ? 8 : 4));
+// Where a chunk begins in an operand in which it lies in a row.
+__global float* place_in(const Operand* operand, const Chunk* chunk, const bool is_wide) {
+  Rows rows = rows_of(operand, chunk);
+  next_rows(&rows, operand);
+  return (__global float*)(operand->data + rows.first * (is_wide ? 8 : 4));
 }
 
 void load_source(const __global Step* step, const Register* registers, const Source* source, const Chunk* chunk) {
@@ -409,11 +417,11 @@ void load_source(const __global Step* step, const Register* registers, const Sou
 }
 
 // Brings a chunk of an operand into its register, or points the register there.
-void read_source(const Core* core, const Cut* cut, const __global Step* step, Register* registers,
-                 const Source* source, const Chunk* chunk) {
+void read_source(const Core* core, const __global Step* step, Register* registers, const Source* source,
+                 const Chunk* chunk) {
   const bool is_wide = step->operation == operation_load_64;
   if (source->is_direct && (is_wide || chunk->rows * chunk->columns % WIDTH == 0)) {
-    registers[step->y].data = place_in(&source->operand, cut, chunk, is_wide);
+    registers[step->y].data = place_in(&source->operand, chunk, is_wide);
     return;
   }
   registers[step->y].data = core->scratch + step->y * CHUNK;
@@ -446,16 +454,16 @@ void run_Elementwise(const Core* core, const __global Elementwise* c, const uint
     if (sources[i].is_ready) load_source(loads + i, registers, sources + i, &first);
   }
   const bool is_wide = store->operation == operation_store_64;
-  const bool is_direct = result.is_flat && program->direct < REGISTERS;
+  const bool is_direct = lies_in_row(&result, &cut) && program->direct < REGISTERS;
   for (size_t index = unit * items; index < end; ++index) {
     const Chunk chunk = chunk_at(&cut, index);
     const size_t n = chunk.rows * chunk.columns;
     for (size_t i = 0; i < program->num_operands; ++i)
-      if (!sources[i].is_ready) read_source(core, &cut, loads + i, registers, sources + i, &chunk);
+      if (!sources[i].is_ready) read_source(core, loads + i, registers, sources + i, &chunk);
     const bool goes_there = is_direct && (is_wide || n % WIDTH == 0);
     if (is_direct) {
       const size_t y = program->direct;
-      registers[y].data = goes_there ? place_in(&result, &cut, &chunk, is_wide) : core->scratch + y * CHUNK;
+      registers[y].data = goes_there ? place_in(&result, &chunk, is_wide) : core->scratch + y * CHUNK;
     }
     for (const __global Step* step = computed; step < store; ++step) run_step(step, registers, &result, &chunk, n);
     if (!goes_there) run_step(store, registers, &result, &chunk, n);
