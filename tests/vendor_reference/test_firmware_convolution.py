@@ -155,6 +155,25 @@ def test_any_geometry_is_right(g: Geometry, tuning: FirmwareTuning, workers: int
     check(g, tuning, workers)
 
 
+@pytest.mark.parametrize("columns", [32, 39])
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_a_slope_for_each_channel_and_a_residual(mode: int, columns: int) -> None:
+    g = Geometry(depth=7, columns=columns, size=(5, 9))
+    x, w, bias = tensors(g)
+    slopes = np.random.default_rng(2).normal(size=columns).astype(np.float32)
+    residual = np.random.default_rng(1).normal(size=(1, *g.result, columns)).astype(np.float32)
+    y = np.zeros_like(residual)
+    strides = {"batch": residual[0].size, "row": residual[0, 0].size, "pixel": columns, "first": 0}
+    command = fields(
+        g, x, w, y, bias=bias, slopes=slopes, activation=4, residual=residual, residual_mode=mode,
+        **{f"residual_{name}": value for name, value in strides.items()},
+    )  # fmt: skip
+    Lab(TUNINGS[0]).run([("Convolution", command)], 2)
+    expected = convolution(g, x, w, bias) + (residual if mode == 1 else 0)
+    expected = np.where(expected < 0, expected * slopes, expected) + (residual if mode == 2 else 0)
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_tensors_may_be_parts_of_larger_ones(mode: int) -> None:
     g = Geometry(batches=2, groups=2, depth=5, columns=21, size=(9, 11), stride=(2, 1))

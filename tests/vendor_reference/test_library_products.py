@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from litert.core.element_type import ElementType
 from tests.vendor_reference.random_ops import Given, OpCase, ints
 from tests.vendor_reference.test_library_against_stock import difference, run_npu, run_stock
-
-pytestmark = pytest.mark.each_driver
+from vendor_reference.compiler.library.library_op import Attributes, PlacedOp, library_ops
+from vendor_reference.compiler.library.views import View
 
 WINDOW = {
     "padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1,
@@ -68,9 +69,49 @@ CASES = {
 }
 
 
+@pytest.mark.each_driver
 @pytest.mark.parametrize("name", CASES)
 def test_a_product_is_stocks(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     expected = run_stock([case])
     found = run_npu(tmp_path, [case], [array.shape for array in expected[0]])
     assert difference(case, expected[0][0], found[0][0]) == ""
+
+
+def fused(*shapes: tuple[int, ...], **attributes: str | bool) -> PlacedOp:
+    """A convolution of 3 x 3 with further operands, as a pass makes it."""
+    image, taps = (1, 8, 8, 6), (6, 3, 3, 6)
+    views = [View.dense(ElementType.FLOAT32, shape) for shape in (image, taps, *shapes, image)]
+    own: Attributes = {
+        "strides": (1, 1), "dilations": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1),
+        "activation": "NONE", "is_constant": True, "has_bias": True,
+    }  # fmt: skip
+    return PlacedOp.of(views, 1, {**own, **attributes})
+
+
+def test_further_operands_are_told_by_attributes() -> None:
+    rule, image = library_ops()["CONV_2D"], (1, 8, 8, 6)
+    call = fused((6,), image, (1, 1, 6), residual="before", activation="PRELU")
+    assert rule.mismatch(call) == ""
+    fields = dict(rule.kernel(call).commands[-1].fields)
+    places = {name: fields[name] for name in ("bias", "residual", "slopes", "result")}
+    assert places == {"bias": 2, "residual": 3, "slopes": 4, "result": 5}
+    assert (fields["residual_mode"], fields["residual_row"]) == (1, 48)
+    call = fused(image, has_bias=False, residual="behind")
+    assert rule.mismatch(call) == "" and rule.port_mismatch(3, 1) == ""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        fused((6,), (1, 8, 8, 6)),
+        fused((6,), residual="before"),
+        fused((6,), (1, 8, 7, 6), residual="before"),
+        fused((6,), (1, 8, 8, 6), residual="beside"),
+        fused((6,), (2, 1, 3), activation="PRELU"),
+        fused((6,), activation="PRELU"),
+        fused((6,), activation="SIGN_BIT"),
+    ],
+)
+def test_further_operands_that_do_not_fit_are_refused(call: PlacedOp) -> None:
+    assert len(library_ops()["CONV_2D"].mismatch(call)) > 10

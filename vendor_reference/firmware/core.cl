@@ -65,6 +65,7 @@ Vector tangent(const Vector x) {
 #define TANH 1
 #define LOGISTIC 2
 #define HARD_SWISH 3
+#define PRELU 4  // with slopes of its own: only where an instruction has them
 
 // The activation of a result: a clamp that lets through what is no number, or a function.
 Vector activate(const Vector v, const uint activation, const float low, const float high) {

@@ -61,7 +61,7 @@ struct BlockColumns {
   size_t first, begin, end;
   const __global float* weights;
   size_t second;
-  Vector bias[2];
+  Vector bias[2], slopes[2];
 };
 
 // What becomes of sums.
@@ -70,17 +70,24 @@ struct Finish {
   float low, high;
 };
 
+// Up to two vectors of what there is for each column, or zeros.
+void load_columns(const __global float* from, const size_t first, const size_t end, Vector* to) {
+  to[0] = from ? load_part(from + first, 0, end - first) : 0;
+  to[1] = from && first + WIDTH < end ? load_part(from + first + WIDTH, 0, end - first - WIDTH) : 0;
+}
+
 // The columns from `first` on, a multiple of WIDTH, of a product whose panels have `depth` rows.
 struct BlockColumns block_columns(const size_t first, const size_t begin, const size_t end, const size_t depth,
-                                  const __global float* weights, const __global float* bias) {
+                                  const __global float* weights, const __global float* bias,
+                                  const __global float* slopes) {
   struct BlockColumns c;
   c.first = first;
   c.begin = begin;
   c.end = end;
   c.weights = weights + panel_column(first, depth);
   c.second = panel_column(first + WIDTH, depth) - panel_column(first, depth);
-  c.bias[0] = bias ? load_part(bias + first, 0, end - first) : 0;
-  c.bias[1] = bias && first + WIDTH < end ? load_part(bias + first + WIDTH, 0, end - first - WIDTH) : 0;
+  load_columns(bias, first, end, c.bias);
+  load_columns(slopes, first, end, c.slopes);
   return c;
 }
 
@@ -94,7 +101,8 @@ NOINLINE void finish_block(const struct BlockRows* rows, const struct BlockColum
       Vector sum = sums[r][v], residual = 0;
       if (finish->residual_mode) residual = load_part(rows->residuals[r] + first, begin, end);
       if (finish->residual_mode == BEFORE_ACTIVATION) sum += residual;
-      sum = activate(sum, finish->activation, finish->low, finish->high);
+      sum = finish->activation == PRELU ? (sum < 0 ? sum * columns->slopes[v] : sum)
+                                        : activate(sum, finish->activation, finish->low, finish->high);
       if (finish->residual_mode == BEHIND_ACTIVATION) sum += residual;
       store_part(sum, rows->results[r] + first, begin, end);
     }
@@ -129,15 +137,22 @@ INLINE void multiply(const uint R, const uint V, const struct BlockRows* rows, c
     }
   }
   const bool whole = columns->begin <= columns->first && columns->first + V * WIDTH <= columns->end;
-  if (ends && whole && finish->activation == CLAMP && !finish->residual_mode) {
-    const Vector low = finish->low, high = finish->high;
-#pragma unroll
-    for (uint r = 0; r < R; ++r)
-#pragma unroll
-      for (uint v = 0; v < V; ++v) {
-        const Vector above = s[r][v] < low ? low : s[r][v];
-        STORE(above > high ? high : above, rows->results[r] + columns->first + v * WIDTH);
+  if (ends && whole && (finish->activation == CLAMP || finish->activation == PRELU)) {
+#define EACH_SUM                      \
+  _Pragma("unroll") for (uint r = 0; r < R; ++r) _Pragma("unroll") for (uint v = 0; v < V; ++v)
+    const size_t first = columns->first;
+    if (finish->residual_mode == BEFORE_ACTIVATION) EACH_SUM s[r][v] += LOAD(rows->residuals[r] + first + v * WIDTH);
+    if (finish->activation == CLAMP) {
+      const Vector low = finish->low, high = finish->high;
+      EACH_SUM {
+        s[r][v] = s[r][v] < low ? low : s[r][v];
+        s[r][v] = s[r][v] > high ? high : s[r][v];
       }
+    } else {
+      EACH_SUM s[r][v] = s[r][v] < 0 ? s[r][v] * columns->slopes[v] : s[r][v];
+    }
+    if (finish->residual_mode == BEHIND_ACTIVATION) EACH_SUM s[r][v] += LOAD(rows->residuals[r] + first + v * WIDTH);
+    EACH_SUM STORE(s[r][v], rows->results[r] + first + v * WIDTH);
     return;
   }
 #pragma unroll

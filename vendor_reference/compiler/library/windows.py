@@ -21,6 +21,8 @@ from vendor_reference.firmware.instructions import FieldValue
 
 ACTIVATION, STRIDES, DILATIONS = "activation", "strides", "dilations"
 PADS_BEGIN, PADS_END = "pads_begin", "pads_end"
+PRELU = "PRELU"
+"""An activation with a slope for each channel, the last operand."""
 
 _GREATEST = 3.4028234663852886e38
 _RANGES = {
@@ -28,12 +30,14 @@ _RANGES = {
     "RELU": (0.0, _GREATEST),
     "RELU_N1_TO_1": (-1.0, 1.0),
     "RELU6": (0.0, 6.0),
+    "RELU_0_TO_1": (0.0, 1.0),
 }
 """Stock's plain kernels of ops with windows clamp everything, infinity too."""
-_FUNCTIONS = {"TANH": 1, "LOGISTIC": 2, "HARD_SWISH": 3}
+_FUNCTIONS = {"TANH": 1, "LOGISTIC": 2, "HARD_SWISH": 3, PRELU: 4}
 """Of core.cl."""
 
-ACTIVATIONS = (*_RANGES, *_FUNCTIONS)
+ACTIVATIONS = (*_RANGES, "TANH", "LOGISTIC", "HARD_SWISH")
+"""What each instruction that has an activation can do."""
 
 
 def window_activation(op: Op) -> str:
@@ -80,7 +84,9 @@ def image_mismatch(call: PlacedOp) -> str:
     return "" if largest < 2**32 else f"its tensors have up to {largest} elements"
 
 
-def window_mismatch(call: PlacedOp, size: Sequence[int]) -> str:
+def window_mismatch(
+    call: PlacedOp, size: Sequence[int], activations: Sequence[str] = ACTIVATIONS
+) -> str:
     """Why result 0 is not what windows of such a size see of operand 0; "" where it is."""
     if reason := image_mismatch(call):
         return reason
@@ -96,7 +102,7 @@ def window_mismatch(call: PlacedOp, size: Sequence[int]) -> str:
         if count < 1 or y[1 + dim] != count:
             return call.shape_mismatch()
     activation = call.attributes.get(ACTIVATION)
-    return "" if activation in ACTIVATIONS else f"its activation is {activation}"
+    return "" if activation in activations else f"its activation is {activation}"
 
 
 def window_fields(call: PlacedOp) -> Mapping[str, FieldValue]:

@@ -6,9 +6,10 @@
 //   weights: panels of all groups' columns, with kernel_height * kernel_width * depth rows.
 //   top, left: rows and columns of zeros around the input; of a transposed one, those of the result that are left out.
 //   transposed: whether each pixel of the input is spread over the result, and strides are those of the result.
+//   slopes: of the columns, for PRELU.
 //   residual_mode: see NO_RESIDUAL.
 typedef struct {
-  Place input, weights, bias, residual, result;
+  Place input, weights, bias, slopes, residual, result;
   uint batches, groups, depth, columns;
   uint input_first, input_height, input_width, input_batch, input_row, input_pixel;
   uint result_first, result_height, result_width, result_batch, result_row, result_pixel;
@@ -47,7 +48,7 @@ struct ProductTiles convolution_tiles(const Core* core, const __global Convoluti
 // What a unit works on: one phase, and one group: `x` is at its first channel, its columns are from `begin` to `end`.
 //   joined: taps of a row of the kernel that lie behind each other in the input: they are one tap of `depth` floats.
 struct ConvolutionUnit {
-  const __global float *x, *weights, *bias, *residual;
+  const __global float *x, *weights, *bias, *slopes, *residual;
   __global float *y, *zeros, *copies;
   size_t depth, weights_depth, begin, end, channels;
   size_t x_image, x_row, x_pixel, y_image, y_row, y_pixel, residual_image, residual_row, residual_pixel;
@@ -180,6 +181,7 @@ struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolu
   u.y = FLOATS(core, c->result) + c->result_first;
   u.residual = FLOATS(core, c->residual) + c->residual_first;
   u.bias = FLOATS(core, c->bias);
+  u.slopes = FLOATS(core, c->slopes);
   u.weights = FLOATS(core, c->weights);
   u.kernel_width = c->kernel_width;
   u.images = c->batches;
@@ -237,7 +239,8 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
     const struct Pixel next = find_results(&u, pixel, &rows);
     int tap = find_taps(&u, pixel, 0, &rows);
     for (size_t column = first_column; column < last_column; column += BLOCK) {
-      const struct BlockColumns columns = block_columns(column, u.begin, u.end, u.weights_depth, u.weights, u.bias);
+      const struct BlockColumns columns =
+          block_columns(column, u.begin, u.end, u.weights_depth, u.weights, u.bias, u.slopes);
       if (is_narrow) {
         multiply_narrow(&rows, &columns, &finish, narrow, u.weights_depth);
         continue;

@@ -55,7 +55,7 @@ void run_Product(const Core* core, const __global Product* c, const uint unit) {
     }
     for (size_t column = first_column; column < last_column; column += BLOCK) {
       const struct BlockColumns columns =
-          block_columns(column, 0, c->columns, c->panel_depth, right, FLOATS(core, c->bias));
+          block_columns(column, 0, c->columns, c->panel_depth, right, FLOATS(core, c->bias), 0);
       multiply_block(&rows, &columns, &finish, false, true, sums);
     }
   }
