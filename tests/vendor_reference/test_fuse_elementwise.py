@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from vendor_reference.compiler.opt import transform_text
 
 FUSED = {
@@ -118,3 +120,29 @@ def test_a_chain_has_no_more_operands_than_the_firmware() -> None:
     text = f"func.func @f({arguments}) -> {shape} {{\n{body}\nreturn %r12 : {shape}\n}}"
     after = transform_text(text.encode(), "a.mlir", "fuse-elementwise")
     assert after.count("IE.Chain") == 2 and "IE.Add" not in after
+
+
+@pytest.mark.parametrize(
+    ("expression", "says"),
+    [
+        ("a +", "'a +' is no expression"),
+        ("import os; a", "is no expression"),
+        ("a.b", "'a.b' is no expression over 1 operands"),
+        ("a + b", "'b' is no expression over 1 operands"),
+        ("make_coffee(a)", "the firmware has no operation 'make_coffee_float'"),
+        ("a < 1", "it is int, and its result is float"),
+        ("a + int(a)", "are of two types"),
+        ("1 + 2", "is no expression"),
+        ("float(int(a) + 9999999999)", "9999999999 is no int"),
+        ("a" + " + a * 2" * 3000, "is "),
+        ("; ".join(f"x{i} = a + {i}" for i in range(40)) + "; a", "it needs 42 registers"),
+    ],
+)
+def test_an_expression_that_is_none_is_refused(expression: str, says: str) -> None:
+    text = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+    text += (
+        f'  %0 = IE.Chain(%a) {{expression = "{expression}"}} : tensor<4xf32> -> tensor<4xf32>\n'
+    )
+    with pytest.raises(LiteRtError) as error:
+        transform_text((text + "  return %0 : tensor<4xf32>\n}").encode(), "a.mlir", "")
+    assert error.value.status is Status.INVALID_IR_TYPE and says in str(error.value)

@@ -93,7 +93,10 @@ def write_program(text: str, operands: Sequence[Port], result: Port) -> bytes:
     Raises:
       ValueError: if it is no expression over these operands, or needs more registers than there are.
     """
-    return _Program(operands, result).write(parse_expression(text))
+    try:
+        return _Program(operands, result).write(parse_expression(text))
+    except RecursionError:
+        raise ValueError(f"'{text[:60]}' is too deep") from None
 
 
 def parse_expression(text: str) -> Sequence[ast.stmt]:
@@ -189,6 +192,10 @@ class _Program:
         return _Step(f"quantize_{port.memory}", "float", (value, zero, inverse))
 
     def _constant(self, lane: str, number: float) -> _Step:
+        try:
+            _pack(lane, number)
+        except (struct.error, OverflowError, ValueError):
+            raise ValueError(f"{number!r:.60} is no {lane}") from None
         operation = "constant_64" if lane in _WIDE else "constant"
         return self._constants.setdefault((lane, number), _Step(operation, lane, (), number))
 
@@ -287,12 +294,13 @@ def _encode(step: _Step, registers: Mapping[_Step, int]) -> bytes:
     a, b, c = [*sources, 0, 0, 0][:3]
     number = operation_numbers()[step.operation]
     head = struct.pack("<4BI", number, registers.get(step, 0), a, b, c)
-    if not step.operation.startswith("constant"):
-        return head + bytes(8)
-    is_real = step.lane in ("float", "double")
-    return head + struct.pack(
-        _CONSTANTS[step.lane], step.number if is_real else int(step.number)
-    ).ljust(8, b"\0")
+    is_constant = step.operation.startswith("constant")
+    return head + (_pack(step.lane, step.number) if is_constant else b"").ljust(8, b"\0")
+
+
+def _pack(lane: str, number: float) -> bytes:
+    is_real = lane in ("float", "double")
+    return struct.pack(_CONSTANTS[lane], number if is_real else int(number))
 
 
 def _find(operations: Sequence[str]) -> str:
