@@ -16,6 +16,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Model, Op, Tensor
 from litert.model.writer import to_bytes
 from tests.vendor_reference.executables import Array, byte_code
+from tests.vendor_reference.firmware_runs import Command, Lab
 from vendor_reference.compiler.emission.launches import assemble_command
 from vendor_reference.compiler.library.library_op import PlacedOp, library_ops
 from vendor_reference.compiler.library.views import View
@@ -78,6 +79,14 @@ class Case:
     inputs: Sequence[Array]
     views: Sequence[View] | None = None
 
+    def placed(self) -> PlacedOp:
+        """The op on its views."""
+        rule = library_ops()[self.op.name]
+        assert rule.refusal(self.op) == ""
+        tensors = [*rule.operands(self.op), *self.op.outputs]
+        views = self.views or [View.dense(t.element_type, t.shape) for t in tensors]
+        return PlacedOp.of(views, len(self.op.outputs), rule.attributes(self.op))
+
 
 def run_library(device: Any, cases: Sequence[Case]) -> list[Array]:
     """The results of ops, in a row. All are one function and program: most time goes into building one."""
@@ -95,6 +104,36 @@ def run_specs(
     for call in calls:
         function.add_spec(*call)
     return function.run(device)
+
+
+def run_in_lab(lab: Lab, cases: Sequence[Case], workers: int) -> list[Array]:
+    """The results of ops, in a row, by the firmware's commands alone."""
+    commands: list[Command] = []
+    found: list[tuple[Array, View]] = []
+    for case in cases:
+        call = case.placed()
+        spec = library_ops()[case.op.name].kernel(call)
+        inputs = [place(a, view) for a, view in zip(case.inputs, call.inputs, strict=True)]
+        results = [np.full(size_of(v), 77, v.element_type.numpy_dtype) for v in call.results]
+        places = [_lab_place(argument, inputs, results) for argument in spec.arguments]
+        for command in spec.commands:
+            fields: dict[str, Any] = dict(command.fields)
+            for name in instruction_set()[command.instruction].places:
+                if name in fields:
+                    fields[name] = places[fields[name]]
+            commands.append((command.instruction, fields))
+        found += zip(results, call.results, strict=True)
+    lab.run(commands, workers)
+    return [take(memory, view) for memory, view in found]
+
+
+def _lab_place(
+    argument: KernelArgument, inputs: Sequence[Array], results: Sequence[Array]
+) -> Array:
+    if isinstance(argument, TensorArgument):
+        return (results if argument.is_output else inputs)[argument.index]
+    assert isinstance(argument, InternalArgument) and argument.element_type is not None
+    return np.full(int(argument.size), 77, argument.element_type.numpy_dtype)
 
 
 def place(array: Array, view: View) -> Array:
@@ -136,13 +175,10 @@ class _Function:
         self._results: list[View] = []
 
     def add(self, case: Case) -> None:
-        rule = library_ops()[case.op.name]
-        assert rule.refusal(case.op) == ""
-        tensors = [*rule.operands(case.op), *case.op.outputs]
-        views = case.views or [View.dense(t.element_type, t.shape) for t in tensors]
-        call = PlacedOp.of(views, len(case.op.outputs), rule.attributes(case.op))
+        call = case.placed()
         inputs = [place(a, view) for a, view in zip(case.inputs, call.inputs, strict=True)]
-        self.add_spec(rule.kernel(call), inputs, call.results, case.inputs)
+        spec = library_ops()[case.op.name].kernel(call)
+        self.add_spec(spec, inputs, call.results, case.inputs)
 
     def add_spec(
         self,

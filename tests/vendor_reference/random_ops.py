@@ -331,8 +331,22 @@ def _reduction(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
     return make
 
 
-def _softmax(d: Drawing, options: dict[str, Any]) -> OpCase:
-    return d.case("SOFTMAX", [d.tensor(*d.sizes(d.size(1, 4), 40))], options)
+def _of_rows(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
+    def make(d: Drawing, options: dict[str, Any]) -> OpCase:
+        return d.case(name, [d.tensor(*d.sizes(d.size(1, 4), 40))], options)
+
+    return make
+
+
+def _extreme(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
+    def make(d: Drawing, options: dict[str, Any]) -> OpCase:
+        shape = d.sizes(d.size(1, 4), 20)
+        axis = Given(np.array(d.size(-len(shape), len(shape) - 1), np.int32), is_constant=True)
+        dtype = d.choose(("int32", "int64"))
+        options["output_type"] = dtype.upper()
+        return OpCase(name, [d.tensor(*shape), axis], options, [dtype])
+
+    return make
 
 
 def _strided_slice(d: Drawing, options: dict[str, Any]) -> OpCase:
@@ -369,6 +383,27 @@ def _split(d: Drawing, options: dict[str, Any]) -> OpCase:
     shape[axis] *= parts
     chosen = Given(np.array(d.choose((axis, axis - len(shape))), np.int32), is_constant=True)
     return d.case("SPLIT", [chosen, d.tensor(*shape)], {"num_splits": parts}, results=parts)
+
+
+def _split_by_sizes(d: Drawing, options: dict[str, Any]) -> OpCase:
+    parts, shape = d.sizes(d.size(1, 4), 5), list(d.sizes(d.size(1, 4), 7))
+    axis = d.size(-len(shape), len(shape) - 1)
+    shape[axis] = sum(parts)
+    sizes = [-1 if i == options["unknown"] else size for i, size in enumerate(parts)]
+    chosen = Given(np.array(axis, np.int32), is_constant=True)
+    inputs = [d.tensor(*shape), ints(*sizes), chosen]
+    return d.case("SPLIT_V", inputs, {"num_splits": len(parts)}, results=len(parts))
+
+
+def _tile(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = d.sizes(d.size(1, 4), 7)
+    return d.case("TILE", [d.tensor(*shape), ints(*d.sizes(len(shape), 3))], options)
+
+
+def _broadcast(d: Drawing, options: dict[str, Any]) -> OpCase:
+    shape = d.sizes(d.size(1, 4), 7)
+    kept = [d.choose((n, 1)) for n in shape[d.size(0, len(shape) - 1) :]]
+    return d.case("BROADCAST_TO", [d.tensor(*kept), ints(*shape)], {"version": 2})
 
 
 def _pack(d: Drawing, options: dict[str, Any]) -> OpCase:
@@ -524,10 +559,19 @@ MAKERS: Mapping[str, Maker] = {
     "RESIZE_NEAREST_NEIGHBOR": Maker(_resize("RESIZE_NEAREST_NEIGHBOR"), _RESIZE, tolerance=EXACT),
     **{name: Maker(_reduction(name), _KEEP, SUM) for name in ("MEAN", "SUM", "REDUCE_PROD")},
     **{name: Maker(_reduction(name), _KEEP, EXACT) for name in ("REDUCE_MAX", "REDUCE_MIN")},
-    "SOFTMAX": Maker(_softmax, {"beta": (1.0, 0.5)}),
+    **{
+        name: Maker(_extreme(name), lacks=("int64", "int16"), tolerance=EXACT)
+        for name in ("ARG_MAX", "ARG_MIN")
+    },
+    "SOFTMAX": Maker(_of_rows("SOFTMAX"), {"beta": (1.0, 0.5)}),
+    "LOG_SOFTMAX": Maker(_of_rows("LOG_SOFTMAX")),
+    "L2_NORMALIZATION": Maker(_of_rows("L2_NORMALIZATION")),
     "STRIDED_SLICE": Maker(_strided_slice, _MASKS, tolerance=EXACT),
     "SLICE": Maker(_slice, tolerance=EXACT),
     "SPLIT": Maker(_split, lacks=("int64", "bool"), tolerance=EXACT),
+    "SPLIT_V": Maker(_split_by_sizes, {"unknown": (-1, 0)}, lacks=("bool",), tolerance=EXACT),
+    "TILE": Maker(_tile, tolerance=EXACT),
+    "BROADCAST_TO": Maker(_broadcast, tolerance=EXACT),
     "PACK": Maker(_pack, lacks=("bool",), tolerance=EXACT),
     "UNPACK": Maker(_unpack, lacks=("int64",), tolerance=EXACT),
     "GATHER": Maker(_gather, tolerance=EXACT),

@@ -93,7 +93,7 @@ func.func @main(%input : memref<1x16x100x100xf16>, %weights : memref<32x16x3x3xf
 
 TASKS = [
     "%1 = VPUIP.DeclareBuffer @CMX[640000] : memref<1x16x100x100xf16, #NHWC, @CMX>",
-    "VPUIP.OCL @Reorder (%input) -> (%1) {",
+    "VPUIP.Command @Reorder (%input) -> (%1)",
     "%2 = VPUIP.DeclareBuffer @CMX[960000] : memref<32x16x3x3xf16, #NHWC, @CMX>",
     "%output = VPUIP.DeclareBuffer @CMX[0] : memref<1x32x100x100xf16, #NHWC, @CMX>",
     "VPUIP.OCL from %bin_code (%1, %2) -> (%output) {num_shaves = 8 : i64}",

@@ -186,7 +186,7 @@ def test_a_constant_that_another_partition_reads_is_copied_out() -> None:
     y = b.custom("Mine", [w], [("y", "float32", (4,))])
     b.output(y, w)
     (function,) = lower(b.build().subgraphs, layer()).functions
-    copy, mine = function.kernel_tasks
+    copy, mine = function.tasks
     assert copy.op_name == "Copy"
     assert [a.kind for a in copy.arguments[:2]] == [ArgumentKind.CONSTANT, ArgumentKind.OUTPUT]
     assert mine.arguments[0].kind is ArgumentKind.CONSTANT

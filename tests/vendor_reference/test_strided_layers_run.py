@@ -107,7 +107,7 @@ def random(shape: tuple[int, ...] = SHAPE) -> Array:
 def tasks(dump: dict[str, str]) -> list[str]:
     """The functions of a compiled function's tasks, in order, without numbers."""
     (last,) = (text for name, text in dump.items() if name.endswith("_plan-memory.mlir"))
-    return re.findall(r"VPUIP\.OCL @([A-Za-z]+)", last)
+    return re.findall(r"VPUIP\.(?:OCL|Command) @([A-Za-z]+)", last)
 
 
 def kernel_of(dump: dict[str, str], layer: str) -> str:

@@ -12,6 +12,7 @@
 // The last region is the workers' scratch.
 #define REGIONS 16
 #define NOWHERE 0xffffffffu
+#define LOOPS 8  // nested loops of an instruction
 
 // Where a tensor begins: a kernel argument, and an offset in it in units of 64 bytes.
 typedef struct {

@@ -6,7 +6,7 @@ loop, so that most kernels run over few long rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -60,10 +60,34 @@ class View:
             self.offset,
         )
 
-    def part(self, begin: Sequence[int], shape: Sequence[int]) -> View:
-        """The elements from index `begin` on."""
+    def part(
+        self, begin: Sequence[int], shape: Sequence[int], steps: Sequence[int] | None = None
+    ) -> View:
+        """The elements from index `begin` on; `steps` apart in each dimension, and not 1."""
         skipped = sum(b * s for b, s in zip(begin, self.strides, strict=True))
-        return View(self.element_type, tuple(shape), self.strides, self.offset + skipped)
+        steps = steps if steps is not None else (1,) * len(self.shape)
+        strides = tuple(step * s for step, s in zip(steps, self.strides, strict=True))
+        return View(self.element_type, tuple(shape), strides, self.offset + skipped)
+
+    def between(self, dim: int, begin: int, end: int) -> View:
+        """The indices from `begin` to before `end` of a dimension."""
+        shape = [end - begin if d == dim else size for d, size in enumerate(self.shape)]
+        return self.part([begin if d == dim else 0 for d in range(len(shape))], shape)
+
+    def split(self, dim: int, inner: int) -> View:
+        """A dimension as two, the second of that size, which divides its own."""
+        shape, strides = list(self.shape), list(self.strides)
+        shape[dim : dim + 1] = [self.shape[dim] // max(inner, 1), inner]
+        strides[dim : dim + 1] = [self.strides[dim] * inner, self.strides[dim]]
+        return View(self.element_type, tuple(shape), tuple(strides), self.offset)
+
+    def without(self, dims: Collection[int]) -> View:
+        """Index 0 of some dimensions, which go."""
+        return self.permuted([d for d in range(len(self.shape)) if d not in dims])
+
+    def squeezed(self) -> View:
+        """Without the dimensions of size 1."""
+        return self.without([d for d, size in enumerate(self.shape) if size == 1])
 
     def broadcast(self, shape: Sequence[int]) -> View:
         """The view repeated to a shape, by NumPy's rules: from the last dimension on.
@@ -106,6 +130,16 @@ class Loops:
     def is_flat(self) -> bool:
         """Whether all views are one row without gaps, from their start."""
         return len(self.sizes) == 1 and set(self.steps) == {1} and not any(self.offsets)
+
+    def around(self, size: int, strides: Sequence[int]) -> Loops:
+        """With one more loop inside; a stride for each view."""
+        pairs = zip(self.strides, strides, strict=True)
+        return Loops((*self.sizes, size), tuple((*row, s) for row, s in pairs), self.offsets)
+
+    def ordered(self, order: Sequence[int]) -> Loops:
+        """Some of the loops, in an order."""
+        sizes, *strides = (tuple(row[i] for i in order) for row in (self.sizes, *self.strides))
+        return Loops(sizes, tuple(strides), self.offsets)
 
 
 def plan_loops(views: Sequence[View]) -> Loops:

@@ -1,12 +1,14 @@
-"""CONCATENATION, PAD, PADV2: operands become parts of a larger result."""
+"""CONCATENATION, PACK, PAD, PADV2, MIRROR_PAD: operands become parts of a larger result."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import product
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
+from litert.model.schema_types import enum_name
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.library_op import (
     IN_PLACE,
@@ -26,6 +28,7 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec
 _E = ElementType
 _FORMATS = {**STRUCT_FORMATS, _E.FLOAT16: "e", _E.BOOL: "B"}
 _AXIS, _BEFORE, _AFTER, _VALUE = "axis", "before", "after", "value"
+_REPEATS_BORDER = "repeats_border"
 
 
 class _Concatenation(LibraryOp):
@@ -61,9 +64,40 @@ class _Concatenation(LibraryOp):
         axis, begin, parts = call.integer(_AXIS), 0, []
         assert axis is not None
         for view in call.inputs:
-            parts.append(_between(call.result, axis, begin, begin + view.shape[axis]))
+            parts.append(call.result.between(axis, begin, begin + view.shape[axis]))
             begin += view.shape[axis]
         return parts
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        return move_kernel(self.name, len(call.inputs), _copies(self.parts(call), call))
+
+
+class _Pack(LibraryOp):
+    """Operands of one shape one behind the other along `axis`, a new dimension."""
+
+    name = "PACK"
+    ie_name = "Stack"
+    num_inputs = (1, 4096)
+    has_parts = True
+    constraints = ("one scale for all tensors",)
+
+    def attributes(self, op: Op) -> Attributes:
+        axis = int(option(op, _AXIS))
+        scales = super().attributes(op)
+        return {**scales, _AXIS: axis + len(op.outputs[0].shape) if axis < 0 else axis}
+
+    def mismatch(self, call: PlacedOp) -> str:
+        axis, shape = call.integer(_AXIS), call.result.shape
+        if axis is None or not 0 <= axis < len(shape):
+            return f"it joins along dimension {axis} of {list(shape)}"
+        joined = {(*v.shape[:axis], len(call.inputs), *v.shape[axis:]) for v in call.inputs}
+        return move_mismatch(call) if joined == {shape} else call.shape_mismatch()
+
+    def parts(self, call: PlacedOp) -> Sequence[View]:
+        axis = call.integer(_AXIS)
+        assert axis is not None
+        indices = range(len(call.inputs))
+        return [call.result.between(axis, i, i + 1).without([axis]) for i in indices]
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         return move_kernel(self.name, len(call.inputs), _copies(self.parts(call), call))
@@ -105,12 +139,8 @@ class _Pad(LibraryOp):
         }
 
     def mismatch(self, call: PlacedOp) -> str:
-        before, after, shape = call.integers(_BEFORE), call.integers(_AFTER), call.inputs[0].shape
-        if {len(before), len(after)} != {len(shape)} or min((*before, *after), default=0) < 0:
-            return f"its paddings are {before} and {after}"
-        padded = [sum(sizes) for sizes in zip(shape, before, after, strict=True)]
-        if tuple(padded) != call.result.shape:
-            return call.shape_mismatch()
+        if reason := _padding_mismatch(call):
+            return reason
         if not isinstance(call.attributes.get(_VALUE), (int, float)):
             return "the value around it is not given"
         try:
@@ -130,8 +160,8 @@ class _Pad(LibraryOp):
         sides = zip(call.integers(_BEFORE), call.inputs[0].shape, strict=True)
         for dim, (first, size) in enumerate(sides):
             for begin, end in ((0, first), (first + size, rest.shape[dim])):
-                parts.append(MovedPart(_between(rest, dim, begin, end)))
-            rest = _between(rest, dim, first, first + size)
+                parts.append(MovedPart(rest.between(dim, begin, end)))
+            rest = rest.between(dim, first, first + size)
         return move_kernel(self.name, 1, parts, self._packed_value(call))
 
     def _value(self, op: Op) -> int | float:
@@ -149,6 +179,77 @@ class _Pad(LibraryOp):
         return struct.pack(f"<{letter}", value)
 
 
+class _MirrorPad(LibraryOp):
+    """Around dimension `i` its elements in the other order, `before[i]` and `after[i]` of them.
+
+    The outermost are among them if `repeats_border` says so.
+    """
+
+    name = "MIRROR_PAD"
+    ie_name = "MirrorPad"
+    num_inputs = (2, 2)
+    num_parameters = 1
+    is_layout_agnostic = True
+    has_parts = True
+    constraints = ("one scale for all tensors", "paddings are constants")
+
+    def parameter_refusal(self, op: Op) -> str:
+        return "" if find_integers(op.inputs[1]) is not None else "its paddings are computed"
+
+    def attributes(self, op: Op) -> Attributes:
+        paddings = find_integers(op.inputs[1]) or ()
+        is_symmetric = enum_name("MirrorPadMode", int(option(op, "mode"))) == "SYMMETRIC"
+        return {
+            **super().attributes(op),
+            _BEFORE: paddings[::2],
+            _AFTER: paddings[1::2],
+            _REPEATS_BORDER: is_symmetric,
+        }
+
+    def mismatch(self, call: PlacedOp) -> str:
+        if reason := _padding_mismatch(call):
+            return reason
+        is_symmetric, shape = call.attributes.get(_REPEATS_BORDER), call.inputs[0].shape
+        if not isinstance(is_symmetric, bool):
+            return f"'{_REPEATS_BORDER}' is not given"
+        sides = zip(shape, call.integers(_BEFORE), call.integers(_AFTER), strict=True)
+        if any(max(before, after) > size - (not is_symmetric) for size, before, after in sides):
+            return f"its paddings are larger than its operand, {list(shape)}"
+        return move_mismatch(call)
+
+    def parts(self, call: PlacedOp) -> Sequence[View]:
+        return [call.result.part(call.integers(_BEFORE), call.inputs[0].shape)]
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        parts = _copies(self.parts(call), call)
+        skipped = 0 if call.attributes[_REPEATS_BORDER] else 1
+        # What is written of each dimension: from where on, how much, what it is, and the step to the next.
+        sides = [
+            (
+                (before, size, 0, 1),
+                (0, before, before - 1 + skipped, -1),
+                (before + size, after, size - 1 - skipped, -1),
+            )
+            for size, before, after in zip(
+                call.inputs[0].shape, call.integers(_BEFORE), call.integers(_AFTER), strict=True
+            )
+        ]
+        for box in list(product(*sides))[1:]:
+            to, shape, begin, steps = zip(*box, strict=True)
+            parts.append(
+                MovedPart(call.result.part(to, shape), call.inputs[0].part(begin, shape, steps))
+            )
+        return move_kernel(self.name, 1, parts)
+
+
+def _padding_mismatch(call: PlacedOp) -> str:
+    before, after, shape = call.integers(_BEFORE), call.integers(_AFTER), call.inputs[0].shape
+    if {len(before), len(after)} != {len(shape)} or min((*before, *after), default=0) < 0:
+        return f"its paddings are {before} and {after}"
+    padded = [sum(sizes) for sizes in zip(shape, before, after, strict=True)]
+    return "" if tuple(padded) == call.result.shape else call.shape_mismatch()
+
+
 def _copies(parts: Sequence[View], call: PlacedOp) -> list[MovedPart]:
     """What is copied of the operands: those that do not lie in the result already."""
     pairs = enumerate(zip(parts, call.inputs, strict=True))
@@ -156,10 +257,10 @@ def _copies(parts: Sequence[View], call: PlacedOp) -> list[MovedPart]:
     return [MovedPart(part, view, index) for index, (part, view) in pairs if index not in there]
 
 
-def _between(view: View, dim: int, begin: int, end: int) -> View:
-    """The indices from `begin` to before `end` of a dimension."""
-    shape = [end - begin if d == dim else size for d, size in enumerate(view.shape)]
-    return view.part([begin if d == dim else 0 for d in range(len(shape))], shape)
-
-
-OPS = (_Concatenation(), _Pad("PAD", "Pad", 2), _Pad("PADV2", "PadV2", 3))
+OPS = (
+    _Concatenation(),
+    _Pack(),
+    _Pad("PAD", "Pad", 2),
+    _Pad("PADV2", "PadV2", 3),
+    _MirrorPad(),
+)

@@ -1,0 +1,107 @@
+"""GATHER: an operand at indices that another one has."""
+
+from __future__ import annotations
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Op
+from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
+from vendor_reference.compiler.library.library_op import (
+    Attributes,
+    LibraryOp,
+    PlacedOp,
+    find_integers,
+    option,
+)
+from vendor_reference.compiler.library.moves import command_loops
+from vendor_reference.compiler.library.views import View, plan_loops
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
+from vendor_reference.firmware.instructions import Command
+
+_AXIS, _BATCH_DIMS = "axis", "batch_dims"
+_INDICES = (ElementType.INT16, ElementType.INT32, ElementType.INT64)
+
+
+class _Gather(LibraryOp):
+    """Dimension `axis` of operand 0 at the indices of operand 1; the first `batch_dims` dimensions go together."""
+
+    name = "GATHER"
+    ie_name = "Gather"
+    num_inputs = (2, 2)
+    constraints = ("one scale for operand and result", "indices are int16, int32 or int64")
+
+    def parameter_refusal(self, op: Op) -> str:
+        operand, indices = op.inputs
+        axis, found = int(option(op, _AXIS)), find_integers(indices)
+        assert operand is not None
+        if found is None or not -len(operand.shape) <= axis < len(operand.shape):
+            return ""
+        wrong = [index for index in found if not 0 <= index < operand.shape[axis]]
+        return f"its index {wrong[0]} is out of bounds" if wrong else ""
+
+    def attributes(self, op: Op) -> Attributes:
+        axis, batch_dims = int(option(op, _AXIS)), int(option(op, _BATCH_DIMS))
+        operand, indices = self.operands(op)
+        return {
+            **super().attributes(op),
+            _AXIS: axis + len(operand.shape) if axis < 0 else axis,
+            _BATCH_DIMS: batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims,
+        }
+
+    def mismatch(self, call: PlacedOp) -> str:
+        axis, batch_dims = call.integer(_AXIS), call.integer(_BATCH_DIMS)
+        (operand, indices), result = call.inputs, call.result
+        shape, picked = operand.shape, indices.shape
+        if axis is None or not 0 <= axis < len(shape):
+            return f"it gathers along dimension {axis} of {list(shape)}"
+        if batch_dims is None or not 0 <= batch_dims <= min(axis, len(picked)):
+            return f"its first {batch_dims} dimensions go together"
+        if indices.element_type not in _INDICES:
+            return f"its indices are {indices.element_type.name}"
+        if result.element_type is not operand.element_type:
+            return f"it makes {result.element_type.name} of {operand.element_type.name}"
+        gathered = (*shape[:axis], *picked[batch_dims:], *shape[axis + 1 :])
+        if gathered != result.shape or shape[:batch_dims] != picked[:batch_dims]:
+            return call.shape_mismatch()
+        if operand.element_type in INTEGER_LIMITS and call.scale(0) != call.scale(2):
+            return "operand 0 and its result have different scales or zero points"
+        return "" if shape[axis] or not result.num_elements else "its dimension has no elements"
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        axis, batch_dims = call.integer(_AXIS), call.integer(_BATCH_DIMS)
+        assert axis is not None and batch_dims is not None
+        (operand, indices), result = call.inputs, call.result
+        num_picked = len(indices.shape) - batch_dims
+        from_strides = (*operand.strides[:axis], *(0,) * num_picked, *operand.strides[axis + 1 :])
+        picked_strides = (
+            *indices.strides[:batch_dims],
+            *(0,) * (axis - batch_dims),
+            *indices.strides[batch_dims:],
+            *(0,) * (len(operand.shape) - axis - 1),
+        )
+        loops = plan_loops(
+            [
+                View(operand.element_type, result.shape, from_strides, operand.offset),
+                View(indices.element_type, result.shape, picked_strides, indices.offset),
+                result,
+            ]
+        )
+        commands = [
+            Command.of(
+                "Gather",
+                input=0,
+                indices=1,
+                result=2,
+                bytes=operand.element_type.bits // 8,
+                index_bytes=indices.element_type.bits // 8,
+                axis_size=operand.shape[axis],
+                axis_stride=operand.strides[axis],
+                **nest,
+            )
+            for nest in command_loops(loops)
+        ]
+        tensors = [TensorArgument(is_output=False, index=i) for i in (0, 1)]
+        arguments = (*tensors, TensorArgument(is_output=True, index=0))
+        return KernelSpec(self.name, arguments, commands=tuple(commands))
+
+
+OPS = (_Gather(),)

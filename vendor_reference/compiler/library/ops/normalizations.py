@@ -1,0 +1,100 @@
+"""SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION: the rows of an operand, each by a sum of its own."""
+
+from __future__ import annotations
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Op
+from vendor_reference.compiler.library.library_op import (
+    FLOATS,
+    Attributes,
+    LibraryOp,
+    PlacedOp,
+    activation_of,
+    option,
+)
+from vendor_reference.compiler.library.moves import command_loops
+from vendor_reference.compiler.library.ops.reductions import ELEMENT_TYPES
+from vendor_reference.compiler.library.views import plan_loops
+from vendor_reference.custom_layers.kernel_spec import (
+    InternalArgument,
+    KernelArgument,
+    KernelSpec,
+    TensorArgument,
+)
+from vendor_reference.firmware.instructions import Command, FieldValue
+
+_BETA = "beta"
+_KINDS = {"SOFTMAX": 0, "LOG_SOFTMAX": 1, "L2_NORMALIZATION": 2}
+_WHOLE, _STATISTICS, _RESULTS = range(3)
+
+_MOST_PARTS = 8
+_PART_ELEMENTS = 2048
+_SHARED_ROWS = 4
+"""So few rows have parts, so that workers can share them, of so many elements at least."""
+
+
+class _Normalization(LibraryOp):
+    """Along the last dimension."""
+
+    types = FLOATS
+
+    def __init__(self, name: str, ie_name: str) -> None:
+        self.name = name
+        self.ie_name = ie_name
+        self.constraints = ("no fused activation",) if name == "L2_NORMALIZATION" else ()
+
+    def parameter_refusal(self, op: Op) -> str:
+        activation = activation_of(op) if self.name == "L2_NORMALIZATION" else "NONE"
+        return "" if activation == "NONE" else f"its activation is {activation}"
+
+    def attributes(self, op: Op) -> Attributes:
+        return {_BETA: float(option(op, _BETA))} if self.name == "SOFTMAX" else {}
+
+    def mismatch(self, call: PlacedOp) -> str:
+        if call.inputs[0].shape != call.result.shape or not call.result.shape:
+            return call.shape_mismatch()
+        if self.name == "SOFTMAX" and not isinstance(call.attributes.get(_BETA), float):
+            return f"'{_BETA}' is not given"
+        return self.type_mismatch(call)
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        operand, result = call.inputs[0], call.result
+        last = len(result.shape) - 1
+        rows = plan_loops([operand.without([last]), result.without([last])])
+        size = result.shape[last]
+        loops = rows.around(size, (operand.strides[last], result.strides[last]))
+        num_rows = result.num_elements // max(size, 1)
+        parts = min(_MOST_PARTS, size // _PART_ELEMENTS) if num_rows <= _SHARED_ROWS else 1
+        arguments: tuple[KernelArgument, ...] = (
+            TensorArgument(is_output=False, index=0),
+            TensorArgument(is_output=True, index=0),
+        )
+        beta = call.attributes.get(_BETA, 1.0)
+        assert isinstance(beta, float)
+        fields: dict[str, FieldValue] = {
+            "kind": _KINDS[self.name],
+            "type": ELEMENT_TYPES[result.element_type],
+            _BETA: beta,
+            "parts": max(parts, 1),
+        }
+        stages = [_WHOLE]
+        if parts > 1:
+            stages = [_STATISTICS, _RESULTS]
+            fields["statistics"] = 2
+            arguments = (
+                *arguments,
+                InternalArgument(ElementType.FLOAT32, str(2 * parts * num_rows)),
+            )
+        commands = [
+            Command.of("Normalize", input=0, result=1, stage=stage, **fields, **nest)
+            for stage in stages
+            for nest in command_loops(loops)
+        ]
+        return KernelSpec(self.name, arguments, commands=tuple(commands))
+
+
+OPS = (
+    _Normalization("SOFTMAX", "SoftMax"),
+    _Normalization("LOG_SOFTMAX", "LogSoftmax"),
+    _Normalization("L2_NORMALIZATION", "NormalizeL2"),
+)

@@ -1,0 +1,208 @@
+"""MEAN, SUM, REDUCE_MAX, ...: elements along some dimensions become one. ARG_MAX, ARG_MIN: where that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from litert.core.element_type import ElementType
+from litert.model.graph import Op
+from vendor_reference.compiler.library.library_op import (
+    FLOATS,
+    INTEGERS,
+    WITH_SHORTS,
+    Attributes,
+    LibraryOp,
+    PlacedOp,
+    find_integers,
+    scale_mismatch,
+)
+from vendor_reference.compiler.library.moves import MAX_LOOPS, command_loops
+from vendor_reference.compiler.library.views import View, plan_loops
+from vendor_reference.custom_layers.kernel_spec import (
+    InternalArgument,
+    KernelSpec,
+    TensorArgument,
+)
+from vendor_reference.firmware.instructions import Command, FieldValue
+
+_E = ElementType
+_AXES, _AXIS = "axes", "axis"
+_TENSORS = (TensorArgument(is_output=False, index=0), TensorArgument(is_output=True, index=0))
+
+ELEMENT_TYPES = {
+    _E.FLOAT32: 0, _E.FLOAT16: 1, _E.INT8: 2, _E.UINT8: 3, _E.INT16: 4, _E.INT32: 5, _E.INT64: 6,
+}  # fmt: skip
+"""Numbers of the firmware's types."""
+
+_SUM, _PRODUCT, _GREATEST, _LEAST = range(4)
+
+_MOST_PARTS = 8
+_PART_ELEMENTS = 8192
+_SHARED_RESULTS = 128
+"""A reduction to so few results has parts, so that workers can share it, of so many elements at least."""
+
+
+class _Reduction(LibraryOp):
+    """Elements along `axes` become one; those dimensions stay with a size of 1, or go."""
+
+    num_inputs = (2, 2)
+    num_parameters = 1
+
+    types = (*FLOATS, *INTEGERS)
+
+    def __init__(self, name: str, ie_name: str, kind: int, is_mean: bool = False) -> None:
+        self.name = name
+        self.ie_name = ie_name
+        self._kind = kind
+        self._is_mean = is_mean
+        self.quantized = WITH_SHORTS if kind in (_GREATEST, _LEAST) else ()
+        one_scale = ("one scale for both tensors",) if self.quantized else ()
+        self.constraints = (*one_scale, "axes are constants")
+
+    def parameter_refusal(self, op: Op) -> str:
+        return "its axes are computed" if find_integers(op.inputs[1]) is None else ""
+
+    def attributes(self, op: Op) -> Attributes:
+        rank = len(self.operands(op)[0].shape)
+        axes = {axis + rank if axis < 0 else axis for axis in find_integers(op.inputs[1]) or ()}
+        return {**super().attributes(op), _AXES: tuple(sorted(axes))}
+
+    def mismatch(self, call: PlacedOp) -> str:
+        axes, shape = call.integers(_AXES), call.inputs[0].shape
+        if any(not 0 <= axis < len(shape) for axis in axes):
+            return f"it reduces dimensions {axes} of {list(shape)}"
+        kept = tuple(1 if d in axes else size for d, size in enumerate(shape))
+        gone = tuple(size for d, size in enumerate(shape) if d not in axes)
+        if call.result.shape not in (kept, gone):
+            return call.shape_mismatch()
+        if len(shape) > MAX_LOOPS or not all(shape):
+            return f"it reduces {list(shape)}"
+        return self.type_mismatch(call) or scale_mismatch(call)
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        axes, operand, result = call.integers(_AXES), call.inputs[0], call.result
+        repeated = _repeated(result, operand.shape, axes)
+        count = prod(operand.shape[axis] for axis in axes)
+        fields: dict[str, FieldValue] = {
+            "kind": self._kind,
+            "type": ELEMENT_TYPES[result.element_type],
+        }
+        last = {"count": count if self._is_mean else 1, "parts": 1, "part_stride": 0}
+        whole = _nest(operand, repeated)
+        parts = self._count_parts(call)
+        if parts == 1:
+            command = Command.of("Reduce", input=0, result=1, **fields, **last, **whole)
+            return KernelSpec(self.name, _TENSORS, commands=(command,))
+        size = result.num_elements
+        dense = View.dense(result.element_type, result.shape)
+        stacked = View.dense(result.element_type, (parts, *result.shape))
+        above = View(result.element_type, stacked.shape, (0, *result.strides), result.offset)
+        first = _nest(operand, _repeated(dense, operand.shape, axes))
+        commands = (
+            Command.of(
+                "Reduce",
+                input=0,
+                result=2,
+                **fields,
+                count=1,
+                parts=parts,
+                part_stride=size,
+                **first,
+            ),
+            Command.of("Reduce", input=2, result=1, **fields, **last, **_nest(stacked, above)),
+        )
+        scratch = InternalArgument(result.element_type, str(parts * size))
+        return KernelSpec(self.name, (*_TENSORS, scratch), commands=commands)
+
+    def _count_parts(self, call: PlacedOp) -> int:
+        """How many parts of a reduction workers may share, where its results are too few for that.
+
+        A sum of halves is kept as float; extremes go by the order of their elements where one is no number.
+        """
+        operand, result = call.inputs[0], call.result
+        is_parted = self._kind in (_SUM, _PRODUCT) and operand.element_type is not _E.FLOAT16
+        if result.num_elements > _SHARED_RESULTS or not is_parted:
+            return 1
+        return max(1, min(_MOST_PARTS, operand.num_elements // _PART_ELEMENTS))
+
+
+def _repeated(result: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> View:
+    """The result in the operand's shape: each element is where all those are that become it."""
+    dims = range(len(result.shape))
+    is_kept = len(result.shape) == len(shape)
+    kept = iter([result.strides[dim] for dim in dims if not is_kept or dim not in axes])
+    strides = tuple(0 if dim in axes else next(kept) for dim in range(len(shape)))
+    return View(result.element_type, shape, strides, result.offset)
+
+
+def _nest(operand: View, result: View) -> Mapping[str, FieldValue]:
+    """Loops, those that are reduced behind the others; the last is over elements in a row, if there are such."""
+    order = sorted(range(len(operand.shape)), key=lambda dim: -operand.strides[dim])
+    loops = plan_loops([operand.permuted(order), result.permuted(order)])
+    reads, writes = loops.strides
+    last = reads.index(1) if 1 in reads else len(reads) - 1
+    kept = [i for i, stride in enumerate(writes) if stride and i != last]
+    reduced = [i for i, stride in enumerate(writes) if not stride and i != last]
+    (nest,) = command_loops(loops.ordered([*kept, *reduced, last]))
+    return {**nest, "num_kept": MAX_LOOPS - 1 - len(reduced)}
+
+
+class _Extreme(LibraryOp):
+    """The index of the greatest or least element along `axis`; the first, if there are several."""
+
+    num_inputs = (2, 2)
+    num_parameters = 1
+    types = tuple(ELEMENT_TYPES)
+    constraints = ("the axis is a constant", "the result is int32 or int64")
+
+    def __init__(self, name: str, ie_name: str, kind: int) -> None:
+        self.name = name
+        self.ie_name = ie_name
+        self._kind = kind
+
+    def parameter_refusal(self, op: Op) -> str:
+        axis = find_integers(op.inputs[1])
+        return "its axis is computed" if axis is None or len(axis) != 1 else ""
+
+    def attributes(self, op: Op) -> Attributes:
+        (axis,) = find_integers(op.inputs[1]) or (0,)
+        return {_AXIS: axis + len(self.operands(op)[0].shape) if axis < 0 else axis}
+
+    def mismatch(self, call: PlacedOp) -> str:
+        axis, operand, result = call.integer(_AXIS), call.inputs[0], call.result
+        shape = operand.shape
+        if axis is None or not 0 <= axis < len(shape) or not shape[axis]:
+            return f"it searches dimension {axis} of {list(shape)}"
+        if (*shape[:axis], *shape[axis + 1 :]) != result.shape:
+            return call.shape_mismatch()
+        if operand.element_type not in self.types or result.element_type not in INTEGERS:
+            return f"it makes {result.element_type.name} of {operand.element_type.name}"
+        return ""
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        axis, operand, result = call.integer(_AXIS), call.inputs[0], call.result
+        assert axis is not None
+        rows = plan_loops([operand.without([axis]), result])
+        fields = {
+            "kind": self._kind,
+            "type": ELEMENT_TYPES[operand.element_type],
+            "index_bytes": result.element_type.bits // 8,
+        }
+        loops = rows.around(operand.shape[axis], (operand.strides[axis], 0))
+        commands = [
+            Command.of("FindExtreme", input=0, result=1, **fields, **nest)
+            for nest in command_loops(loops)
+        ]
+        return KernelSpec(self.name, _TENSORS, commands=tuple(commands))
+
+
+OPS = (
+    _Reduction("MEAN", "ReduceMean", _SUM, is_mean=True),
+    _Reduction("SUM", "ReduceSum", _SUM),
+    _Reduction("REDUCE_PROD", "ReduceProd", _PRODUCT),
+    _Reduction("REDUCE_MAX", "ReduceMax", _GREATEST),
+    _Reduction("REDUCE_MIN", "ReduceMin", _LEAST),
+    _Extreme("ARG_MAX", "ArgMax", _GREATEST),
+    _Extreme("ARG_MIN", "ArgMin", _LEAST),
+)
