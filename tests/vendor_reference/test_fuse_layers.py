@@ -64,3 +64,42 @@ def test_a_result_that_others_read_stays() -> None:
 
 def test_an_addition_stays_where_the_layer_does_not_take_it() -> None:
     assert "IE.Add" in fused(behind="IE.Add(%2, %y)")
+
+
+CONVOLUTION = f"""
+    func.func @main(%x: {IMAGE}, %w: tensor<8x1x1x8xf32>, %y: {IMAGE}, %s: tensor<1x1x8xf32>) -> {IMAGE} {{
+      %2 = IE.Convolution(%x, %w) {{{WINDOWS}, is_constant = false, has_bias = false}}
+        : {IMAGE}, tensor<8x1x1x8xf32> -> {IMAGE}
+      LAYERS
+      func.return %9 : {IMAGE}
+    }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("layers", "operands", "attributes"),
+    [
+        (["IE.Add(%2, %y)"], "%x, %w, %y", ['residual = "before"', 'activation = "NONE"']),
+        (["IE.Add(%y, %2)", "IE.ReLU(%3)"], "%x, %w, %y", ['residual = "before"', '"RELU"']),
+        (["IE.ReLU(%2)", "IE.Add(%3, %y)"], "%x, %w, %y", ['residual = "behind"', '"RELU"']),
+        (["IE.PReLU(%2, %s)"], "%x, %w, %s", ['activation = "PRELU"']),
+        (["IE.PReLU(%2, %s)", "IE.Add(%3, %y)"], "%x, %w, %y, %s", ['"PRELU"', '"behind"']),
+        (["IE.Add(%2, %y)", "IE.PReLU(%3, %s)"], "%x, %w, %y, %s", ['"PRELU"', '"before"']),
+    ],
+)
+def test_additions_and_activations_in_either_order(
+    layers: list[str], operands: str, attributes: list[str]
+) -> None:
+    lines = []
+    for number, layer in enumerate(layers):
+        types = [IMAGE if name != "%s" else "tensor<1x1x8xf32>" for name in _operands(layer)]
+        result = "%9" if number == len(layers) - 1 else "%3"
+        lines.append(f"{result} = {layer} : {', '.join(types)} -> {IMAGE}")
+    text = CONVOLUTION.replace("LAYERS", "\n".join(lines))
+    left = run(text, "fuse-layers", list(library_layers().values()))
+    assert f"IE.Convolution({operands})" in left and left.count("IE.") == 1
+    assert all(attribute in left for attribute in attributes)
+
+
+def _operands(layer: str) -> list[str]:
+    return layer.partition("(")[2].rstrip(")").split(", ")

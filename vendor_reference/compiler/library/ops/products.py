@@ -133,7 +133,7 @@ def _further_operands(call: PlacedOp) -> dict[str, int]:
 class _Conv2D(_Convolution):
     name = "CONV_2D"
     ie_name = "Convolution"
-    fuses = (Fusion.ACTIVATION, Fusion.PADDING)
+    fuses = (Fusion.ACTIVATION, Fusion.RESIDUAL, Fusion.PADDING)
     num_inputs = (2, 3)
 
     def attributes(self, op: Op) -> Attributes:
