@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.vendor_reference.firmware_runs import Lab
@@ -151,6 +151,7 @@ geometries = st.builds(
 
 @settings(max_examples=100, deadline=None)
 @given(geometries, st.sampled_from(TUNINGS), st.integers(1, 3))
+@example(Geometry(groups=2, columns=1), TUNINGS[0], 1)
 def test_any_geometry_is_right(g: Geometry, tuning: FirmwareTuning, workers: int) -> None:
     check(g, tuning, workers)
 

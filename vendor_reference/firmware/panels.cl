@@ -202,8 +202,9 @@ void unpack_narrow(const __global float* panel, const size_t columns, const size
 //   weights: as `unpack_narrow` makes them.
 NOINLINE void multiply_narrow(const struct BlockRows* rows, const struct BlockColumns* columns,
                               const struct Finish* finish, const __global float* weights, const size_t depth) {
-  union Lanes made[ROWS];
-  for (size_t column = 0; column < columns->end; ++column, weights += depth) {
+  union Lanes made[ROWS], bias;
+  bias.vector = columns->bias[0];
+  for (size_t column = columns->begin; column < columns->end; ++column) {
     Vector s[ROWS];
     float rest[ROWS];
 #pragma unroll
@@ -212,7 +213,7 @@ NOINLINE void multiply_narrow(const struct BlockRows* rows, const struct BlockCo
       const __global float* x[ROWS];
 #pragma unroll
       for (uint r = 0; r < ROWS; ++r) x[r] = rows->taps[tap][r];
-      const __global float* const w = weights + rows->weights[tap] / PANEL;
+      const __global float* const w = weights + column * depth + rows->weights[tap] / PANEL;
       size_t k = 0;
       for (; k + WIDTH <= rows->depth; k += WIDTH) {
         const Vector b = LOAD(w + k);
@@ -224,11 +225,19 @@ NOINLINE void multiply_narrow(const struct BlockRows* rows, const struct BlockCo
         for (uint r = 0; r < ROWS; ++r) rest[r] = fma(x[r][k], w[k], rest[r]);
       }
     }
+    const bool is_done = finish->activation == CLAMP && !finish->residual_mode;
 #pragma unroll
-    for (uint r = 0; r < ROWS; ++r) made[r].floats[column] = sum_of(s[r]) + rest[r];
+    for (uint r = 0; r < ROWS; ++r) {
+      const float sum = sum_of(s[r]) + rest[r], value = sum + bias.floats[column];
+      if (is_done)
+        rows->results[r][column] = value < finish->low ? finish->low : value > finish->high ? finish->high : value;
+      else
+        made[r].floats[column] = value;
+    }
+    if (is_done && column + 1 == columns->end) return;
   }
   Vector sums[ROWS][2];
-  for (uint r = 0; r < ROWS; ++r) sums[r][0] = made[r].vector + columns->bias[0];
+  for (uint r = 0; r < ROWS; ++r) sums[r][0] = made[r].vector;
   finish_block(rows, columns, finish, sums);
 }
 

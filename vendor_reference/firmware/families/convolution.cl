@@ -222,7 +222,7 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
   const uint first_row = unit % tiles.row_tiles * tiles.rows, last_row = min(first_row + tiles.rows, num_rows);
   const size_t first_column = u.begin / WIDTH * WIDTH + column_tile * tiles.columns;
   const size_t last_column = min(first_column + tiles.columns, u.end);
-  if (first_row >= last_row) return;
+  if (first_row >= last_row || first_column >= last_column) return;
   struct Pixel pixel = {0, 0, 0};
   pixel.column = first_row % u.horizontal.count;
   pixel.row = first_row / u.horizontal.count % u.vertical.count;
@@ -232,6 +232,8 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
   __global float* const narrow = core->scratch + SCRATCH / 2;
   const bool is_narrow = u.end <= NARROW && num_taps <= TAPS && u.end * u.weights_depth <= SCRATCH / 2;
   if (is_narrow) unpack_narrow(u.weights, u.end, u.weights_depth, narrow);
+  struct BlockColumns columns =
+      block_columns(first_column, u.begin, u.end, u.weights_depth, u.weights, u.bias, u.slopes);
   struct BlockRows rows;
   Vector sums[ROWS][2];
   for (uint row = first_row; row < last_row; row += ROWS) {
@@ -239,8 +241,8 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
     const struct Pixel next = find_results(&u, pixel, &rows);
     int tap = find_taps(&u, pixel, 0, &rows);
     for (size_t column = first_column; column < last_column; column += BLOCK) {
-      const struct BlockColumns columns =
-          block_columns(column, u.begin, u.end, u.weights_depth, u.weights, u.bias, u.slopes);
+      if (column != columns.first)
+        columns = block_columns(column, u.begin, u.end, u.weights_depth, u.weights, u.bias, u.slopes);
       if (is_narrow) {
         multiply_narrow(&rows, &columns, &finish, narrow, u.weights_depth);
         continue;
