@@ -21,8 +21,8 @@ NETWORKS = (
     "pose_landmark_full", "selfie_segmentation", "selfie_segmentation_landscape",
 )  # fmt: skip
 TOLERANCE = 1e-4
-"""Of an output's greatest magnitude; or three times what XNNPACK differs by. The last bit of the picture changes an
-output of `pose_landmark_full` by 5e-4."""
+"""Of an output's greatest magnitude; or three times what XNNPACK differs by. The last bit of the picture changes
+an output of `pose_landmark_full` by 5e-4."""
 
 
 @pytest.mark.each_driver
