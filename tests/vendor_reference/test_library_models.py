@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +192,47 @@ def test_random_graphs_of_joins_are_numpys(tmp_path: Path, data: st.DataObject) 
     b.output(whole)
     assert all(op.call for op in apply(tmp_path, b.build()).ops)
     np.testing.assert_array_equal(run(tmp_path, [values], expected.shape), np.abs(expected))
+
+
+CHAINED: dict[str, Callable[..., Array]] = {
+    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum, "ABS": np.abs,
+    "NEG": np.negative, "LESS": np.less, "SELECT_V2": np.where, "LOGICAL_NOT": np.logical_not,
+    "CAST": lambda a: a.astype(np.float32),
+}  # fmt: skip
+
+
+@given(data=st.data())
+@settings(
+    max_examples=6,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_random_chains_of_element_wise_ops_are_numpys(tmp_path: Path, data: st.DataObject) -> None:
+    b = ModelBuilder()
+    shapes = [(4, 5, 6), (1, 1, 6), (6,), (4, 1, 1), (4, 5, 6)]
+    inputs = [
+        np.random.default_rng(i).normal(size=s).astype(np.float32) for i, s in enumerate(shapes)
+    ]
+    known = [(b.input(f"x{i}", "float32", a.shape), a) for i, a in enumerate(inputs)]
+    for index in range(data.draw(st.integers(5, 25))):
+        name = data.draw(st.sampled_from(list(CHAINED)))
+        wanted = {"SELECT_V2": "bff", "LOGICAL_NOT": "b", "CAST": "b", "ABS": "f", "NEG": "f"}
+        kinds = [[k for k in known if k[1].dtype.kind == kind] for kind in wanted.get(name, "ff")]
+        if not all(kinds):
+            continue
+        chosen = [data.draw(st.sampled_from(kind[-4:])) for kind in kinds]
+        result = CHAINED[name](*(a for _, a in chosen))
+        kind = "bool" if result.dtype.kind == "b" else "float32"
+        if kind == "float32" and np.abs(result).max() >= 1e6:
+            continue
+        tensor = b.op(name, [t for t, _ in chosen], [(f"t{index}", kind, result.shape)])
+        known.append((tensor, result))
+    last, expected = next(k for k in reversed(known) if k[1].dtype.kind == "f")
+    total = expected + inputs[0]
+    b.output(b.op("ADD", [last, known[0][0]], [("y", "float32", total.shape)]))
+    refused = {f"{op.name}: {op.reason}" for op in apply(tmp_path, b.build()).ops if not op.call}
+    assert not refused
+    np.testing.assert_array_equal(run(tmp_path, inputs, total.shape), total)
 
 
 def test_a_real_network_is_stocks(networks: Path, tmp_path: Path) -> None:
