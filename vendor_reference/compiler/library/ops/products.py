@@ -163,6 +163,7 @@ class _TransposeConv(_Convolution):
     ie_name = "ConvolutionBackpropData"
     num_inputs = (3, 4)
     num_parameters = 1
+    fuses = (Fusion.ACTIVATION, Fusion.RESIDUAL)
     constraints = ("the shape of the result is a constant",)
 
     def operands(self, op: Op) -> Sequence[Tensor]:
@@ -220,6 +221,7 @@ class _FullyConnected(LibraryOp):
     ie_name = "FullyConnected"
     types = _FLOAT
     num_inputs = (2, 3)
+    fuses = (Fusion.ACTIVATION,)
     constraints = ("weights in the default format",)
 
     def parameter_refusal(self, op: Op) -> str:
