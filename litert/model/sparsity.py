@@ -1,0 +1,111 @@
+"""Sparse constants with their zeros: dimensions that have all indices, and compressed ones that have some.
+
+The source is TFLite's schema (`SparsityParameters`): the levels of a tree, each a dimension or a part of one.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from litert.model.table import Table
+
+    Numbers = npt.NDArray[np.int64]
+
+_SPARSE_CSR = 1
+
+
+def find_sparsity_mistake(tensor: Tensor) -> str:
+    """Why a sparse constant cannot be made dense; "" where it can."""
+    try:
+        densify(tensor)
+    except LiteRtError as error:
+        return error.what
+    return ""
+
+
+def densify(tensor: Tensor) -> bytes:
+    """The bytes of a sparse constant with its zeros, in row order.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER, if its tree does not fit its shape or its values.
+    """
+    import numpy as np
+
+    bits, sparsity, shape = tensor.element_type.bits, tensor.sparsity, tensor.shape
+    assert sparsity is not None
+    if bits % 8:
+        raise _mistake(f"its elements are {tensor.element_type.name}")
+    data = np.frombuffer(tensor.data, np.uint8)
+    values = data[: data.size - data.size % (bits // 8)].reshape(-1, bits // 8)
+    order, blocks = (list(sparsity.get(n) or ()) for n in ("traversal_order", "block_map"))
+    levels = sparsity.get("dim_metadata") or ()
+    rank = len(shape)
+    is_order = sorted(order) == list(range(rank + len(blocks))) and len(levels) == len(order)
+    if not is_order or any(not 0 <= dim < rank for dim in blocks):
+        raise _mistake(f"the order {order} and the blocks {blocks} do not fit its rank of {rank}")
+    places, indices = np.zeros(1, np.int64), [np.zeros(1, np.int64)] * len(order)
+    for dim, level in zip(order, levels, strict=True):
+        parents, places, index = _expand(places, level, values.shape[0])
+        indices = [known[parents] for known in indices]
+        indices[dim] = index
+    sizes = {dim: int(level.get("dense_size")) for dim, level in zip(order, levels, strict=True)}
+    for block, dim in enumerate(blocks, rank):
+        indices[dim] = indices[dim] * sizes[block] + indices[block]
+    for dim, size in enumerate(shape):
+        if places.size and not 0 <= indices[dim].min() <= indices[dim].max() < size:
+            raise _mistake(f"an index of dimension {dim} is not below {size}")
+    if places.size and places.max() >= values.shape[0]:
+        raise _mistake(f"it has {values.shape[0]} values, and not {places.max() + 1}")
+    dense = np.zeros((prod(shape), values.shape[1]), np.uint8)
+    flat = np.ravel_multi_index(indices[:rank], shape) if rank else places
+    dense[flat] = values[places]
+    return dense.tobytes()
+
+
+def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers, Numbers]:
+    """A level's entries: the entry of the level before that each is of, its place, and its index."""
+    import numpy as np
+
+    if level.get("format") != _SPARSE_CSR:
+        size = int(level.get("dense_size"))
+        if not size > 0 or places.size * size > 2**31:
+            raise _mistake(f"a dimension of {size} elements")
+        index = np.tile(np.arange(size, dtype=np.int64), places.size)
+        parents = np.repeat(np.arange(places.size), size)
+        return parents, places[parents] * size + index, index
+    segments, found = (_numbers(level, f"array_{name}") for name in ("segments", "indices"))
+    if places.size and places.max() + 1 >= segments.size:
+        raise _mistake(f"{segments.size} segments, expected {places.max() + 2}")
+    begins, ends = segments[places], segments[places + 1]
+    if np.any(begins > ends) or np.any(ends > found.size) or np.any(begins < 0):
+        raise _mistake(f"its segments are not in the order of its {found.size} indices")
+    counts = ends - begins
+    if counts.sum() > max(most, found.size):
+        raise _mistake("its segments overlap")
+    parents = np.repeat(np.arange(places.size), counts)
+    inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    where = begins[parents] + inside
+    return parents, where, found[where]
+
+
+def _numbers(level: Table, name: str) -> Numbers:
+    import numpy as np
+
+    vector = level.get(name)
+    if vector is None:
+        raise _mistake(f"a level without {name}")
+    numbers = vector.get("values")
+    return np.array(list(numbers) if not isinstance(numbers, memoryview) else numbers, np.int64)
+
+
+def _mistake(what: str) -> LiteRtError:
+    return LiteRtError(Status.INVALID_FLATBUFFER, f"a sparse constant: {what}")
