@@ -242,3 +242,13 @@ def test_a_real_network_is_stocks(networks: Path, tmp_path: Path) -> None:
     picture = np.random.default_rng(0).random((1, 256, 256, 3)).astype(np.float32)
     (expected,) = run_stock(model, [picture])
     np.testing.assert_allclose(run(tmp_path, [picture], expected.shape), expected, atol=1e-5)
+
+
+def test_a_network_with_sparse_weights_is_one_call(networks: Path, tmp_path: Path) -> None:
+    model = read_model(networks / "face_detection_full_range_sparse.tflite")
+    report = apply(tmp_path, model)
+    assert len(on_npu(report)) == len(report.ops) and len({op.call for op in report.ops}) == 1
+    picture = np.random.default_rng(0).random((1, 192, 192, 3)).astype(np.float32)
+    expected = run_stock(model, [picture])[0]
+    found = run(tmp_path, [picture], expected.shape)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Subgraph, Tensor
+from litert.model.sparsity import find_sparsity_mistake
 from vendor_reference.compiler.largest_shapes import NO_BOUNDS, Bounds, bound_hint
 from vendor_reference.compiler.library.library_op import LibraryOp, library_ops
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
@@ -69,7 +70,7 @@ def select_ops(
             taken.add(op)
     _keep_pairs_together(subgraph.ops, taken, refused)
     outputs = set(subgraph.outputs)
-    for op in dequantize:
+    for op in reversed(dequantize):  # a DENSIFY behind the DEQUANTIZE that reads it
         if reason := _dequantize_refusal(op, taken, outputs):
             refused[op] = reason
         else:
@@ -179,15 +180,23 @@ def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
 
 
 def _dequantized_constant(op: Op) -> Tensor | None:
-    """The constant that a DEQUANTIZE is of; None where it is of none, or of another op."""
-    if op.name != "DEQUANTIZE" or op.is_custom:
+    """The constant that a DEQUANTIZE or DENSIFY makes another one of; None for other ops."""
+    if op.name not in ("DEQUANTIZE", "DENSIFY") or op.is_custom:
         return None
     stored = op.inputs[0] if op.inputs else None
-    return stored if stored and stored.is_constant and len(op.outputs) == 1 else None
+    if stored is None or len(op.outputs) != 1:
+        return None
+    maker = stored.producer if op.name == "DEQUANTIZE" else None
+    is_dense = maker is not None and maker.name == "DENSIFY" and _dequantized_constant(maker)
+    return stored if stored.is_constant or is_dense else None
 
 
 def _conversion_refusal(stored: Tensor, result: Tensor) -> str:
-    """What keeps the device from dequantizing a constant as it loads it."""
+    """What keeps a sparse constant from being made dense, or another from being dequantized as it is loaded."""
+    if stored.sparsity is not None and stored.element_type is result.element_type:
+        return (
+            find_sparsity_mistake(stored) if stored.shape == result.shape else "its shape differs"
+        )
     is_stored = stored.element_type in (ElementType.FLOAT16, *DEQUANTIZED_INTEGERS)
     if not is_stored or result.element_type is not ElementType.FLOAT32:
         return f"it makes {result.element_type.name} of {stored.element_type.name}"

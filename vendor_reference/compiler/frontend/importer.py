@@ -20,6 +20,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
 from litert.model.graph import Op, Subgraph, Tensor
+from litert.model.sparsity import densify
 from vendor_reference.compiler.frontend.cpu_layer import find_blocks, memory_type, tensor_configs
 from vendor_reference.compiler.frontend.layer_functions import LayerFunctions
 from vendor_reference.compiler.frontend.layer_shapes import (
@@ -114,6 +115,7 @@ class _FunctionImport:
         self._blocks: dict[tuple[SSAValue, MemoryLayout], SSAValue] = {}
         self._codes: dict[str, ConstantOp] = {}
         self._shown: set[str] = set()
+        self._dense: dict[Tensor, Blob] = {}
 
     def make(self, name: str) -> FuncOp:
         """The function on IE."""
@@ -134,7 +136,7 @@ class _FunctionImport:
             else:
                 self._dequantize(op)
                 for tensor in outputs.intersection(op.outputs):  # another partition reads it
-                    copy = CopyOp([values[tensor]], [_type(tensor)])
+                    copy = CopyOp(self._operands([tensor]), [_type(tensor)])
                     ops.append(copy)
                     copies[tensor] = copy.outputs[0]
         results = [copies.get(tensor, values[tensor]) for tensor in partition.outputs]
@@ -252,17 +254,21 @@ class _FunctionImport:
         """Tensors as values; a constant becomes one when it is first read."""
         for tensor in tensors:
             if tensor not in self._values:
-                if not tensor.is_constant:
+                if not tensor.is_constant and tensor not in self._dense:
                     what = f"tensor '{tensor.name}' is written by nobody"
                     raise LiteRtError(Status.UNSUPPORTED, what)
-                self._constant(tensor, self._module.table.add(tensor))
+                dense = self._dense.get(tensor)
+                self._constant(tensor, self._module.table.add(tensor, blob=dense))
         return [self._values[tensor] for tensor in tensors]
 
     def _dequantize(self, op: Op) -> None:
-        assert op.name == "DEQUANTIZE" and op.inputs[0] is not None
+        assert op.inputs[0] is not None
         stored, result = op.inputs[0], op.outputs[0]
-        key = self._module.table.add(stored, stored_dequantization(stored))
-        self._constant(result, key)
+        if op.name == "DENSIFY":
+            self._dense[result] = Blob(densify(stored))
+            return
+        how = stored_dequantization(stored)
+        self._constant(result, self._module.table.add(stored, how, self._dense.get(stored)))
 
     def _constant(self, tensor: Tensor, key: str) -> None:
         constant_type = tensor_type(tensor.element_type, tensor.shape)
@@ -291,9 +297,11 @@ class ConstantTable:
         self.constants: dict[str, Constant] = {}
         self._keys: dict[object, str] = {}
 
-    def add(self, tensor: Tensor, dequantization: Dequantization | None = None) -> str:
-        """The key of a constant tensor; those that share their data are stored once."""
-        blob = tensor.buffer.blob
+    def add(
+        self, tensor: Tensor, dequantization: Dequantization | None = None, blob: Blob | None = None
+    ) -> str:
+        """The key of a constant tensor, or of one with these data; those that share them are stored once."""
+        blob = blob or tensor.buffer.blob
         assert blob is not None
         tensor_type = RankedTensorType.of(tensor.element_type, tensor.shape)
         same = (id(blob), tensor_type, repr(dequantization))  # the constant keeps the blob

@@ -1,0 +1,70 @@
+"""Sparse constants become dense: a matrix whose rows say which columns they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Tensor
+from litert.model.sparsity import densify, find_sparsity_mistake
+from litert.model.table import Table
+
+
+def matrix(**changes: Any) -> Tensor:
+    """[[0, 5, 0, 6], [0, 0, 0, 0], [7, 0, 0, 0]] of int8, by rows."""
+    parts: dict[str, Any] = {
+        "order": (0, 1),
+        "rows": 3,
+        "segments": (0, 2, 2, 3),
+        "columns": (1, 3, 0),
+    }
+    parts |= {"values": (5, 6, 7), **changes}
+    columns = Table.make(
+        "DimensionMetadata",
+        format=1,
+        array_segments_type=1,
+        array_segments=Table.make("Int32Vector", values=parts["segments"]),
+        array_indices_type=1,
+        array_indices=Table.make("Int32Vector", values=parts["columns"]),
+    )
+    rows = Table.make("DimensionMetadata", dense_size=parts["rows"])
+    sparsity = Table.make(
+        "SparsityParameters", traversal_order=parts["order"], dim_metadata=[rows, columns]
+    )
+    b = ModelBuilder()
+    return b.constant("c", bytes(parts["values"]), "int8", (3, 4), sparsity=sparsity)
+
+
+def test_what_is_not_stored_is_zero() -> None:
+    dense = np.frombuffer(densify(matrix()), np.int8).reshape(3, 4)
+    assert dense.tolist() == [[0, 5, 0, 6], [0, 0, 0, 0], [7, 0, 0, 0]]
+    assert find_sparsity_mistake(matrix()) == ""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"order": (0, 2)},
+        {"rows": 4},
+        {"rows": 2**31 - 1},
+        {"rows": -1},
+        {"segments": (0, 2)},
+        {"segments": (0, 3, 2, 3)},
+        {"segments": (0, 2, 2, 9)},
+        {"columns": (1, 4, 0)},
+        {"columns": (-1, 3, 0)},
+        {"values": (5, 6)},
+    ],
+    ids=str,
+)
+def test_a_tree_that_does_not_fit_is_refused(changes: dict[str, Any]) -> None:
+    tensor = matrix(**changes)
+    with pytest.raises(LiteRtError) as error:
+        densify(tensor)
+    assert error.value.status is Status.INVALID_FLATBUFFER
+    assert find_sparsity_mistake(tensor) == error.value.what
