@@ -54,7 +54,7 @@ def densify(tensor: Tensor) -> bytes:
         raise _mistake(f"the order {order} and the blocks {blocks} do not fit its rank of {rank}")
     places, indices = np.zeros(1, np.int64), [np.zeros(1, np.int64)] * len(order)
     for dim, level in zip(order, levels, strict=True):
-        parents, places, index = _expand(places, level, values.shape[0])
+        parents, places, index = _expand(places, level, prod(shape))
         indices = [known[parents] for known in indices]
         indices[dim] = index
     sizes = {dim: int(level.get("dense_size")) for dim, level in zip(order, levels, strict=True)}
@@ -72,12 +72,12 @@ def densify(tensor: Tensor) -> bytes:
 
 
 def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers, Numbers]:
-    """A level's entries: the entry of the level before that each is of, its place, and its index."""
+    """A level's entries, at most `most`: for each its parent in the level before, its place, and its index."""
     import numpy as np
 
     if level.get("format") != _SPARSE_CSR:
         size = int(level.get("dense_size"))
-        if not size > 0 or places.size * size > 2**31:
+        if not size > 0 or places.size * size > most:
             raise _mistake(f"a dimension of {size} elements")
         index = np.tile(np.arange(size, dtype=np.int64), places.size)
         parents = np.repeat(np.arange(places.size), size)
@@ -89,7 +89,7 @@ def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers,
     if np.any(begins > ends) or np.any(ends > found.size) or np.any(begins < 0):
         raise _mistake(f"its segments are not in the order of its {found.size} indices")
     counts = ends - begins
-    if counts.sum() > max(most, found.size):
+    if counts.sum() > min(most, found.size):
         raise _mistake("its segments overlap")
     parents = np.repeat(np.arange(places.size), counts)
     inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

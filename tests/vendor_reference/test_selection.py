@@ -50,7 +50,7 @@ def test_custom_ops_with_an_asset_are_taken_and_others_have_a_reason() -> None:
     mine = custom(b, "Mine", [x], "mine")
     other = custom(b, "Other", [mine], "other")
     relu = b.op("RELU", [other], [("relu", "float32", SHAPE)])
-    b.output(b.op("L2_NORMALIZATION", [relu], [("norm", "float32", SHAPE)]))
+    b.output(b.op("LOCAL_RESPONSE_NORMALIZATION", [relu], [("norm", "float32", SHAPE)]))
     found = answers(b, "Mine")
     assert found["mine"] == ""
     assert found["other"] == "no asset for it: give one with --npu_custom_op_info=Other,path"
