@@ -5,7 +5,8 @@ the Inference Engine; division truncates. What those take by accident (postfix, 
 size) is an error.
 
 Beyond them, any tensor of the op has its sizes: `INPUT1_DIMS[3]` is its X, as for kernels, and
-`INPUT1_SHAPE[3]` its last dimension of four, in the tensor's own order.
+`INPUT1_SHAPE[3]` its last dimension of four, in the tensor's own order. `min(X, 8)` is the smaller of two values,
+`broadcast(B, INPUT1_DIMS[0])` what two are repeated to by NumPy's rules.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from litert.core.sizes import ARITHMETIC, Size
 from litert.core.status import Status
 
 _TOKEN = re.compile(
-    r"[ \t]*(?:\d+|[A-Za-z_]\w*(?:[ \t]*\[[ \t]*\d+[ \t]*\])?|[-+*/%()])[ \t]*", re.ASCII
+    r"[ \t]*(?:\d+|[A-Za-z_]\w*(?:[ \t]*\[[ \t]*\d+[ \t]*\])?|[-+*/%(),])[ \t]*", re.ASCII
 )
 _SIZE = re.compile(r"(INPUT|OUTPUT)(\d{1,5})_(DIMS|SHAPE)[ \t]*\[[ \t]*(\d{1,5})[ \t]*\]", re.ASCII)
+_FUNCTIONS = [name for name in ARITHMETIC if name.isalpha()]
 _LENGTH = 500
 _DEPTH = 50
 _MOST = 2**31 - 1
-_HINT = "Formulas have whole numbers, B, F, Y, X, sizes such as INPUT0_DIMS[3], + - * / % and parentheses."
+_HINT = (
+    "Formulas have whole numbers, B, F, Y, X, sizes such as INPUT0_DIMS[3], + - * / %, parentheses, "
+    "min(X, 8) and broadcast(B, INPUT1_DIMS[0])."
+)
 
 Shapes = Sequence[Sequence[Size] | None]
 """Of an op's inputs or outputs; None for an input that is left out."""
@@ -197,6 +202,9 @@ class _Parser:
             return self._tensor_size(found)
         if token == "(":
             return self._group()
+        if token in _FUNCTIONS and self._peek() == "(":
+            self._next += 1
+            return self._call(token)
         raise _error(
             self._text, f"has '{token}' where a value should be" if token else "ends early"
         )
@@ -209,15 +217,40 @@ class _Parser:
         return lambda dims, sizes: sizes[size]
 
     def _group(self) -> _Value:
+        self._enter()
+        value = self._sum()
+        self._expect(")")
+        return value
+
+    def _call(self, name: str) -> _Value:
+        """A function of two values, behind its parenthesis."""
+        self._enter()
+        lhs = self._sum()
+        self._expect(",")
+        rhs = self._sum()
+        self._expect(")")
+
+        def value(dims: Sequence[Size], sizes: Mapping[TensorSize, Size]) -> Size:
+            found = lhs(dims, sizes), rhs(dims, sizes)
+            try:
+                made: Size = ARITHMETIC[name](*found)
+            except ValueError as error:
+                what = f"has {name} of {error}, which are neither the same nor 1"
+                raise _error(self._text, what) from None
+            return made
+
+        return value
+
+    def _enter(self) -> None:
         self._depth += 1
         if self._depth > _DEPTH:
             raise _error(self._text, f"has more than {_DEPTH} parentheses in each other")
-        value = self._sum()
-        if self._peek() != ")":
-            raise _error(self._text, "has a '(' without its ')'")
+
+    def _expect(self, token: str) -> None:
+        if self._peek() != token:
+            raise _error(self._text, f"has a '(' without its '{token}'")
         self._next += 1
-        self._depth -= 1
-        return value
+        self._depth -= token == ")"
 
     def _peek(self) -> str:
         return self._tokens[self._next] if self._next < len(self._tokens) else ""

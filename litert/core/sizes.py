@@ -59,13 +59,15 @@ class Dimension(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Operation(Expression):
-    """`lhs operator rhs`."""
+    """`lhs operator rhs`, or `operator(lhs, rhs)`."""
 
     operator: str
     lhs: Size
     rhs: Size
 
     def __str__(self) -> str:
+        if self.operator.isalpha():
+            return f"{self.operator}({self.lhs},{self.rhs})"
         return f"({self.lhs}{self.operator}{self.rhs})"
 
 
@@ -88,8 +90,26 @@ def remainder(lhs: Size, rhs: Size) -> Size:
     return Operation("%", lhs, rhs)
 
 
+def minimum(lhs: Size, rhs: Size) -> Size:
+    """The smaller of two sizes."""
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return min(lhs, rhs)
+    return Operation("min", lhs, rhs)
+
+
+def broadcast(lhs: Size, rhs: Size) -> Size:
+    """The size that two are repeated to; numbers that are neither the same nor 1 are a `ValueError`."""
+    if lhs == rhs or rhs == 1:
+        return lhs
+    if lhs == 1:
+        return rhs
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        raise ValueError(f"{lhs} and {rhs}")
+    return Operation("broadcast", lhs, rhs)
+
+
 ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": add, "-": sub, "*": mul, "/": divide, "%": remainder,
+    "+": add, "-": sub, "*": mul, "/": divide, "%": remainder, "min": minimum, "broadcast": broadcast,
 }  # fmt: skip
 """What the operators do, to numbers and to sizes."""
 
@@ -120,6 +140,8 @@ def evaluate(size: Size, shapes: Shapes, where: str) -> int:
         value = _evaluate(size, shapes)
     except ZeroDivisionError:
         raise _error(size, "divides by zero", shapes, where) from None
+    except ValueError:
+        raise _error(size, "has sizes that are neither the same nor 1", shapes, where) from None
     if not 0 <= value <= MOST:
         limit = f", which is above {MOST}," if value > MOST else ""
         raise _error(size, f"is {value}{limit}", shapes, where)
@@ -171,6 +193,8 @@ def _interval(size: Size, bounds: Shapes) -> tuple[int, int]:
     lhs, rhs = _interval(size.lhs, bounds), _interval(size.rhs, bounds)
     if size.operator == "%":
         return _interval_of_remainder(lhs, rhs)
+    if size.operator == "broadcast":
+        return min(lhs[0], rhs[0]), max(lhs[1], rhs[1])
     ends: Sequence[int] = rhs
     if size.operator == "/":
         low, high = rhs

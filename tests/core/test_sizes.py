@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
 from litert.core.sizes import (
+    ARITHMETIC,
     Dimension,
     Operation,
     Size,
@@ -24,7 +25,7 @@ from litert.core.status import Status
 B, F = Dimension(0, 0), Dimension(0, 1)
 SIZES = st.recursive(
     st.one_of(st.integers(0, 9), st.sampled_from([B, F])),
-    lambda inner: st.builds(Operation, st.sampled_from("+-*/%"), inner, inner),
+    lambda inner: st.builds(Operation, st.sampled_from(list(ARITHMETIC)), inner, inner),
     max_leaves=8,
 )
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
-from litert.core.sizes import Dimension, Operation, Size
+from litert.core.sizes import ARITHMETIC, Dimension, Operation, Size
 from litert.core.status import Status
 from vendor_reference.executable.byte_code import SIZE
 
 SIZES = st.recursive(
     st.one_of(st.integers(0, 9), st.builds(Dimension, st.integers(0, 3), st.integers(0, 15))),
-    lambda inner: st.builds(Operation, st.sampled_from("+-*/%"), inner, inner),
+    lambda inner: st.builds(Operation, st.sampled_from(list(ARITHMETIC)), inner, inner),
     max_leaves=8,
 )
 

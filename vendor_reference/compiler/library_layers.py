@@ -15,9 +15,26 @@ from xdsl.utils.exceptions import VerifyException
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
-from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, view_of
-from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic, SameShapes, SharesMemory
+from vendor_reference.compiler.ir.types import (
+    IrType,
+    element_type_of,
+    order_of,
+    shape_of,
+    view_of,
+)
+from vendor_reference.compiler.levels.layer import (
+    LayerOp,
+    LayoutAgnostic,
+    SharesMemory,
+    Sizes,
+    read_input_sizes,
+)
 from vendor_reference.compiler.library.chain import CHAIN
+from vendor_reference.compiler.library.dynamic_kernel import (
+    DynamicTensor,
+    dynamic_kernel,
+    result_sizes,
+)
 from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
@@ -51,6 +68,27 @@ class LibraryLayer(LayerOp):
         if reason := rule.mismatch(call):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
         return rule.kernel(call)
+
+    @classmethod
+    def dynamic_kernel_spec(
+        cls,
+        inputs: Sequence[IrType],
+        outputs: Sequence[IrType],
+        attributes: Mapping[str, Attribute],
+    ) -> KernelSpec:
+        sizes = read_input_sizes(attributes, inputs)
+        operands = [
+            DynamicTensor(element_type_of(t), own, shape_of(t), order_of(t))
+            for t, own in zip(inputs, sizes, strict=True)
+        ]
+        results = [(element_type_of(t), order_of(t)) for t in outputs]
+        return dynamic_kernel(cls.rule(), operands, results, read_attributes(attributes))
+
+    @classmethod
+    def result_sizes(
+        cls, inputs: Sequence[Sizes], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Sizes]:
+        return result_sizes(cls.rule(), inputs, read_attributes(attributes))
 
     def verify_(self) -> None:
         super().verify_()
@@ -95,8 +133,6 @@ def _layer(rule: LibraryOp) -> type[LibraryLayer]:
     traits: list[OpTrait] = [Pure()]
     if rule.is_layout_agnostic:
         traits.append(LayoutAgnostic())
-    if rule.is_elementwise:
-        traits.append(SameShapes())
     if rule.is_view:
         traits.append(SharesMemory())
     fields = {

@@ -15,6 +15,7 @@ from litert.core.element_type import ElementType
 from litert.model.graph import Op, Subgraph, Tensor
 from litert.model.sparsity import find_sparsity_mistake
 from vendor_reference.compiler.largest_shapes import NO_BOUNDS, Bounds, bound_hint
+from vendor_reference.compiler.library.dynamic_kernel import dynamic_refusal
 from vendor_reference.compiler.library.library_op import LibraryOp, library_ops
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.compiler.shape_rules import shapes_misfit, shapes_refusal
@@ -88,7 +89,9 @@ def find_refusal(
     if op.is_custom or find_layer(op, layers) is not None:
         return _layer_refusal(op, layers.get(op.name), bounds)
     stored = _dequantized_constant(op)
-    return _conversion_refusal(stored, op.outputs[0]) if stored else _builtin_refusal(op, library)
+    if stored:
+        return _conversion_refusal(stored, op.outputs[0])
+    return _builtin_refusal(op, library, bounds)
 
 
 def is_builtin(op: Op, library: Mapping[str, LibraryOp]) -> bool:
@@ -96,19 +99,18 @@ def is_builtin(op: Op, library: Mapping[str, LibraryOp]) -> bool:
     return op.name in library and not op.is_custom and _dequantized_constant(op) is None
 
 
-def _builtin_refusal(op: Op, library: Mapping[str, LibraryOp]) -> str:
+def _builtin_refusal(op: Op, library: Mapping[str, LibraryOp], bounds: Bounds) -> str:
     """Why the library does not do an op; "" where it does."""
     if op.name not in library:
         constant = "it dequantizes no constant; " if op.name == "DEQUANTIZE" else ""
         return constant + (_IN_LIBRARY if op.name in library_ops() else _NOT_IN_LIBRARY)
-    for kind, tensors in (("input", op.inputs), ("output", op.outputs)):
-        for index, tensor in enumerate(tensors):
-            if tensor is not None and not tensor.type.layout.is_static:
-                return (
-                    f"{kind} {index} is {tensor.type}, and none of the library's ops goes by shapes that a run "
-                    "tells"
-                )
-    return _tensors_refusal(op, NO_BOUNDS) or library[op.name].refusal(op)
+    if reason := _tensors_refusal(op, bounds):
+        return reason
+    rule = library[op.name]
+    tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
+    if all(tensor.type.layout.is_static for tensor in tensors):
+        return rule.refusal(op)
+    return dynamic_refusal(rule, op, bounds.shapes)
 
 
 def _layer_refusal(op: Op, layer: CustomLayer | None, bounds: Bounds) -> str:

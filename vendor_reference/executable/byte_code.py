@@ -48,7 +48,7 @@ from litert.core.codec import (
     row,
 )
 from litert.core.errors import LiteRtError, file_error
-from litert.core.sizes import MOST, Dimension, Operation, Size
+from litert.core.sizes import ARITHMETIC, MOST, Dimension, Operation, Size
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob, MappedFile
@@ -100,7 +100,7 @@ PREFIX = struct.Struct("<8sIxxxxQQ")
 _WHERE = "byte code"
 _HINT = "Compile the model again with apply_plugin."
 _SPOOLED_SIZE = 8 << 20
-_OPERATORS = ("+", "-", "*", "/", "%")
+_OPERATORS = tuple(ARITHMETIC)
 _DEPTH = 200
 _MOST_PANEL = 1024
 

@@ -28,8 +28,8 @@ _NAME = re.compile(r"(\w+)(?:\[(\d+)\])?")
 _COMMENT = re.compile(r"//.*")
 _FORMATS = {"uint": "<I", "int": "<i", "float": "<f"}
 
-FieldValue: TypeAlias = "Size | float | tuple[Size | float, ...]"
-"""What a field of a command is filled in with; a tuple for an array."""
+FieldValue: TypeAlias = "Size | float | str | tuple[Size | float | str, ...]"
+"""What a field of a command is filled in with: a tuple for an array; a formula's text for what a run tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ def parse_field(text: str) -> Field:
     return Field(match[2], match[1], int(match[3] or 1))
 
 
-def _word(kind: str, number: Size | float) -> Size:
-    if isinstance(number, Expression):
+def _word(kind: str, number: Size | float | str) -> Size:
+    if isinstance(number, Expression) and kind != "float":
         return number
     data = struct.pack(_FORMATS.get(kind, "<I"), number)
     return int.from_bytes(data, "little")

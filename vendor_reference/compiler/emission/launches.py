@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from litert.core.errors import LiteRtError
+from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import Size
 from litert.core.status import Status
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
@@ -27,12 +28,18 @@ from vendor_reference.compiler.work_items import (
     OpShapes,
     described_local_size,
     local_bytes,
+    read_formula,
     resolve_work_sizes,
 )
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
 from vendor_reference.executable.executable import Executable, KernelTask, LayerCommand, Program
 from vendor_reference.executable.source_text import fill_program, hole_values
-from vendor_reference.firmware.instructions import Command, Instruction, instruction_set
+from vendor_reference.firmware.instructions import (
+    Command,
+    FieldValue,
+    Instruction,
+    instruction_set,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +80,9 @@ class Launches:
         is_other = spec is not None and (spec.commands or spec.cpu_layer is not None)
         return spec if is_other else None
 
-    def assemble(self, command: Command) -> LayerCommand:
+    def assemble(self, command: Command, shapes: OpShapes | None) -> LayerCommand:
         """A command in words; see `assemble_command`."""
-        assembled = assemble_command(command)
+        assembled = assemble_command(command, shapes)
         self.instructions[command.instruction] = instruction_set()[command.instruction]
         return assembled
 
@@ -158,8 +165,8 @@ def _input(
     return kernel_tensor(ir_type, asked_format(spec, False, index), shapes.inputs[index])
 
 
-def assemble_command(command: Command) -> LayerCommand:
-    """A command in words.
+def assemble_command(command: Command, shapes: OpShapes | None = None) -> LayerCommand:
+    """A command in words; `shapes` are those that a run tells, for formulas.
 
     Raises:
       LiteRtError: UNSUPPORTED or INVALID_ARGUMENT, if it is none of the firmware's.
@@ -172,7 +179,22 @@ def assemble_command(command: Command) -> LayerCommand:
         number = values[place]
         assert isinstance(number, int)
         values[place] = number + 1
-    return LayerCommand(name, instruction.words(values))
+    resolved: dict[str, FieldValue] = {
+        field: tuple(_resolve(n, shapes) for n in value)
+        if isinstance(value, tuple)
+        else _resolve(value, shapes)
+        for field, value in values.items()
+    }
+    return LayerCommand(name, instruction.words(resolved))
+
+
+def _resolve(number: Size | float | str, shapes: OpShapes | None) -> Size | float:
+    if not isinstance(number, str):
+        return number
+    if shapes is None:
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"formula '{number}', and all shapes are fixed")
+    dims = kernel_dims(shapes.inputs[0] or ()) if shapes.inputs else (1, 1, 1, 1)
+    return read_formula(number).resolve(dims, shapes.inputs, shapes.outputs)
 
 
 def join_programs(

@@ -217,7 +217,8 @@ class _FunctionEmission:
         if not spec.commands:
             return emit_cpu_task(spec, op, self._place, self._shapes.task_shapes(op))
         try:
-            commands = [self._launches.assemble(command) for command in spec.commands]
+            told = self._shapes.op_shapes(op, spec)
+            commands = [self._launches.assemble(command, told) for command in spec.commands]
         except LiteRtError as error:
             raise at_layer(error, spec) from error
         scratch = iter(op.scratch)

@@ -49,6 +49,7 @@ from litert.core.codec import (
 )
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.sizes import Size
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
@@ -213,6 +214,8 @@ def _dump_field(value: FieldValue) -> Attribute:
     if isinstance(value, float):
         return FloatAttr(value, f32)
     if isinstance(value, tuple):
+        if any(isinstance(number, str) for number in value):
+            return plain_attribute(list(value))
         if any(isinstance(number, float) for number in value):
             return DenseArrayBase.from_list(f32, [float(cast("float", n)) for n in value])
         return DenseArrayBase.from_list(i64, [cast("int", n) for n in value])
@@ -227,9 +230,11 @@ def _read_field(node: JsonNode) -> FieldValue:
     value = node.value
     if isinstance(value, DenseArrayBase):
         return tuple(value.get_values())
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, list):
+        return tuple(cast("Size | float | str", _read_field(item)) for item in node.items())
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
         return value
-    raise node.error(f"{str(value)[:60]} is no number")
+    raise node.error(f"{str(value)[:60]} is no number and no formula")
 
 
 def _check_cpu_kernel(node: JsonNode, kernel: CpuKernel) -> None:

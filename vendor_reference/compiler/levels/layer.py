@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -39,12 +39,18 @@ from vendor_reference.compiler.ir.assembly import (
     print_values,
 )
 from vendor_reference.compiler.ir.edits import segment_sizes
+from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
 from vendor_reference.compiler.ir.types import IrType, shape_of
 from vendor_reference.compiler.ir.verification import check_memrefs, check_tensors
 from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
+Sizes: TypeAlias = tuple["int | str", ...]
+"""A number for each dimension that is fixed; for others a formula over the shapes of the inputs."""
+
+INPUT_SIZES = "input_sizes"
+"""On a layer with inputs whose shapes a run tells: the sizes of each; inputs of one shape value share names."""
 DYNAMIC_INPUTS = "dynamic_inputs"
 DYNAMIC_OUTPUTS = "dynamic_outputs"
 
@@ -126,6 +132,13 @@ class LayerOp(IRDLOperation):
         raise LiteRtError(Status.UNSUPPORTED, what)
 
     @classmethod
+    def result_sizes(
+        cls, inputs: Sequence[Sizes], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Sizes]:
+        """The sizes of its results, of those of its inputs; UNSUPPORTED, where it does not say them."""
+        raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} does not say the shape of its result")
+
+    @classmethod
     def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
         """Refuses tensors, or on IERT buffers, that the layer is not for; the default takes all."""
 
@@ -170,6 +183,34 @@ class LayerOp(IRDLOperation):
         print_types(printer, [value.type for value in self.operands])
         printer.print_string(" -> ")
         print_types(printer, [value.type for value in self.results])
+
+
+def input_sizes_attribute(inputs: Sequence[Sizes]) -> Attribute:
+    """`input_sizes`."""
+    return plain_attribute([list(sizes) for sizes in inputs])
+
+
+def read_input_sizes(
+    attributes: Mapping[str, Attribute], inputs: Sequence[Attribute]
+) -> Sequence[Sizes]:
+    """The sizes of inputs of these types.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for an attribute that is not as `input_sizes_attribute` makes it.
+    """
+    attribute = attributes.get(INPUT_SIZES)
+    rows = attribute.data if isinstance(attribute, ArrayAttr) else ()
+    read = [
+        tuple(plain_value(size) for size in row.data) if isinstance(row, ArrayAttr) else ()
+        for row in rows
+    ]
+    is_each = all(isinstance(size, (int, str)) for sizes in read for size in sizes)
+    if not is_each or [*map(len, read)] != [len(shape_of(ir_type)) for ir_type in inputs]:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{INPUT_SIZES} is {attribute}, expected the sizes of {len(inputs)} inputs",
+        )
+    return [tuple(s for s in sizes if isinstance(s, (int, str))) for sizes in read]
 
 
 def _row_orders(types: Sequence[Attribute]) -> list[tuple[int, ...]]:

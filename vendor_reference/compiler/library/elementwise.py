@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.library.steps import OPERANDS, Port, Scale, lane_of, write_program
+from vendor_reference.compiler.library.traced_size import is_same
 from vendor_reference.compiler.library.views import Loops, View, plan_loops
 from vendor_reference.custom_layers.kernel_spec import (
     ConstantArgument,
@@ -79,7 +80,8 @@ def _lies_alike(operand: KernelOperand, result: KernelOperand) -> bool:
     """Whether each element of the result takes the bytes of that element of the operand."""
     first, second = operand.view, result.view
     same_size = first.element_type.bits == second.element_type.bits
-    return same_size and (first.strides, first.offset) == (second.strides, second.offset)
+    places = zip((*first.strides, first.offset), (*second.strides, second.offset), strict=True)
+    return same_size and all(is_same(one, other) for one, other in places)
 
 
 def loop_fields(loops: Loops) -> Mapping[str, FieldValue]:

@@ -30,6 +30,7 @@ from litert.model.schema_types import enum_name
 from vendor_reference.compiler.library.elementwise import Formula
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.steps import Scale
+from vendor_reference.compiler.library.traced_size import broadcast_size, is_same
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.reference_options import REFERENCE_OPS
 from vendor_reference.custom_layers.cl_types import CL_TYPES
@@ -44,6 +45,7 @@ BYTES = (ElementType.INT8, ElementType.UINT8)
 WITH_SHORTS = (*BYTES, ElementType.INT16)
 """Quantized types; of most functions of int16, stock's interpreter has an approximation of its own."""
 
+Shape: TypeAlias = tuple[int, ...]
 Value: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...]"
 Attributes: TypeAlias = Mapping[str, Value]
 """What an op is beside its tensors; a layer on IE has the same."""
@@ -164,6 +166,14 @@ class LibraryOp(ABC):
 
     def refusal(self, op: Op) -> str:
         """Why the NPU cannot do an op, whose shapes are known; "" where it can."""
+        if reason := self.option_refusal(op):
+            return reason
+        tensors = [*self.operands(op), *op.outputs]
+        views = [View.dense(t.element_type, t.shape) for t in tensors]
+        return self.mismatch(PlacedOp.of(views, len(op.outputs), self.attributes(op)))
+
+    def option_refusal(self, op: Op) -> str:
+        """The same, of what an op has beside its shapes."""
         inputs = list(op.inputs)
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -171,11 +181,16 @@ class LibraryOp(ABC):
             return f"input {inputs.index(None)} is left out"
         if reason := self._count_mismatch(len(inputs), len(op.outputs), 0):
             return reason
-        if reason := self.parameter_refusal(op):
-            return reason
-        tensors = [*self.operands(op), *op.outputs]
-        views = [View.dense(t.element_type, t.shape) for t in tensors]
-        return self.mismatch(PlacedOp.of(views, len(op.outputs), self.attributes(op)))
+        return self.parameter_refusal(op)
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        """The shapes of the results, of those of the operands, whose sizes may be traced (`traced_size.py`).
+
+        None where the operands do not fit, and for an op that does not say it: that one has fixed shapes alone.
+        """
+        return None
 
     def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
         """Why a layer of the op cannot have so many operands and results; "" where it can."""
@@ -242,6 +257,12 @@ class ElementwiseOp(LibraryOp):
     @abstractmethod
     def formula(self, call: PlacedOp) -> Formula:
         """What is computed, for tensors that lie so, of a call without mismatch."""
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        shape = broadcast_shape(shapes)
+        return None if shape is None else [shape]
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         return self.formula(call).kernel(self.name)
@@ -351,17 +372,24 @@ def broadcast_mismatch(call: PlacedOp) -> str:
     """Why operands are not repeated to the result's shape by NumPy's rules, or not by the firmware."""
     if len(call.result.shape) > NUM_LOOPS:
         return f"it has {len(call.result.shape)} dimensions, more than {NUM_LOOPS}"
-    fits = _broadcast_shape([view.shape for view in call.inputs]) == call.result.shape
-    return "" if fits else call.shape_mismatch()
+    shape = broadcast_shape([view.shape for view in call.inputs])
+    fits = shape is not None and len(shape) == len(call.result.shape)
+    if not fits or not all(map(is_same, shape or (), call.result.shape)):
+        return call.shape_mismatch()
+    return ""
 
 
-def _broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """The shape that shapes are repeated to; None where they do not fit."""
+def broadcast_shape(shapes: Sequence[Shape]) -> Shape | None:
+    """The shape that shapes are repeated to, by NumPy's rules; None where they do not fit."""
     rank = max(map(len, shapes))
-    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    sizes = [set(column) - {1} for column in zip(*padded, strict=True)]
-    fits = all(len(size) <= 1 for size in sizes)
-    return tuple(min(size, default=1) for size in sizes) if fits else None
+    made: Shape = (1,) * rank
+    for shape in shapes:
+        padded = (1,) * (rank - len(shape)) + shape
+        sizes = [broadcast_size(*pair) for pair in zip(made, padded, strict=True)]
+        if None in sizes:
+            return None
+        made = tuple(size for size in sizes if size is not None)
+    return made
 
 
 def scale_mismatch(call: PlacedOp) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from litert.core.element_type import ElementType
+from vendor_reference.compiler.library.traced_size import factor_unless_one, is_same, range_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class View:
         """
         missing = len(shape) - len(self.shape)
         strides = [
-            0 if size == 1 and wanted != 1 else stride
+            stride if is_same(size, wanted) else stride * factor_unless_one(size)
             for size, wanted, stride in zip(self.shape, shape[missing:], self.strides, strict=True)
         ]
         return View(self.element_type, tuple(shape), (*[0] * missing, *strides), self.offset)
@@ -143,16 +144,21 @@ class Loops:
 
 
 def plan_loops(views: Sequence[View]) -> Loops:
-    """Loops over views of one shape, in the memory order of the last, which is the one that is written."""
+    """Loops over views of one shape, in the memory order of the last, which is the one that is written.
+
+    Where a run tells sizes, the loops are right for all that they can be.
+    """
     shape, written = views[-1].shape, views[-1].strides
     assert all(view.shape == shape for view in views)
-    dims = sorted((d for d in range(len(shape)) if shape[d] != 1), key=lambda d: (-written[d], d))
+    dims = [d for d in range(len(shape)) if range_of(shape[d]) != (1, 1)]
+    dims.sort(key=lambda d: (-range_of(written[d])[1], d))
     sizes: list[int] = []
     strides: list[list[int]] = [[] for _ in views]
     for dim in dims:
         steps = [view.strides[dim] for view in views]
         is_continued = sizes and all(
-            outer[-1] == step * shape[dim] for outer, step in zip(strides, steps, strict=True)
+            is_same(outer[-1], step * shape[dim])
+            for outer, step in zip(strides, steps, strict=True)
         )
         if is_continued:
             sizes[-1] *= shape[dim]

@@ -41,9 +41,12 @@ from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.levels.layer import (
     DYNAMIC_INPUTS,
     DYNAMIC_OUTPUTS,
+    INPUT_SIZES,
     FindsShape,
     LayerOp,
     SameShapes,
+    Sizes,
+    input_sizes_attribute,
 )
 from vendor_reference.compiler.levels.values import ShapeOfOp, ShapeType
 from vendor_reference.compiler.pass_pipeline import CompilerPass
@@ -87,7 +90,9 @@ class _ModuleShapes:
         if (layer, function) not in self._made:
             name = self._names.new(f"shape_of_{layer}")
             made = make_shape_function(name, function)
-            self._module.body.block.insert_op_before(made, self.functions[layer])
+            before = self.functions.get(layer) or self._module.body.block.first_op
+            assert before is not None
+            self._module.body.block.insert_op_before(made, before)
             self._made[layer, function] = name
         return self._made[layer, function]
 
@@ -129,28 +134,65 @@ class _FunctionShapes:
         outputs = _open_ports(op.outputs)
         attributes = dict(op.attributes)
         input_shapes = [self._shape(op.inputs[i]) for i in inputs]
-        own, given = 0, []
+        own = 0
+        given: Sequence[SSAValue] = ()
         if op.has_trait(SameShapes):
             outputs = []
         elif op.has_trait(FindsShape):
             own = len(outputs)
         else:
-            finder = attributes.pop(SHAPE_FUNCTION, None)
-            if not isinstance(finder, SymbolRefAttr) or len(outputs) != 1:
-                raise self._no_rule(op.name)
-            bounds = attributes.get(BOUNDS)
-            name = finder.root_reference.data
-            given = [self._find_shape(op, name, input_shapes, bounds, 1)[0]]
+            given = self._given_shapes(op, attributes, input_shapes)
         for name, ports in ((DYNAMIC_INPUTS, inputs), (DYNAMIC_OUTPUTS, outputs)):
             if list(ports) != list(range(len(ports))):
                 attributes[name] = ArrayAttr([number(port) for port in ports])
         new = type(op)(op.inputs, op.outputs.types, attributes, input_shapes, given, own)
         self._replace(op, new)
-        if not outputs:
+        if op.has_trait(SameShapes):
             self._take_over(new.inputs, new.outputs, op.name)
         for port, shape in zip(outputs, given or new.result_shapes, strict=True):
             self._shapes[new.outputs[port]] = shape
             self._name(shape, new.outputs[port])
+
+    def _input_sizes(self, op: LayerOp) -> Sequence[Sizes]:
+        """What formulas call the sizes of a layer's inputs: one that shares its shape is called like the first."""
+        shapes = [self._shape(v) if is_open(v.type) else v for v in op.inputs]
+        return [
+            tuple(
+                f"INPUT{shapes.index(shape)}_SHAPE[{d}]" if size < 0 else size
+                for d, size in enumerate(shape_of(value.type))
+            )
+            for value, shape in zip(op.inputs, shapes, strict=True)
+        ]
+
+    def _given_shapes(
+        self, op: LayerOp, attributes: dict[str, Attribute], input_shapes: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The shapes of a layer's results, found before it: those of inputs, or by formulas."""
+        finder = attributes.pop(SHAPE_FUNCTION, None)
+        if isinstance(finder, SymbolRefAttr) and len(_open_ports(op.outputs)) == 1:
+            name, bounds = finder.root_reference.data, attributes.get(BOUNDS)
+            return self._find_shape(op, name, input_shapes, bounds, 1)
+        inputs = self._input_sizes(op)
+        attributes[INPUT_SIZES] = input_sizes_attribute(inputs)
+        try:
+            results = op.result_sizes(inputs, attributes)
+        except LiteRtError as error:
+            raise self._no_rule(op.name) from error
+        known = {
+            sizes: self._shape(value)
+            for value, sizes in zip(op.inputs, inputs, strict=True)
+            if is_open(value.type)
+        }
+        held = tuple(None if is_open(v.type) else shape_of(v.type) for v in op.inputs)
+        given = []
+        for port in _open_ports(op.outputs):
+            sizes = results[port]
+            if sizes not in known:
+                function = ShapeFunction(tuple(map(str, sizes)), held)
+                name = self._module.shape_function(op.name.removeprefix("IE."), function)
+                known[sizes] = self._find_shape(op, name, input_shapes, None, 1)[0]
+            given.append(known[sizes])
+        return given
 
     def _take_over(
         self, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], name: str

@@ -1,0 +1,211 @@
+"""Builtin ops of the library on shapes that a run tells, beside stock's interpreter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.report import Report
+from litert import CompiledModel
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.errors import LiteRtError
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Tensor
+from litert.model.writer import write_model
+
+pytestmark = pytest.mark.each_driver
+
+Array = npt.NDArray[Any]
+F32 = "float32"
+BOUND = (3, 7, 6, 2)
+SHAPES = [(2, 7, 4, 2), (1, 1, 1, 2), (3, 2, 6, 2), (1, 5, 3, 2), (2, 7, 4, 2)]
+
+POSITIVE = """
+__kernel void Positive(__global const float* x, __global const uint* in, __global float* y, __global uint* out) {
+    uint n = 0;
+    for (uint i = 0; i < in[0]; ++i) if (x[i] > 0) y[n++] = x[i];
+    out[0] = n;
+}
+"""
+FINDS_ITS_SHAPE = {
+    "version": 1,
+    "sources": ["k.cl"],
+    "arguments": [{"input": 0}, {"shape": {"input": 0}}, {"output": 0}, {"shape": {"output": 0}}],
+    "work_sizes": {"global": [1]},
+    "output_shapes": [["B"]],
+}
+SQUARE = """
+__kernel void Square(__global const float* x, __global float* y) {
+    y[get_global_id(0)] = x[get_global_id(0)] * x[get_global_id(0)];
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+
+
+class Network:
+    """A model whose tensors have sizes that a run tells, being built."""
+
+    def __init__(self) -> None:
+        self.builder = ModelBuilder()
+        self._num_made = 0
+
+    def input(self, name: str, *pattern: int) -> Tensor:
+        shape = [max(size, 1) for size in pattern]
+        return self.builder.input(name, F32, shape, shape_signature=pattern)
+
+    def op(self, name: str, inputs: Sequence[Tensor], *pattern: int, **options: Any) -> Tensor:
+        made: Tensor = self.builder.op(name, inputs, [self._result(pattern)], **options)
+        return made
+
+    def custom(self, name: str, inputs: Sequence[Tensor], *pattern: int) -> Tensor:
+        made: Tensor = self.builder.custom(name, inputs, [self._result(pattern)])
+        return made
+
+    def _result(self, pattern: Sequence[int]) -> Tensor:
+        shape = [max(size, 1) for size in pattern]
+        self._num_made += 1
+        return self.builder.tensor(f"t{self._num_made}", F32, shape, shape_signature=pattern)
+
+    def compile(
+        self,
+        folder: Path,
+        bounds: Mapping[str, Sequence[int]],
+        *outputs: Tensor,
+        **assets: tuple[str, str],
+    ) -> Report:
+        """Writes `in.tflite` and `out.tflite`; assets are by op, as (name's end, text)."""
+        self.builder.output(*outputs)
+        write_model(self.builder.build(), folder / "in.tflite")
+        infos = []
+        for op, (suffix, text) in assets.items():
+            (folder / f"{op}{suffix}").write_text(text)
+            infos.append(CustomOpInfo(op, str(folder / f"{op}{suffix}")))
+        options = CompilerOptions(
+            infos, shape_bounds=bounds, vendor_options={"reference_ops": "all"}
+        )
+        return apply_plugin(
+            folder / "in.tflite", folder / "out.tflite", ApplyOptions(compiler=options)
+        )
+
+
+class Stock:
+    """Stock's plain kernels, which are resized for each run."""
+
+    def __init__(self, path: Path) -> None:
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+        plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        self._interpreter = Interpreter(str(path), experimental_op_resolver_type=plain)
+
+    def run(self, inputs: Mapping[str, Array]) -> list[Array]:
+        found = {
+            detail["name"]: detail["index"] for detail in self._interpreter.get_input_details()
+        }
+        for name, array in inputs.items():
+            self._interpreter.resize_tensor_input(found[name], array.shape)
+        self._interpreter.allocate_tensors()
+        for name, array in inputs.items():
+            self._interpreter.set_tensor(found[name], array)
+        self._interpreter.invoke()
+        outputs = self._interpreter.get_output_details()
+        return [self._interpreter.get_tensor(detail["index"]).copy() for detail in outputs]
+
+
+def random(*shape: int) -> Array:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
+
+
+def check_runs(folder: Path, runs: Sequence[Mapping[str, Array]], one_call: Report) -> None:
+    """Compares runs of the compiled model with stock's of the model; it is one call."""
+    assert [op.reason for op in one_call.ops if not op.call] == []
+    assert len(one_call.calls) == 1
+    stock = Stock(folder / "in.tflite")
+    with CompiledModel.from_file(str(folder / "out.tflite")) as model:
+        for inputs in runs:
+            expected = stock.run(inputs)
+            for array, found in zip(expected, model.run(inputs).values(), strict=True):
+                assert found.shape == array.shape
+                np.testing.assert_allclose(found, array, rtol=1e-5, atol=1e-6)
+
+
+def test_an_op_between_dynamic_custom_ops_stays_on_the_npu(tmp_path: Path) -> None:
+    network = Network()
+    x = network.input("x", -1, 3)
+    first = network.custom("Square", [x], -1, 3)
+    shifted = network.op(
+        "SUB", [first, network.builder.constant("c", np.arange(1, 4, dtype=np.float32))], -1, 3
+    )
+    relu = network.op("RELU", [shifted], -1, 3)
+    last = network.custom("Square", [relu], -1, 3)
+    report = network.compile(tmp_path, {"x": (100, 3)}, last, Square=(".cl", SQUARE))
+    assert len(report.calls) == 1
+    with CompiledModel.from_file(str(tmp_path / "out.tflite")) as model:
+        for number in (1, 8, 100, 8, 99):
+            x_value = random(number, 3)
+            wanted = np.maximum(x_value * x_value - np.arange(1, 4, dtype=np.float32), 0) ** 2
+            (found,) = model.run({"x": x_value}).values()
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_an_op_goes_by_a_shape_that_a_kernel_has_found(tmp_path: Path) -> None:
+    network = Network()
+    x = network.input("x", -1)
+    found = network.custom("Positive", [x], -1)
+    result = network.op("SQRT", [network.op("ADD", [found, found], -1)], -1)
+    (tmp_path / "k.cl").write_text(POSITIVE)
+    asset = (".json", json.dumps(FINDS_ITS_SHAPE))
+    report = network.compile(tmp_path, {"x": (50,)}, result, Positive=asset)
+    assert len(report.calls) == 1 and all(op.call for op in report.ops)
+    with CompiledModel.from_file(str(tmp_path / "out.tflite")) as model:
+        for data in (random(50), random(3), -np.ones(4, np.float32), random(17)):
+            (array,) = model.run({"x": data}).values()
+            np.testing.assert_allclose(array, np.sqrt(2 * data[data > 0]), rtol=1e-6)
+
+
+def test_elementwise_ops_go_by_the_shapes_of_a_run(tmp_path: Path) -> None:
+    network = Network()
+    open_shape = (-1, -1, -1, 2)
+    x = network.input("x", *open_shape)
+    a = network.op("TANH", [x], *open_shape)
+    b = network.op("ADD", [a, x], *open_shape)
+    c = network.op(
+        "MUL", [network.builder.constant("c", np.arange(2, 4, dtype=np.float32)), b], *open_shape
+    )
+    report = network.compile(tmp_path, {"x": BOUND}, c, a)
+    check_runs(tmp_path, [{"x": random(*shape)} for shape in SHAPES], report)
+
+
+def test_an_op_that_says_no_shape_is_refused_in_words(tmp_path: Path) -> None:
+    network = Network()
+    x = network.input("x", -1, 3)
+    ids = network.builder.constant("ids", np.zeros(2, np.int32))
+    report = network.compile(tmp_path, {"x": (4, 3)}, network.op("GATHER", [x, ids], 2, 3))
+    (op,) = report.ops
+    assert not op.call and "[INPUT0_SHAPE[0], 3]" in str(op.reason)
+
+
+def test_operands_are_repeated_where_a_run_says_so(tmp_path: Path) -> None:
+    network = Network()
+    x, y = network.input("x", -1, -1, 3), network.input("y", -1, 3)
+    report = network.compile(
+        tmp_path, {"x": (4, 5, 3), "y": (5, 3)}, network.op("ADD", [x, y], -1, -1, 3)
+    )
+    shapes = [((4, 5, 3), (5, 3)), ((2, 5, 3), (1, 3)), ((3, 1, 3), (4, 3)), ((1, 1, 3), (1, 3))]
+    runs = [{"x": random(*one), "y": random(*other)} for one, other in shapes]
+    check_runs(tmp_path, runs, report)
+    with (
+        CompiledModel.from_file(str(tmp_path / "out.tflite")) as model,
+        pytest.raises(LiteRtError, match="neither the same nor 1"),
+    ):
+        model.run({"x": random(2, 3, 3), "y": random(2, 3)})

@@ -1,0 +1,191 @@
+"""Kernels of the library for shapes that a run tells: the fields of their commands are formulas.
+
+An op's `kernel` is asked with sizes that remember their formulas, once for each of some shapes within the bounds.
+Where it answers alike, its answer holds for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.graph import Op, Tensor
+from vendor_reference.compiler.library.library_op import Attributes, LibraryOp, PlacedOp
+from vendor_reference.compiler.library.traced_size import (
+    NotTraceableError,
+    TracedSize,
+    range_of,
+    traced_size,
+)
+from vendor_reference.compiler.library.views import View
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
+from vendor_reference.custom_layers.layout import Order
+from vendor_reference.firmware.instructions import Command, FieldValue, instruction_set
+
+Shape = tuple[int, ...]
+Sizes = tuple["int | str", ...]
+"""A number for each dimension that is fixed; for others a formula."""
+
+_Made = TypeVar("_Made")
+
+_CHOICES: Sequence[Callable[[int], int]] = (
+    lambda bound: bound,
+    lambda bound: 1,
+    lambda bound: (bound + 1) // 2,
+    lambda bound: max(bound - 1, 1),
+)
+"""What a dimension is in the shapes that a kernel is asked with, of its bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicTensor:
+    """An operand whose shape a run tells.
+
+    Attributes:
+      bound: its largest shape.
+      order: how it lies; None is row order.
+    """
+
+    element_type: ElementType
+    sizes: Sizes
+    bound: Shape
+    order: Order | None = None
+
+    def view(self, choose: Callable[[int], int]) -> View:
+        """The tensor at some size of its dimensions."""
+        shape = tuple(
+            traced_size(size, choose(most), most) if isinstance(size, str) else size
+            for size, most in zip(self.sizes, self.bound, strict=True)
+        )
+        return View.dense(self.element_type, shape, self.order)
+
+
+def input_sizes(index: int, pattern: Sequence[int]) -> Sizes:
+    """How formulas call the sizes of an input; -1 is one that a run tells."""
+    return tuple(f"INPUT{index}_SHAPE[{d}]" if size < 0 else size for d, size in enumerate(pattern))
+
+
+def result_sizes(rule: LibraryOp, operands: Sequence[Sizes], attributes: Attributes) -> list[Sizes]:
+    """The sizes of an op's results.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, where the op does not say them for such operands.
+    """
+    shapes = [
+        tuple(traced_size(size, 2) if isinstance(size, str) else size for size in sizes)
+        for sizes in operands
+    ]
+    found = _traced(rule, lambda: rule.result_shapes(shapes, attributes))
+    if found is None:
+        shown = " and ".join(f"[{', '.join(map(str, sizes))}]" for sizes in operands)
+        what = f"{rule.name}: its operands {shown} do not tell the shape of its result"
+        raise LiteRtError(Status.UNSUPPORTED, what)
+    return [tuple(map(_told, shape)) for shape in found]
+
+
+def dynamic_kernel(
+    rule: LibraryOp,
+    operands: Sequence[DynamicTensor],
+    results: Sequence[tuple[ElementType, Order | None]],
+    attributes: Attributes,
+) -> KernelSpec:
+    """The kernel, with formulas over the operands' shapes.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, where the op cannot go by them.
+    """
+
+    def ask(choose: Callable[[int], int]) -> KernelSpec:
+        inputs = tuple(operand.view(choose) for operand in operands)
+        shapes = rule.result_shapes([view.shape for view in inputs], attributes)
+        if shapes is None:
+            raise NotTraceableError("its result")
+        made = tuple(
+            View.dense(element_type, tuple(shape), order)
+            for (element_type, order), shape in zip(results, shapes, strict=True)
+        )
+        call = PlacedOp(inputs, made, attributes)
+        if reason := rule.mismatch(call):
+            raise LiteRtError(Status.UNSUPPORTED, f"{rule.name}: {reason}")
+        return _with_formulas(rule.kernel(call))
+
+    first, *others = (_traced(rule, lambda: ask(choose)) for choose in _CHOICES)  # noqa: B023
+    if any(other != first for other in others):
+        raise _error(rule)
+    return first
+
+
+def dynamic_refusal(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> str:
+    """Why the NPU cannot do an op with tensors whose shape a run tells; "" where it can."""
+    if reason := rule.option_refusal(op):
+        return reason
+    operands = [
+        DynamicTensor(t.element_type, input_sizes(i, t.type.shape), bounds.get(t, t.shape))
+        for i, t in enumerate(rule.operands(op))
+    ]
+    attributes = rule.attributes(op)
+    try:
+        found = result_sizes(rule, [operand.sizes for operand in operands], attributes)
+        for tensor, sizes in zip(op.outputs, found, strict=True):
+            if not _may_be(tensor, sizes):
+                shown = ", ".join(map(str, sizes))
+                return f"it makes [{shown}] of its operands, the model gives it {tensor.type}"
+        results = [(tensor.element_type, None) for tensor in op.outputs]
+        if not rule.is_view:
+            dynamic_kernel(rule, operands, results, attributes)
+    except LiteRtError as error:
+        return error.what.removeprefix(f"{rule.name}: ")
+    return ""
+
+
+def _may_be(tensor: Tensor, sizes: Sizes) -> bool:
+    """Whether a result can have what the model says of its shape."""
+    pattern = tensor.type.shape
+    return len(sizes) == len(pattern) and all(
+        size == fixed or fixed < 0 or isinstance(size, str)
+        for size, fixed in zip(sizes, pattern, strict=True)
+    )
+
+
+def _with_formulas(spec: KernelSpec) -> KernelSpec:
+    if not spec.commands:
+        raise NotTraceableError("a kernel of its own")
+    return replace(spec, commands=tuple(map(_command, spec.commands)))
+
+
+def _command(command: Command) -> Command:
+    kinds = {field.name: field.kind for field in instruction_set()[command.instruction].fields}
+    fields = []
+    for name, value in command.fields:
+        numbers = value if isinstance(value, tuple) else (value,)
+        for number in numbers:
+            if isinstance(number, TracedSize) and (
+                kinds[name] == "float" or range_of(number)[0] < 0
+            ):
+                raise NotTraceableError(f"{name} = {number}")
+        fields.append((name, _told_field(value)))
+    return Command(command.instruction, tuple(fields))
+
+
+def _told_field(value: FieldValue) -> FieldValue:
+    return tuple(map(_told, value)) if isinstance(value, tuple) else _told(value)
+
+
+def _told(number: _Made) -> _Made | str:
+    return str(number) if isinstance(number, TracedSize) else number
+
+
+def _traced(rule: LibraryOp, compute: Callable[[], _Made]) -> _Made:
+    try:
+        return compute()
+    except NotTraceableError as error:
+        raise _error(rule) from error
+
+
+def _error(rule: LibraryOp) -> LiteRtError:
+    what = f"{rule.name}: its kernel cannot go by shapes that a run tells"
+    return LiteRtError(Status.UNSUPPORTED, what, hint="Convert the model with fixed shapes.")

@@ -1,0 +1,225 @@
+"""Sizes that a run tells, as numbers that remember how they came about.
+
+A traced size is an `int`, so that all that computes with shapes goes by it unchanged: its value is one that it can
+have, and its text the formula of it. Arithmetic makes further ones. An answer that is not the same for all sizes
+within the bounds ends the trace; so does whoever compares traces at several values and finds that one has used a
+value itself (`range`, `struct.pack`, a float).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+_MOST = 2**62
+
+
+class NotTraceableError(Exception):
+    """What is computed is not the same formula for all sizes within the bounds."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Atom:
+    """A part of a formula that is no sum and no product.
+
+    Attributes:
+      least, most: that it can be; both from 0 on.
+    """
+
+    text: str
+    value: int = field(compare=False)
+    least: int = field(compare=False)
+    most: int = field(compare=False)
+
+
+_Terms = Mapping[tuple[_Atom, ...], int]
+"""A polynomial: products of atoms, in order, and how often each is taken."""
+
+
+class TracedSize(int):
+    """A size as a polynomial, so that equal formulas are found to be equal.
+
+    Attributes:
+      least, most: that it can be.
+    """
+
+    least: int
+    most: int
+    _terms: _Terms
+
+    def __str__(self) -> str:
+        """The formula."""
+        shown = sorted(self._terms.items(), key=lambda term: (term[1] < 0, term[0]))
+        text = ""
+        for product, times in shown:
+            factors = [atom.text for atom in product]
+            if abs(times) != 1 or not factors:
+                factors.append(str(abs(times)))
+            sign = "-" if times < 0 else "+" if text else ""
+            text += sign + "*".join(factors)
+        return text
+
+    __repr__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._terms.items()))
+
+    def __add__(self, other: int) -> int:
+        return _combine(self, other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: int) -> int:
+        return _combine(self, other, -1)
+
+    def __rsub__(self, other: int) -> int:
+        return _combine(other, self, -1)
+
+    def __neg__(self) -> int:
+        return _combine(0, self, -1)
+
+    def __mul__(self, other: int) -> int:
+        terms: dict[tuple[_Atom, ...], int] = {}
+        for mine, times in self._terms.items():
+            for its, count in _terms_of(other).items():
+                product = tuple(sorted((*mine, *its)))
+                terms[product] = terms.get(product, 0) + times * count
+        return _make(terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int) -> int:
+        return _divide(self, other)
+
+    def __rfloordiv__(self, other: int) -> int:
+        return _divide(other, self)
+
+    def __mod__(self, other: int) -> int:
+        return self - self // other * other
+
+    def __rmod__(self, other: int) -> int:
+        return other - other // self * self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int) and self._sign(other, "==") == 0
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: int) -> bool:
+        return self._sign(other, "<") < 0
+
+    def __le__(self, other: int) -> bool:
+        return not self > other
+
+    def __gt__(self, other: int) -> bool:
+        return self._sign(other, ">") > 0
+
+    def __ge__(self, other: int) -> bool:
+        return not self < other
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def _sign(self, other: int, operator: str) -> int:
+        """Of the difference: -1, 0 or 1; 0 also where the difference cannot be as `operator` says."""
+        least, most = range_of(self - other)
+        if least > 0 or most < 0 or least == most:
+            return (least > 0) - (most < 0)
+        if (operator == "<" and least == 0) or (operator == ">" and most == 0):
+            return 0
+        raise NotTraceableError(f"{self} {operator} {other}")
+
+
+def traced_size(text: str, value: int, most: int = _MOST, least: int = 1) -> int:
+    """A size of its own, which a formula calls `text`; a number where it can be one alone."""
+    if least < 0 or most > _MOST:
+        raise NotTraceableError(text)
+    return most if least == most else _make({(_Atom(text, value, least, most),): 1})
+
+
+def range_of(size: int) -> tuple[int, int]:
+    """The least and the most that a size can be."""
+    return (size.least, size.most) if isinstance(size, TracedSize) else (size, size)
+
+
+def is_same(size: int, other: int) -> bool:
+    """Whether two sizes are known to be the same, whatever a run tells."""
+    return range_of(size - other) == (0, 0)
+
+
+def factor_unless_one(size: int) -> int:
+    """0 for a size of 1, along which elements are repeated; else 1."""
+    if not isinstance(size, TracedSize):
+        return int(size != 1)
+    return traced_size(f"min({_factor(size)}*({size}-1),1)", int(int.__int__(size) > 1), 1, 0)
+
+
+def broadcast_size(size: int, other: int) -> int | None:
+    """The size that two are repeated to: they are the same, or one is 1; None where they cannot be."""
+    for one, another in ((size, other), (other, size)):
+        if range_of(one) == (1, 1):
+            return another
+    if is_same(size, other):
+        return size
+    if not isinstance(size, TracedSize) and not isinstance(other, TracedSize):
+        return None
+    value = max(int.__int__(size), int.__int__(other))
+    (low, high), (least, most) = range_of(size), range_of(other)
+    return traced_size(f"broadcast({size},{other})", value, max(high, most), max(low, least))
+
+
+def _terms_of(size: int) -> _Terms:
+    return size._terms if isinstance(size, TracedSize) else {(): size}
+
+
+def _combine(size: int, other: int, times: int) -> int:
+    terms = dict(_terms_of(size))
+    for product, count in _terms_of(other).items():
+        terms[product] = terms.get(product, 0) + times * count
+    return _make(terms)
+
+
+def _divide(size: int, other: int) -> int:
+    """The quotient, rounded down; a formula rounds towards zero."""
+    divisor = range_of(other)
+    if divisor[0] < 1:
+        raise NotTraceableError(f"({size})/({other})")
+    if range_of(size)[1] <= 0:
+        return -((-size + other - 1) // other) if range_of(size) != (0, 0) else 0
+    terms = _terms_of(size)
+    if divisor[0] == divisor[1] and all(times % divisor[0] == 0 for times in terms.values()):
+        return _make({product: times // divisor[0] for product, times in terms.items()})
+    if is_same(size, other):
+        return 1
+    least, most = range_of(size)
+    value = int.__floordiv__(int.__int__(size), int.__int__(other))
+    return traced_size(
+        f"{_factor(size)}/{_factor(other)}", value, most // divisor[0], least // divisor[1]
+    )
+
+
+def _factor(size: int) -> str:
+    text = str(size)
+    return f"({text})" if set(text) & set("+-*/,") else text
+
+
+def _make(terms: _Terms) -> int:
+    """The size that a polynomial is."""
+    kept = {product: times for product, times in terms.items() if times}
+    if not kept.keys() - {()}:
+        return kept.get((), 0)
+
+    def total(low: str, high: str) -> int:
+        return sum(
+            times * prod(getattr(atom, low if times > 0 else high) for atom in product)
+            for product, times in kept.items()
+        )
+
+    made = TracedSize(total("value", "value"))
+    made.least, made.most, made._terms = total("least", "most"), total("most", "least"), kept
+    return made
