@@ -217,7 +217,7 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
   const uint column_tile = unit / tiles.row_tiles % tiles.column_tiles;
   const uint product = unit / tiles.row_tiles / tiles.column_tiles;
   const struct ConvolutionUnit u = convolution_unit(core, c, product % c->groups, product / c->groups);
-  for (size_t i = 0; i < u.depth; ++i) u.zeros[i] = 0;
+  for (size_t i = 0; i < min(u.depth, (size_t)SCRATCH); ++i) u.zeros[i] = 0;  // padding has no greater depth
   const uint num_rows = u.images * u.vertical.count * u.horizontal.count;
   const uint first_row = unit % tiles.row_tiles * tiles.rows, last_row = min(first_row + tiles.rows, num_rows);
   const size_t first_column = u.begin / WIDTH * WIDTH + column_tile * tiles.columns;

@@ -40,6 +40,7 @@ from vendor_reference.compiler.library.windows import (
 )
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.firmware.instructions import FieldValue
+from vendor_reference.firmware.program import FirmwareTuning
 
 _FLOAT = (ElementType.FLOAT32,)
 _ADJOINT_LEFT, _ADJOINT_RIGHT = "adj_x", "adj_y"
@@ -50,6 +51,8 @@ _HAS_BIAS, _RESIDUAL = "has_bias", "residual"
 _RESIDUAL_MODES = {"": 0, "before": 1, "behind": 2}
 """Where a residual operand is added: before the activation or behind it."""
 _MOST_OPERANDS = 5
+_MOST_DEPTH = FirmwareTuning().scratch
+"""Channels that padding can have: its zeros lie in a worker's scratch."""
 
 
 class _Convolution(LibraryOp):
@@ -59,6 +62,7 @@ class _Convolution(LibraryOp):
     """
 
     types = _FLOAT
+    is_transposed = False
 
     def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
         if 2 <= num_inputs <= _MOST_OPERANDS and num_outputs == 1:
@@ -88,6 +92,9 @@ class _Convolution(LibraryOp):
             shape = call.inputs[index].shape
             if shape != y if name == _RESIDUAL else (prod(shape), *shape[-1:]) != (y[3], y[3]):
                 return call.shape_mismatch()
+        is_padded = any((*call.integers(PADS_BEGIN), *call.integers(PADS_END)))
+        if weights[3] > _MOST_DEPTH and (is_padded or self.is_transposed):
+            return f"it has {weights[3]} channels, with padding the most are {_MOST_DEPTH}"
         return self.type_mismatch(call)
 
     def command(self, call: PlacedOp, **fields: FieldValue) -> KernelSpec:
@@ -159,6 +166,7 @@ class _Conv2D(_Convolution):
 class _TransposeConv(_Convolution):
     """The first input is the result's shape."""
 
+    is_transposed = True
     name = "TRANSPOSE_CONV"
     ie_name = "ConvolutionBackpropData"
     num_inputs = (3, 4)
