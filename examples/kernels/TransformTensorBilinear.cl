@@ -1,8 +1,8 @@
 // MediaPipe's part of a picture, [1, H, W, C], read where the first two rows of a matrix, [1, 4, 4], take the centres of
 // the output's pixels; outside of the picture it is zero. One work item computes one number.
 
-#define IN_H ((int)INPUT0_DIMS[2])
-#define IN_W ((int)INPUT0_DIMS[3])
+#define IN_H ((size_t)INPUT0_DIMS[2])
+#define IN_W ((size_t)INPUT0_DIMS[3])
 #define CHANNELS ((size_t)INPUT0_DIMS[1])
 #define OUT_W ((size_t)OUTPUT0_DIMS[3])
 
@@ -16,8 +16,8 @@ __kernel void TransformTensorBilinear(const __global float* input, const __globa
     output[i] = 0;
     return;
   }
-  const int left = (int)at_x, top = (int)at_y;
-  const int right = min(left + 1, IN_W - 1), bottom = min(top + 1, IN_H - 1);
+  const size_t left = (size_t)at_x, top = (size_t)at_y;
+  const size_t right = min(left + 1, IN_W - 1), bottom = min(top + 1, IN_H - 1);
 #define AT(row, column) input[((row)*IN_W + (column)) * CHANNELS + channel]
   const float upper = mix(AT(top, left), AT(top, right), at_x - left);
   const float lower = mix(AT(bottom, left), AT(bottom, right), at_x - left);

@@ -315,7 +315,8 @@ def test_pages_of_a_network_of_712_ops_are_below_2_mb(
     draw: Draw, networks: Path, in_folder: Path, litert_npu: LitertNpu, command: str
 ) -> None:
     network, page = networks / "face_landmark_with_attention.tflite", in_folder / "p.html"
-    flags = ("--reference_ops=all", f"--html={page}")
+    ops = "ADD" if command == "inspect" else "all"  # a compiled network has few ops
+    flags = (f"--reference_ops={ops}", f"--html={page}")
     if command == "profile":
         page.write_text(html_text(profile_of_each_op(network)), encoding="utf-8")
     elif command in ("apply_plugin", "inspect"):
@@ -324,7 +325,10 @@ def test_pages_of_a_network_of_712_ops_are_below_2_mb(
         assert litert_npu("inspect", "face.tflite", flags[1]) == 0
     elif command in ("coverage", "compare"):
         assert litert_npu(command, network, *flags) == 0
-    num_ops = 555 if command == "inspect" else 712
+    num_ops = 712
+    if command == "inspect":
+        num_ops = sum(len(subgraph.ops) for subgraph in read_model("face.tflite").subgraphs)
+        assert num_ops > 500
     assert page.stat().st_size < 2_000_000 and len(op_nodes(page_data(page))) == num_ops
     drawn = draw(page, place=f"#0/{num_ops - 1}")
     assert 'data-drawn="yes"' in drawn.document and not drawn.console
