@@ -40,6 +40,7 @@ def test_a_network_is_one_call_and_stocks(
     options = CompilerOptions(infos, vendor_options={"reference_ops": "all"})
     report = apply_plugin(path, compiled, ApplyOptions(compiler=options))
     assert {op.call for op in report.ops} == {"Partition_0"}
+    assert b'["Pack"' not in compiled.read_bytes()  # weights are packed when they are loaded
     with CompiledModel.from_file(str(compiled)) as model:
         found = model.run(picture_for(path))
     for output, truth in stocks(path, with_xnnpack=False).items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from litert.core.element_type import ElementType
-from litert.model.graph import Op, Tensor
+from litert.model.graph import Tensor
 from vendor_reference.compiler.library.library_op import Attributes, PlacedOp
 from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.kernel_spec import (
@@ -30,9 +30,10 @@ _CONSTANT = "is_constant"
 
 
 def constant_attribute(tensor: Tensor) -> Attributes:
-    """Whether a tensor is known when the executable is loaded; what makes it float then is no op."""
-    made: Op | None = tensor.producer
-    stored = made.inputs[0] if made is not None and made.name == "DEQUANTIZE" else tensor
+    """Whether a tensor is known when the executable is loaded; what makes it dense and float then is no op."""
+    stored: Tensor | None = tensor
+    while stored and stored.producer and stored.producer.name in ("DEQUANTIZE", "DENSIFY"):
+        stored = stored.producer.inputs[0]
     return {_CONSTANT: stored is not None and stored.is_constant}
 
 
