@@ -45,7 +45,7 @@ def measure() -> Sequence[Row]:
 
 
 def _chain(names: Sequence[str]) -> Path:
-    """A model of ops, each of the one before: ADD adds a constant, MUL multiplies by what that one read."""
+    """A chain of ops: ADD adds a constant, MUL multiplies its input by the input of the op before it."""
     builder = ModelBuilder()
     made = [builder.input("x", "float32", _SHAPE)]
     for index, name in enumerate(names):

@@ -15,6 +15,14 @@ from litert.core.progress import tell
 
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "downloads"
 
+NETWORKS = (
+    "face_detection_full_range_sparse", "face_detection_short_range", "face_landmark",
+    "face_landmark_with_attention", "hand_landmark_full", "hand_landmark_lite", "hand_recrop",
+    "iris_landmark", "palm_detection_full", "palm_detection_lite", "pose_detection",
+    "pose_landmark_full", "selfie_segmentation", "selfie_segmentation_landscape",
+)  # fmt: skip
+"""The names of MediaPipe's networks."""
+
 # The wheels are opened, never installed: those of one platform and Python serve all.
 _ANY_MACHINE = ("--platform=manylinux_2_28_x86_64", "--platform=manylinux2014_x86_64")
 _ANY_PYTHON = "--python-version=3.11"

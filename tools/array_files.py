@@ -289,7 +289,7 @@ def write_outputs(
     value_range: Range,
     sources: Sequence[str],
 ) -> None:
-    """Writes files, each of which appears when it is complete; none may replace a source, a `[tensor=]file`."""
+    """Writes each file as a whole or not at all, and refuses to replace a source (`[tensor=]file`)."""
     files = [file for source in sources for file in file_names(source)]
     for path, names in plan:
         chosen = {name: outputs[name] for name in names}

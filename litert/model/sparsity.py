@@ -1,4 +1,4 @@
-"""Sparse constants with their zeros: dimensions that have all indices, and compressed ones that have some.
+"""Decodes sparse constants to dense ones.
 
 The source is TFLite's schema (`SparsityParameters`): the levels of a tree, each a dimension or a part of one.
 """

@@ -18,7 +18,7 @@ from litert.core.element_type import ElementType
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
 from tests.vendor_reference.executables import Array
-from vendor_reference.compiler.library.library_op import LibraryOp
+from vendor_reference.compiler.library.library_op import ElementwiseOp, LibraryOp
 
 Options = Mapping[str, Any]
 Choice = TypeVar("Choice")
@@ -157,7 +157,7 @@ def find_maker(op: LibraryOp) -> Maker | None:
     """An op's maker; None where it lacks one."""
     if op.name in MAKERS:
         return MAKERS[op.name]
-    return _elementwise_maker(op) if op.is_elementwise else None
+    return _elementwise_maker(op) if isinstance(op, ElementwiseOp) else None
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Builtin ops of the library on shapes that a run tells, beside stock's interpreter."""
+"""The library's builtin ops on dynamic shapes, compared with stock's interpreter."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
 from litert.model.writer import write_model
+from tests.vendor_reference.test_dynamic_shapes import POSITIVE, SQUARE
 
 pytestmark = pytest.mark.each_driver
 
@@ -27,13 +28,6 @@ F32 = "float32"
 BOUND = (3, 7, 6, 2)
 SHAPES = [(2, 7, 4, 2), (1, 1, 1, 2), (3, 2, 6, 2), (1, 5, 3, 2), (2, 7, 4, 2)]
 
-POSITIVE = """
-__kernel void Positive(__global const float* x, __global const uint* in, __global float* y, __global uint* out) {
-    uint n = 0;
-    for (uint i = 0; i < in[0]; ++i) if (x[i] > 0) y[n++] = x[i];
-    out[0] = n;
-}
-"""
 FINDS_ITS_SHAPE = {
     "version": 1,
     "sources": ["k.cl"],
@@ -41,11 +35,6 @@ FINDS_ITS_SHAPE = {
     "work_sizes": {"global": [1]},
     "output_shapes": [["B"]],
 }
-SQUARE = """
-__kernel void Square(__global const float* x, __global float* y) {
-    y[get_global_id(0)] = x[get_global_id(0)] * x[get_global_id(0)];
-}
-"""
 
 
 @pytest.fixture(autouse=True)

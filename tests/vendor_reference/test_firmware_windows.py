@@ -200,7 +200,7 @@ def test_pooling_is_numpys(
 
 
 def resize_points(size: int, results: int, align: bool, half: bool) -> Array:
-    """Where results are in the input, in stock's float32."""
+    """Input positions that the results are read from, computed in float32 as stock does."""
     one = np.float32(1)
     scale = one * (size - 1) / (results - 1) if align and results > 1 else one * size / results
     points: Array = (np.arange(results, dtype=np.float32) + np.float32(half / 2)) * np.float32(

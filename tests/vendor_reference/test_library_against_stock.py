@@ -136,7 +136,7 @@ def difference(case: OpCase, expected: Array, found: Array) -> str:
 
 
 def _with_infinity(array: Array) -> Array:
-    """Numbers in which the greatest float is infinity: stock's activations, and NONE is one, make that of it."""
+    """Replaces the greatest float by infinity: stock clamps infinity to it, even for the activation NONE."""
     wide = array.astype(np.float64)
     is_greatest = np.abs(wide) >= np.finfo(np.float32).max
     result: Array = np.where(is_greatest, np.copysign(np.inf, wide), wide)

@@ -9,17 +9,12 @@ import numpy as np
 import pytest
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from corpus.downloads import NETWORKS
 from corpus.mediapipe_ops import Array
 from corpus.whole_network import assets_of, picture_for, run_network
 from litert import CompiledModel
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 
-NETWORKS = (
-    "face_detection_full_range_sparse", "face_detection_short_range", "face_landmark",
-    "face_landmark_with_attention", "hand_landmark_full", "hand_landmark_lite", "hand_recrop",
-    "iris_landmark", "palm_detection_full", "palm_detection_lite", "pose_detection",
-    "pose_landmark_full", "selfie_segmentation", "selfie_segmentation_landscape",
-)  # fmt: skip
 TOLERANCE = 1e-4
 """Of an output's greatest magnitude; or three times what XNNPACK differs by. The last bit of the picture changes
 an output of `pose_landmark_full` by 5e-4."""

@@ -26,12 +26,12 @@ from vendor_reference.compiler.levels.layer import (
     LayerOp,
     LayoutAgnostic,
     SharesMemory,
-    Sizes,
     read_input_sizes,
 )
 from vendor_reference.compiler.library.chain import CHAIN
 from vendor_reference.compiler.library.dynamic_kernel import (
     DynamicTensor,
+    Sizes,
     dynamic_kernel,
     result_sizes,
 )

@@ -19,6 +19,7 @@ from vendor_reference.compiler.library.dynamic_kernel import dynamic_refusal
 from vendor_reference.compiler.library.library_op import LibraryOp, library_ops
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.compiler.shape_rules import shapes_misfit, shapes_refusal
+from vendor_reference.compiler.unpacked_constants import unpacked_constant
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_spec import TensorArgument
@@ -63,7 +64,7 @@ def select_ops(
     custom = {op.name for op in subgraph.ops if op.is_custom}
     for op in subgraph.ops:
         is_free = op.is_custom or op.name not in custom
-        if _dequantized_constant(op) is not None:
+        if unpacked_constant(op) is not None:
             dequantize.append(op)
         elif reason := find_refusal(op, layers if is_free else {}, library, bounds):
             refused[op] = reason
@@ -88,7 +89,7 @@ def find_refusal(
     """Why the NPU cannot do an op, wherever its neighbours run; "" where it can."""
     if op.is_custom or find_layer(op, layers) is not None:
         return _layer_refusal(op, layers.get(op.name), bounds)
-    stored = _dequantized_constant(op)
+    stored = unpacked_constant(op)
     if stored:
         return _conversion_refusal(stored, op.outputs[0])
     return _builtin_refusal(op, library, bounds)
@@ -96,7 +97,7 @@ def find_refusal(
 
 def is_builtin(op: Op, library: Mapping[str, LibraryOp]) -> bool:
     """Whether an op that no custom layer is for is the library's; constants are dequantized as they are loaded."""
-    return op.name in library and not op.is_custom and _dequantized_constant(op) is None
+    return op.name in library and not op.is_custom and unpacked_constant(op) is None
 
 
 def _builtin_refusal(op: Op, library: Mapping[str, LibraryOp], bounds: Bounds) -> str:
@@ -171,7 +172,7 @@ def _constant_refusal(tensor: Tensor) -> str:
 
 def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
     """Why a DEQUANTIZE stays on the CPU; "" where it does not."""
-    stored, result = _dequantized_constant(op), op.outputs[0]
+    stored, result = unpacked_constant(op), op.outputs[0]
     assert stored is not None
     others = [use for use in result.uses if use not in taken]
     if others:
@@ -179,18 +180,6 @@ def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
     if result in outputs or not result.uses:
         return "its result is an output of the model" if result in outputs else "nobody reads it"
     return _conversion_refusal(stored, result)
-
-
-def _dequantized_constant(op: Op) -> Tensor | None:
-    """The constant that a DEQUANTIZE or DENSIFY makes another one of; None for other ops."""
-    if op.name not in ("DEQUANTIZE", "DENSIFY") or op.is_custom:
-        return None
-    stored = op.inputs[0] if op.inputs else None
-    if stored is None or len(op.outputs) != 1:
-        return None
-    maker = stored.producer if op.name == "DEQUANTIZE" else None
-    is_dense = maker is not None and maker.name == "DENSIFY" and _dequantized_constant(maker)
-    return stored if stored.is_constant or is_dense else None
 
 
 def _conversion_refusal(stored: Tensor, result: Tensor) -> str:

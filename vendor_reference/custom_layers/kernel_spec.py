@@ -45,6 +45,13 @@ class TensorArgument:
         return f"{'output' if self.is_output else 'input'} {self.index}"
 
 
+def tensor_arguments(num_inputs: int, num_outputs: int = 1) -> tuple[TensorArgument, ...]:
+    """All inputs of an op, then its outputs, as a kernel of the library takes them."""
+    inputs = (TensorArgument(is_output=False, index=index) for index in range(num_inputs))
+    outputs = (TensorArgument(is_output=True, index=index) for index in range(num_outputs))
+    return (*inputs, *outputs)
+
+
 @dataclass(frozen=True, slots=True)
 class DataArgument:
     """The constant input of that name; the frontend finds it.

@@ -1,4 +1,4 @@
-"""Layer tasks as the words that the firmware reads: an instruction's number, its size, and its fields."""
+"""Assembles layer tasks to the firmware's command stream: for each command its number, its size and its fields."""
 
 from __future__ import annotations
 

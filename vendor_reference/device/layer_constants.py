@@ -1,4 +1,4 @@
-"""The constants of a function's layers, in one buffer, as their instructions read them."""
+"""All constants of a function's library layers in one buffer, ordered and packed for their instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of the library that follow each other, as one launch of the firmware: see `firmware/worker.cl`."""
+"""Runs consecutive library layers as one launch of the firmware (`firmware/worker.cl`)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LayerProgram:
 
 
 class LayerRun:
-    """Some layers on the device."""
+    """Consecutive library layers on the device, with their commands."""
 
     def __init__(
         self,

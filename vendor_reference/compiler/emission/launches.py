@@ -37,7 +37,6 @@ from vendor_reference.executable.source_text import fill_program, hole_values
 from vendor_reference.firmware.instructions import (
     Command,
     FieldValue,
-    Instruction,
     instruction_set,
 )
 
@@ -61,16 +60,12 @@ class Launch:
 
 
 class Launches:
-    """What the tasks of a module run: programs with their indices, and instructions.
-
-    For samples and titles see `Lowered`.
-    """
+    """What the tasks of a module run: programs with their indices; for samples and titles see `Lowered`."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.programs: dict[Program, int] = {}
         self.samples: list[Program] = []
         self.titles: list[str] = []
-        self.instructions: dict[str, Instruction] = {}
         self._launches: dict[object, Launch] = {}
         self._kernels = TaskKernels(module)
 
@@ -79,12 +74,6 @@ class Launches:
         spec = self._kernels.find(op)
         is_other = spec is not None and (spec.commands or spec.cpu_layer is not None)
         return spec if is_other else None
-
-    def assemble(self, command: Command, shapes: OpShapes | None) -> LayerCommand:
-        """A command in words; see `assemble_command`."""
-        assembled = assemble_command(command, shapes)
-        self.instructions[command.instruction] = instruction_set()[command.instruction]
-        return assembled
 
     def find(self, op: TaskOp, shapes: FunctionShapes) -> Launch:
         """The program of a task, and what its arguments are."""

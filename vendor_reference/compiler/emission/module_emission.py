@@ -21,7 +21,11 @@ from litert.model.blob import Blob
 from litert.model.memory_plan import MemoryPlan
 from vendor_reference.compiler.emission.cpu_task import emit_cpu_task
 from vendor_reference.compiler.emission.function_shapes import FunctionShapes
-from vendor_reference.compiler.emission.launches import Launches, join_programs
+from vendor_reference.compiler.emission.launches import (
+    Launches,
+    assemble_command,
+    join_programs,
+)
 from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
 from vendor_reference.compiler.ir.names import (
     at_function,
@@ -71,6 +75,7 @@ from vendor_reference.executable.executable import (
     Task,
     align,
 )
+from vendor_reference.firmware.instructions import Instruction, instruction_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +121,17 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Lowe
     ]
     emitted = [emission.emit() for emission in emissions]
     soc, programs = soc_of(module), list(launches.programs)
-    instructions = list(launches.instructions.values())
-    executable = Executable(soc.name, emitted, programs, made.constants, instructions)
+    executable = Executable(soc.name, emitted, programs, made.constants, _instructions(emitted))
     executable, samples = join_programs(executable, launches.samples)
     bindings = [emission.bindings for emission in emissions]
     return Lowered(executable, bindings, launches.titles, samples)
+
+
+def _instructions(functions: Sequence[Function]) -> list[Instruction]:
+    """Those that commands of some functions have."""
+    tasks = [t for function in functions for t in function.tasks if isinstance(t, LayerTask)]
+    used = dict.fromkeys(command.instruction for task in tasks for command in task.commands)
+    return [instruction_set()[name] for name in used]
 
 
 class _FunctionEmission:
@@ -218,7 +229,7 @@ class _FunctionEmission:
             return emit_cpu_task(spec, op, self._place, self._shapes.task_shapes(op))
         try:
             told = self._shapes.op_shapes(op, spec)
-            commands = [self._launches.assemble(command, told) for command in spec.commands]
+            commands = [assemble_command(command, told) for command in spec.commands]
         except LiteRtError as error:
             raise at_layer(error, spec) from error
         scratch = iter(op.scratch)

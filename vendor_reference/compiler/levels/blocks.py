@@ -24,10 +24,8 @@ from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of
 from vendor_reference.compiler.ir.verification import check_count
 from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.library.kernel_text import UNSIGNED, name_kernel
-from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.executable.cpu_op import MemoryLayout
-
-_ARGUMENTS = (TensorArgument(is_output=False, index=0), TensorArgument(is_output=True, index=0))
 
 
 class BlockOp(LayerOp):
@@ -49,7 +47,9 @@ class BlockOp(LayerOp):
         title = cls.name.removeprefix("IE.")
         entry, text = name_kernel(title, write_text(layout, plain, c_type))
         rows = prod(shape_of(outputs[0])[:-1])
-        return KernelSpec(title, _ARGUMENTS, text=text, entry=entry, global_size=(str(rows),))
+        return KernelSpec(
+            title, tensor_arguments(1), text=text, entry=entry, global_size=(str(rows),)
+        )
 
     def verify_(self) -> None:
         super().verify_()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -43,11 +43,9 @@ from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
 from vendor_reference.compiler.ir.types import IrType, shape_of
 from vendor_reference.compiler.ir.verification import check_memrefs, check_tensors
 from vendor_reference.compiler.levels.values import ShapeType
+from vendor_reference.compiler.library.dynamic_kernel import Sizes
 from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
-
-Sizes: TypeAlias = tuple["int | str", ...]
-"""A number for each dimension that is fixed; for others a formula over the shapes of the inputs."""
 
 INPUT_SIZES = "input_sizes"
 """On a layer with inputs whose shapes a run tells: the sizes of each; inputs of one shape value share names."""

@@ -1,7 +1,7 @@
-"""Kernels of the library for shapes that a run tells: the fields of their commands are formulas.
+"""Library kernels for dynamic shapes: their commands' fields are formulas over the shapes of the inputs.
 
-An op's `kernel` is asked with sizes that remember their formulas, once for each of some shapes within the bounds.
-Where it answers alike, its answer holds for all of them.
+`dynamic_kernel` calls an op's `kernel` for several shapes within the bounds, with sizes that remember their
+formulas. If all calls give the same commands, these hold for every shape within the bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vendor_reference.firmware.instructions import Command, FieldValue, instruct
 
 Shape = tuple[int, ...]
 Sizes = tuple["int | str", ...]
-"""A number for each dimension that is fixed; for others a formula."""
+"""A number for each dimension that is fixed; for others a formula over the shapes of the inputs."""
 
 _Made = TypeVar("_Made")
 

@@ -66,7 +66,7 @@ class Fusion(Enum):
     RESIDUAL = "residual"
     """An operand that is added `before` or `behind` the activation; it follows the bias."""
     PADDING = "padding"
-    """In front of it: zeros around the image, which `pads` counts."""
+    """In front of it: zeros around the image; `pads_begin` and `pads_end` count their rows and columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,9 @@ class LibraryOp(ABC):
       quantized: integers that they can be, with one scale for a tensor.
       constraints: what must hold besides, a phrase each, for the documents.
       num_inputs: the fewest and the most inputs.
+      num_parameters: how many of the inputs, at the end, are no operands: constants, that the attributes have.
       num_outputs: the fewest and the most outputs.
-      num_parameters: how many of these, at the end, are no operands: constants, that the attributes have.
       is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
-      is_elementwise: whether the result has the shape that the operands are repeated to.
       has_parts: whether operands lie in the result as they are; see `parts`.
       fuses: what can become a part of it.
       is_view: whether the result is operand 0, read in another shape.
@@ -159,7 +158,6 @@ class LibraryOp(ABC):
     num_outputs: tuple[int, int] = (1, 1)
     num_parameters: int = 0
     is_layout_agnostic: bool = False
-    is_elementwise: bool = False
     has_parts: bool = False
     is_view: bool = False
     fuses: tuple[Fusion, ...] = ()
@@ -252,7 +250,6 @@ class ElementwiseOp(LibraryOp):
     """An op whose result's elements are computed each of one element of each operand."""
 
     is_layout_agnostic = True
-    is_elementwise = True
 
     @abstractmethod
     def formula(self, call: PlacedOp) -> Formula:
@@ -316,6 +313,11 @@ def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
 def type_names(types: Sequence[ElementType]) -> str:
     """Types as the documents list them."""
     return "any" if set(types) == set(NUMBERS) else ", ".join(t.name.lower() for t in types)
+
+
+def count_from_front(dim: int, rank: int) -> int:
+    """A dimension by its index; one below 0 counts from behind the last, as in the schema."""
+    return dim + rank if dim < 0 else dim
 
 
 def option(op: Op, field: str) -> int | float:

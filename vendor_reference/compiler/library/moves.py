@@ -11,7 +11,7 @@ from itertools import product
 
 from vendor_reference.compiler.library.library_op import PlacedOp, scale_mismatch
 from vendor_reference.compiler.library.views import Loops, View, plan_loops
-from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.firmware.instructions import Command, FieldValue, instruction_set
 
 _ELEMENT_BYTES = (1, 2, 4, 8)
@@ -55,9 +55,9 @@ def move_kernel(
     value: bytes = b"",
     num_outputs: int = 1,
 ) -> KernelSpec:
-    """The commands that write parts of the outputs, which are apart from each other.
+    """The commands that write parts of the outputs; no two parts overlap.
 
-    They get all inputs of the layer; `value` has the bytes of the element that fills parts without a source.
+    The commands get all inputs of the layer. `value` is the element, in bytes, that fills parts without a source.
     """
     commands = []
     for part in [part for part in parts if part.result.num_elements] or parts[:1]:
@@ -77,9 +77,8 @@ def move_kernel(
         commands += [
             Command.of("Move", **fields, **nest) for nest in command_loops(_inner_turn(loops))
         ]
-    arguments = [TensorArgument(is_output=False, index=i) for i in range(num_inputs)]
-    arguments += [TensorArgument(is_output=True, index=i) for i in range(num_outputs)]
-    return KernelSpec(title, tuple(arguments), commands=tuple(commands))
+    arguments = tensor_arguments(num_inputs, num_outputs)
+    return KernelSpec(title, arguments, commands=tuple(commands))
 
 
 def command_loops(loops: Loops) -> Iterator[Mapping[str, FieldValue]]:

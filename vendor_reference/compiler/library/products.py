@@ -1,7 +1,7 @@
-"""What ops that the firmware makes of rows and panels have in common: weights as panels, and commands over them.
+"""Weights for matrix products and convolutions: the firmware reads them as panels of 16 columns.
 
-A panel has 16 columns of a matrix. The device packs constants as it loads them; a computed matrix is packed by a
-command in front of the product, into scratch memory.
+The device packs constant weights when it loads the file. A `Pack` command, in front of the product, packs computed
+weights into scratch memory.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from litert.core.element_type import ElementType
 from litert.model.graph import Tensor
 from vendor_reference.compiler.library.library_op import Attributes, PlacedOp
 from vendor_reference.compiler.library.views import View
+from vendor_reference.compiler.unpacked_constants import unpacked_constant
 from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
     KernelArgument,
     KernelSpec,
     TensorArgument,
+    tensor_arguments,
 )
 from vendor_reference.firmware.instructions import Command, FieldValue
 
@@ -30,11 +32,10 @@ _CONSTANT = "is_constant"
 
 
 def constant_attribute(tensor: Tensor) -> Attributes:
-    """Whether a tensor is known when the executable is loaded; what makes it dense and float then is no op."""
-    stored: Tensor | None = tensor
-    while stored and stored.producer and stored.producer.name in ("DEQUANTIZE", "DENSIFY"):
-        stored = stored.producer.inputs[0]
-    return {_CONSTANT: stored is not None and stored.is_constant}
+    """Whether a tensor is known when the executable is loaded."""
+    maker = tensor.producer
+    is_unpacked = maker is not None and unpacked_constant(maker) is not None
+    return {_CONSTANT: tensor.is_constant or is_unpacked}
 
 
 class ProductSpec:
@@ -42,10 +43,7 @@ class ProductSpec:
 
     def __init__(self, call: PlacedOp) -> None:
         self._call = call
-        self._arguments: list[KernelArgument] = [
-            *(TensorArgument(is_output=False, index=index) for index in range(len(call.inputs))),
-            TensorArgument(is_output=True, index=0),
-        ]
+        self._arguments: list[KernelArgument] = [*tensor_arguments(len(call.inputs))]
         self._commands: list[Command] = []
 
     @property

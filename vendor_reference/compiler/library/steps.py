@@ -1,4 +1,4 @@
-"""From an expression to a program of the firmware's element-wise instruction.
+"""Compiles an expression to a program for the firmware's element-wise instruction.
 
     min(6, max(0, a + b))
     x = a + b; x * logistic(x)
@@ -88,7 +88,7 @@ def lane_of(element_type: ElementType) -> str:
 
 
 def write_program(text: str, operands: Sequence[Port], result: Port) -> bytes:
-    """The program of an expression, as the firmware's `Program` has it.
+    """Compiles an expression to a program, in the layout of the firmware's `Program`.
 
     Raises:
       ValueError: if it is no expression over these operands, or needs more registers than there are.

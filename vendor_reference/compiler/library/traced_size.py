@@ -1,4 +1,4 @@
-"""Sizes that a run tells, as numbers that remember how they came about.
+"""Dynamic sizes as numbers that remember the formula they were computed by.
 
 A traced size is an `int`, so that all that computes with shapes goes by it unchanged: its value is one that it can
 have, and its text the formula of it. Arithmetic makes further ones. An answer that is not the same for all sizes

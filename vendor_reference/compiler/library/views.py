@@ -118,19 +118,9 @@ class Loops:
     offsets: tuple[int, ...]
 
     @property
-    def num_rows(self) -> int:
-        """How often the innermost loop runs."""
-        return prod(self.sizes[:-1])
-
-    @property
     def steps(self) -> tuple[int, ...]:
         """For each view, elements from one round of the innermost loop to the next."""
         return tuple(strides[-1] for strides in self.strides)
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether all views are one row without gaps, from their start."""
-        return len(self.sizes) == 1 and set(self.steps) == {1} and not any(self.offsets)
 
     def around(self, size: int, strides: Sequence[int]) -> Loops:
         """With one more loop inside; a stride for each view."""

@@ -1,4 +1,4 @@
-"""Ops that look at images through windows: their attributes, and the fields of the firmware's instructions.
+"""Sliding-window ops on images: their attributes, and the fields of their firmware instructions.
 
 Images are `[batches, height, width, channels]`. Padding is written as rows and columns, so that an op behind a PAD
 can take that in.
@@ -47,7 +47,7 @@ def window_activation(op: Op) -> str:
 
 
 def activation_fields(name: str) -> Mapping[str, FieldValue]:
-    """The fields of an instruction that has an activation."""
+    """The fields for a fused activation: its code, and the limits that it clamps to."""
     low, high = _RANGES.get(name, _RANGES["NONE"])
     return {"activation": _FUNCTIONS.get(name, 0), "low": low, "high": high}
 

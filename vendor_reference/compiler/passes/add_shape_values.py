@@ -45,10 +45,10 @@ from vendor_reference.compiler.levels.layer import (
     FindsShape,
     LayerOp,
     SameShapes,
-    Sizes,
     input_sizes_attribute,
 )
 from vendor_reference.compiler.levels.values import ShapeOfOp, ShapeType
+from vendor_reference.compiler.library.dynamic_kernel import Sizes
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, ShapeArgument

@@ -1,4 +1,4 @@
-"""Element-wise layers that nobody else reads become one with the layer that does."""
+"""`fuse-elementwise`: joins element-wise layers with the one layer that reads their result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fuse-layers`: what stands around a convolution or a product becomes a part of it, where its kernel can do it.
+"""`fuse-layers`: fuses padding, residual additions and activations into convolutions whose kernels support them.
 
     %1 = IE.Pad(%0) {before = array<i64: 0, 1, 1, 0>, after = array<i64: 0, 1, 1, 0>, value = 0.0 : f64}
     %2 = IE.Convolution(%1, %w, %b) {pads_begin = array<i64: 0, 0>, ...}
@@ -20,11 +20,17 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
-from vendor_reference.compiler.ir.edits import remove_op
+from vendor_reference.compiler.ir.edits import remove_op, replace_op
 from vendor_reference.compiler.ir.names import bodies, keep_names, read_taps
 from vendor_reference.compiler.ir.types import shape_of, view_of
 from vendor_reference.compiler.library.library_op import Attributes, Fusion, PlacedOp, Value
-from vendor_reference.compiler.library.windows import ACTIVATION, PADS_BEGIN, PADS_END
+from vendor_reference.compiler.library.windows import (
+    ACTIVATION,
+    ACTIVATIONS,
+    PADS_BEGIN,
+    PADS_END,
+    PRELU,
+)
 from vendor_reference.compiler.library_layers import (
     LibraryLayer,
     layer_attributes,
@@ -35,10 +41,8 @@ from vendor_reference.compiler.pass_pipeline import CompilerPass
 RESIDUAL = "residual"
 _BEFORE, _BEHIND = "before", "behind"
 _NONE = "NONE"
-_ACTIVATIONS = (
-    "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "TANH", "LOGISTIC", "HARD_SWISH", "PRELU",
-)  # fmt: skip
-"""Ops that are activations, by their names; the attribute has the same names."""
+_ACTIVATIONS = (*ACTIVATIONS, PRELU)
+"""Ops that can be activations; the attribute has their names."""
 
 
 @dataclass(frozen=True)
@@ -50,56 +54,80 @@ class FuseLayers(CompilerPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _, block in bodies(op):
-            for layer in list(block.ops):
-                if isinstance(layer, LibraryLayer):
-                    _fuse_into_producer(block, layer)
-                    _fuse_padding(layer)
+            _BlockFusion(block).run()
 
 
 PASS = FuseLayers
 
 
-def _fuse_into_producer(block: Block, layer: LibraryLayer) -> None:
-    """Makes an activation or an addition a part of the layer whose result it reads, if that takes it."""
-    name = layer.rule().name
-    if name in _ACTIVATIONS:
-        host = _only_reader(layer.inputs[0], layer, Fusion.ACTIVATION)
-        if host is not None and _activation(host) == _NONE:
-            _fuse_activation(block, host, layer)
-    elif name == "ADD":
+class _BlockFusion:
+    """A walk over a function, the first layer first."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._places = {op: place for place, op in enumerate(block.ops)}
+
+    def run(self) -> None:
+        for layer in list(self._block.ops):
+            if isinstance(layer, LibraryLayer) and not self._fuse_into_producer(layer):
+                _fuse_padding(layer)
+
+    def _fuse_into_producer(self, layer: LibraryLayer) -> bool:
+        """Makes an activation or an addition a part of the layer whose result it reads, if that takes it."""
+        name = layer.rule().name
+        if name in _ACTIVATIONS:
+            host = _only_reader(layer.inputs[0], layer, Fusion.ACTIVATION)
+            if host is None or _activation(host) != _NONE:
+                return False
+            return self._fuse_activation(host, layer)
+        if name != "ADD":
+            return False
         hosts = [_only_reader(value, layer, Fusion.RESIDUAL) for value in layer.inputs]
         # The later one: the other's result is there by then.
-        for host in sorted(filter(None, hosts), key=list(block.ops).index, reverse=True):
-            if _fuse_addition(block, host, layer):
-                return
+        later_first = sorted(filter(None, hosts), key=self._places.__getitem__, reverse=True)
+        return any(self._fuse_addition(host, layer) for host in later_first)
 
+    def _fuse_activation(self, host: LibraryLayer, layer: LibraryLayer) -> bool:
+        name, inputs = layer.rule().name, list(host.inputs)
+        if name == PRELU:
+            slope, shape = layer.inputs[1], shape_of(layer.outputs[0].type)
+            if shape_of(slope.type) != (*[1] * (len(shape_of(slope.type)) - 1), shape[-1]):
+                return False
+            inputs.append(slope)
+        return self._replace(host, layer, inputs, {ACTIVATION: name})
 
-def _fuse_activation(block: Block, host: LibraryLayer, layer: LibraryLayer) -> None:
-    name, inputs = layer.rule().name, list(host.inputs)
-    if name == "PRELU":
-        slope, shape = layer.inputs[1], shape_of(layer.outputs[0].type)
-        if shape_of(slope.type) != (*[1] * (len(shape_of(slope.type)) - 1), shape[-1]):
-            return
-        inputs.append(slope)
-    _replace(block, host, layer, inputs, {ACTIVATION: name})
-
-
-def _fuse_addition(block: Block, host: LibraryLayer, layer: LibraryLayer) -> bool:
-    own = read_attributes(layer.attributes)
-    others = [value for value in layer.inputs if value is not host.outputs[0]]
-    if len(others) != 1 or others[0].type != layer.outputs[0].type:
-        return False
-    if RESIDUAL in read_attributes(host.attributes):
-        return False
-    activation = str(own.get(ACTIVATION, _NONE))
-    inputs, given = [*host.inputs, others[0]], {RESIDUAL: _BEFORE, ACTIVATION: activation}
-    if _activation(host) != _NONE:
-        if activation != _NONE:
+    def _fuse_addition(self, host: LibraryLayer, layer: LibraryLayer) -> bool:
+        others = [value for value in layer.inputs if value is not host.outputs[0]]
+        if len(others) != 1 or others[0].type != layer.outputs[0].type:
             return False
-        given = {RESIDUAL: _BEHIND}
-        if _activation(host) == "PRELU":
+        if RESIDUAL in host.attributes:
+            return False
+        activation, inputs = _activation(layer), [*host.inputs, others[0]]
+        if _activation(host) == _NONE:
+            given = {RESIDUAL: _BEFORE, ACTIVATION: activation}
+            return self._replace(host, layer, inputs, given)
+        if _activation(host) == PRELU:
             inputs = [*host.inputs[:-1], others[0], host.inputs[-1]]
-    return _replace(block, host, layer, inputs, given)
+        is_behind = activation == _NONE
+        return is_behind and self._replace(host, layer, inputs, {RESIDUAL: _BEHIND})
+
+    def _replace(
+        self,
+        host: LibraryLayer,
+        layer: LibraryLayer,
+        inputs: Sequence[SSAValue],
+        given: Mapping[str, Value],
+    ) -> bool:
+        """Puts a layer of the host's kind in the place of both, if there is such a kernel."""
+        result, attributes = layer.outputs[0], {**read_attributes(host.attributes), **given}
+        if not _takes(host, inputs, result, attributes):
+            return False
+        fused = type(host)(inputs, [result.type], {**host.attributes, **layer_attributes(given)})
+        keep_names(layer, fused)
+        self._places[fused] = self._places[layer]
+        replace_op(layer, fused)
+        remove_op(host)
+        return True
 
 
 def _fuse_padding(layer: LibraryLayer) -> None:
@@ -138,27 +166,6 @@ def _only_reader(value: SSAValue, reader: LibraryLayer, fusion: Fusion) -> Libra
 
 def _activation(layer: LibraryLayer) -> str:
     return str(read_attributes(layer.attributes).get(ACTIVATION, _NONE))
-
-
-def _replace(
-    block: Block,
-    host: LibraryLayer,
-    layer: LibraryLayer,
-    inputs: Sequence[SSAValue],
-    given: Mapping[str, Value],
-) -> bool:
-    """Puts a layer of the host's kind in the place of both, if there is such a kernel."""
-    result, attributes = layer.outputs[0], {**read_attributes(host.attributes), **given}
-    if not _takes(host, inputs, result, attributes):
-        return False
-    fused = type(host)(inputs, [result.type], {**host.attributes, **layer_attributes(given)})
-    keep_names(layer, fused)
-    block.insert_op_before(fused, layer)
-    fused.outputs[0].name_hint = result.name_hint
-    result.replace_all_uses_with(fused.outputs[0])
-    remove_op(layer)
-    remove_op(host)
-    return True
 
 
 def _takes(

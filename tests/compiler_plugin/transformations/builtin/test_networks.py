@@ -14,6 +14,7 @@ import pytest
 
 from compiler_plugin.transform_options import TransformOptions
 from compiler_plugin.transformations.running import Transformations
+from corpus.downloads import NETWORKS
 from corpus.stock_outputs import Opened, largest_difference, open_model, run_values
 from litert.model.graph import Model
 from litert.model.reader import read_model
@@ -29,13 +30,6 @@ SELECTIONS = {
     "all": ["all"],
     "also those that are not enabled": ["all", "fold_densify", *GROWING],
 }
-
-NETWORKS = (
-    "face_detection_full_range_sparse", "face_detection_short_range", "face_landmark",
-    "face_landmark_with_attention", "hand_landmark_full", "hand_landmark_lite", "hand_recrop",
-    "iris_landmark", "palm_detection_full", "palm_detection_lite", "pose_detection",
-    "pose_landmark_full", "selfie_segmentation", "selfie_segmentation_landscape",
-)  # fmt: skip
 
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "transformations.md"
 

@@ -9,12 +9,13 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
+    count_from_front,
     find_integers,
     option,
 )
 from vendor_reference.compiler.library.moves import command_loops
 from vendor_reference.compiler.library.views import View, plan_loops
-from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.firmware.instructions import Command
 
 _AXIS, _BATCH_DIMS = "axis", "batch_dims"
@@ -43,8 +44,8 @@ class _Gather(LibraryOp):
         operand, indices = self.operands(op)
         return {
             **super().attributes(op),
-            _AXIS: axis + len(operand.shape) if axis < 0 else axis,
-            _BATCH_DIMS: batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims,
+            _AXIS: count_from_front(axis, len(operand.shape)),
+            _BATCH_DIMS: count_from_front(batch_dims, len(indices.shape)),
         }
 
     def mismatch(self, call: PlacedOp) -> str:
@@ -99,9 +100,7 @@ class _Gather(LibraryOp):
             )
             for nest in command_loops(loops)
         ]
-        tensors = [TensorArgument(is_output=False, index=i) for i in (0, 1)]
-        arguments = (*tensors, TensorArgument(is_output=True, index=0))
-        return KernelSpec(self.name, arguments, commands=tuple(commands))
+        return KernelSpec(self.name, tensor_arguments(2), commands=tuple(commands))
 
 
 OPS = (_Gather(),)

@@ -16,6 +16,7 @@ from vendor_reference.compiler.library.library_op import (
     LibraryOp,
     PlacedOp,
     activation_of,
+    count_from_front,
     find_integers,
     find_scale,
     option,
@@ -31,29 +32,43 @@ _AXIS, _BEFORE, _AFTER, _VALUE = "axis", "before", "after", "value"
 _REPEATS_BORDER = "repeats_border"
 
 
-class _Concatenation(LibraryOp):
-    """Operands one behind the other along `axis`."""
+class _Joining(LibraryOp):
+    """Operands are parts of the result along `axis`."""
+
+    has_parts = True
+
+    def attributes(self, op: Op) -> Attributes:
+        axis = count_from_front(int(option(op, _AXIS)), len(op.outputs[0].shape))
+        return {**super().attributes(op), _AXIS: axis}
+
+    def axis_mismatch(self, call: PlacedOp) -> str:
+        """Why the result has no such axis; "" where it has."""
+        axis, shape = call.integer(_AXIS), call.result.shape
+        is_there = axis is not None and 0 <= axis < len(shape)
+        return "" if is_there else f"it joins along dimension {axis} of {list(shape)}"
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        return move_kernel(self.name, len(call.inputs), _copies(self.parts(call), call))
+
+
+class _Concatenation(_Joining):
+    """One behind the other."""
 
     name = "CONCATENATION"
     ie_name = "Concat"
     num_inputs = (1, 32)
     is_layout_agnostic = True
-    has_parts = True
     constraints = ("one scale for all tensors", "no fused activation")
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op)
         return "" if activation == "NONE" else f"its activation is {activation}"
 
-    def attributes(self, op: Op) -> Attributes:
-        axis = int(option(op, _AXIS))
-        scales = super().attributes(op)
-        return {**scales, _AXIS: axis + len(op.outputs[0].shape) if axis < 0 else axis}
-
     def mismatch(self, call: PlacedOp) -> str:
+        if reason := self.axis_mismatch(call):
+            return reason
         axis, shape = call.integer(_AXIS), call.result.shape
-        if axis is None or not 0 <= axis < len(shape):
-            return f"it joins along dimension {axis} of {list(shape)}"
+        assert axis is not None
         if any(len(view.shape) != len(shape) for view in call.inputs):
             return call.shape_mismatch()
         joined = sum(view.shape[axis] for view in call.inputs)
@@ -68,28 +83,20 @@ class _Concatenation(LibraryOp):
             begin += view.shape[axis]
         return parts
 
-    def kernel(self, call: PlacedOp) -> KernelSpec:
-        return move_kernel(self.name, len(call.inputs), _copies(self.parts(call), call))
 
-
-class _Pack(LibraryOp):
-    """Operands of one shape one behind the other along `axis`, a new dimension."""
+class _Pack(_Joining):
+    """Of one shape, each at an index of `axis`, a new dimension."""
 
     name = "PACK"
     ie_name = "Stack"
     num_inputs = (1, 4096)
-    has_parts = True
     constraints = ("one scale for all tensors",)
 
-    def attributes(self, op: Op) -> Attributes:
-        axis = int(option(op, _AXIS))
-        scales = super().attributes(op)
-        return {**scales, _AXIS: axis + len(op.outputs[0].shape) if axis < 0 else axis}
-
     def mismatch(self, call: PlacedOp) -> str:
+        if reason := self.axis_mismatch(call):
+            return reason
         axis, shape = call.integer(_AXIS), call.result.shape
-        if axis is None or not 0 <= axis < len(shape):
-            return f"it joins along dimension {axis} of {list(shape)}"
+        assert axis is not None
         joined = {(*v.shape[:axis], len(call.inputs), *v.shape[axis:]) for v in call.inputs}
         return move_mismatch(call) if joined == {shape} else call.shape_mismatch()
 
@@ -98,9 +105,6 @@ class _Pack(LibraryOp):
         assert axis is not None
         indices = range(len(call.inputs))
         return [call.result.between(axis, i, i + 1).without([axis]) for i in indices]
-
-    def kernel(self, call: PlacedOp) -> KernelSpec:
-        return move_kernel(self.name, len(call.inputs), _copies(self.parts(call), call))
 
 
 class _Pad(LibraryOp):

@@ -1,4 +1,4 @@
-"""SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION: the rows of an operand, each by a sum of its own."""
+"""SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION: each row of the operand is scaled by a sum over that row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
     KernelArgument,
     KernelSpec,
-    TensorArgument,
+    tensor_arguments,
 )
 from vendor_reference.firmware.instructions import Command, FieldValue
 
@@ -65,10 +65,7 @@ class _Normalization(LibraryOp):
         loops = rows.around(size, (operand.strides[last], result.strides[last]))
         num_rows = result.num_elements // max(size, 1)
         parts = min(_MOST_PARTS, size // _PART_ELEMENTS) if num_rows <= _SHARED_ROWS else 1
-        arguments: tuple[KernelArgument, ...] = (
-            TensorArgument(is_output=False, index=0),
-            TensorArgument(is_output=True, index=0),
-        )
+        arguments: tuple[KernelArgument, ...] = tensor_arguments(1)
         beta = call.attributes.get(_BETA, 1.0)
         assert isinstance(beta, float)
         fields: dict[str, FieldValue] = {

@@ -1,4 +1,4 @@
-"""MEAN, SUM, REDUCE_MAX, ...: elements along some dimensions become one. ARG_MAX, ARG_MIN: where that is."""
+"""MEAN, SUM, REDUCE_MAX, ...: one value for the elements along some dimensions. ARG_MAX, ARG_MIN: its index."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
+    count_from_front,
     find_integers,
     scale_mismatch,
 )
@@ -22,13 +23,13 @@ from vendor_reference.compiler.library.views import View, plan_loops
 from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
     KernelSpec,
-    TensorArgument,
+    tensor_arguments,
 )
 from vendor_reference.firmware.instructions import Command, FieldValue
 
 _E = ElementType
 _AXES, _AXIS = "axes", "axis"
-_TENSORS = (TensorArgument(is_output=False, index=0), TensorArgument(is_output=True, index=0))
+_TENSORS = tensor_arguments(1)
 
 ELEMENT_TYPES = {
     _E.FLOAT32: 0, _E.FLOAT16: 1, _E.INT8: 2, _E.UINT8: 3, _E.INT16: 4, _E.INT32: 5, _E.INT64: 6,
@@ -65,7 +66,7 @@ class _Reduction(LibraryOp):
 
     def attributes(self, op: Op) -> Attributes:
         rank = len(self.operands(op)[0].shape)
-        axes = {axis + rank if axis < 0 else axis for axis in find_integers(op.inputs[1]) or ()}
+        axes = {count_from_front(axis, rank) for axis in find_integers(op.inputs[1]) or ()}
         return {**super().attributes(op), _AXES: tuple(sorted(axes))}
 
     def mismatch(self, call: PlacedOp) -> str:
@@ -167,7 +168,7 @@ class _Extreme(LibraryOp):
 
     def attributes(self, op: Op) -> Attributes:
         (axis,) = find_integers(op.inputs[1]) or (0,)
-        return {_AXIS: axis + len(self.operands(op)[0].shape) if axis < 0 else axis}
+        return {_AXIS: count_from_front(axis, len(self.operands(op)[0].shape))}
 
     def mismatch(self, call: PlacedOp) -> str:
         axis, operand, result = call.integer(_AXIS), call.inputs[0], call.result

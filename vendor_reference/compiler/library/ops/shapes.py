@@ -9,6 +9,7 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
+    count_from_front,
     find_integers,
     option,
 )
@@ -57,7 +58,7 @@ class _Transpose(LibraryOp):
         order, rank = find_integers(op.inputs[1]) or (), len(op.outputs[0].shape)
         return {
             **super().attributes(op),
-            _ORDER: tuple(dim + rank if dim < 0 else dim for dim in order),
+            _ORDER: tuple(count_from_front(dim, rank) for dim in order),
         }
 
     def mismatch(self, call: PlacedOp) -> str:

@@ -9,6 +9,7 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
+    count_from_front,
     find_integers,
     option,
 )
@@ -140,7 +141,7 @@ class _Split(LibraryOp):
     def attributes(self, op: Op) -> Attributes:
         (axis,) = find_integers(op.inputs[self._axis]) or (0,)
         rank = len(self.operands(op)[0].shape)
-        return {**super().attributes(op), _AXIS: axis + rank if axis < 0 else axis}
+        return {**super().attributes(op), _AXIS: count_from_front(axis, rank)}
 
     def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.inputs[0].shape
@@ -175,7 +176,7 @@ class _Unpack(LibraryOp):
 
     def attributes(self, op: Op) -> Attributes:
         axis, rank = int(option(op, _AXIS)), len(self.operands(op)[0].shape)
-        return {**super().attributes(op), _AXIS: axis + rank if axis < 0 else axis}
+        return {**super().attributes(op), _AXIS: count_from_front(axis, rank)}
 
     def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.inputs[0].shape

@@ -1,4 +1,4 @@
-"""Ops that look at images channel by channel: DEPTHWISE_CONV_2D, pools, resizes."""
+"""Image ops that keep channels apart: DEPTHWISE_CONV_2D, pools, resizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vendor_reference.compiler.library.windows import (
     window_fields,
     window_mismatch,
 )
-from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.firmware.instructions import Command, FieldValue
 
 _FLOAT = (ElementType.FLOAT32,)
@@ -155,14 +155,9 @@ def _spec(
 ) -> KernelSpec:
     """One command, whose operands have these names and whose result is `result`."""
     count = len(call.inputs)
-    arguments = [TensorArgument(is_output=False, index=index) for index in range(count)]
     places = {name: index for index, name in enumerate(operands[:count])}
     command = Command.of(instruction, **places, result=count, **fields)
-    return KernelSpec(
-        op.name,
-        (*arguments, TensorArgument(is_output=True, index=0)),
-        commands=(command,),
-    )
+    return KernelSpec(op.name, tensor_arguments(count), commands=(command,))
 
 
 OPS = (

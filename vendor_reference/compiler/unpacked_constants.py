@@ -1,0 +1,20 @@
+"""Constants that DEQUANTIZE and DENSIFY unpack: the NPU does it before any run, so such ops are no work for it."""
+
+from __future__ import annotations
+
+from litert.model.graph import Op, Tensor
+
+
+def unpacked_constant(op: Op) -> Tensor | None:
+    """What a DEQUANTIZE or DENSIFY unpacks, if that is known before a run; None for other ops.
+
+    For the DEQUANTIZE of a sparse constant it is the DENSIFY's result.
+    """
+    if op.name not in ("DEQUANTIZE", "DENSIFY") or op.is_custom:
+        return None
+    stored = op.inputs[0] if op.inputs else None
+    if stored is None or len(op.outputs) != 1:
+        return None
+    maker = stored.producer if op.name == "DEQUANTIZE" else None
+    is_dense = maker is not None and maker.name == "DENSIFY" and unpacked_constant(maker)
+    return stored if stored.is_constant or is_dense else None
