@@ -38,7 +38,7 @@ from corpus.whole_network import assets_of, picture_for, run_network
 from litert.model.reader import read_model
 from litert.model.stock_custom_ops import find_not_runnable
 
-_RUNS = 40
+_TURNS = 25
 _THREADS = (1, 2)
 _MOST_DIFFERENT = 1e-4
 """Of an output's largest magnitude. A probability near 0 may differ more, as it does in XNNPACK."""
@@ -161,7 +161,7 @@ def _alternate(network: _Network, peer: str, threads: int) -> Comparison:
         Engine(peer, path, threads, inputs) as other,
         Engine(OURS, network.compiled, threads, network.picture) as ours,
     ):
-        return compare(ours.seconds, other.seconds, _RUNS)
+        return compare(ours.seconds, other.seconds, _TURNS)
 
 
 def _known_to_stock(network: _Network) -> tuple[Path, Path]:
