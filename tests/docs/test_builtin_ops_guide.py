@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.vendor_reference.random_ops import NEED_SCALES, find_maker
-from vendor_reference.compiler.library.library_op import LibraryOp, library_ops
+from vendor_reference.compiler.library.library_op import FLOATS, LibraryOp, library_ops
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "builtin_ops.md"
 HEAD = "| op | layer | types | besides | tried with | to stock |\n|---|---|---|---|---|---|\n"
@@ -36,4 +36,7 @@ def _tried(op: LibraryOp) -> tuple[str, str]:
         f"{key} {', '.join(str(v) for v in dict.fromkeys(values))}"
         for key, values in maker.options.items()
     ]
-    return "; ".join(options), f"{maker.tolerance:.0e}" if maker.tolerance else "exact"
+    floats = [t.name.lower() for t in op.types if t in FLOATS]
+    limits = {name: limit for name in floats if (limit := maker.limit(name))}
+    text = ", ".join(f"{name} {limit:.0e}" for name, limit in limits.items())
+    return "; ".join(options), text or "exact"

@@ -32,6 +32,8 @@ NEED_SCALES = ("QUANTIZE", "DEQUANTIZE")
 EXACT = 0.0
 SUM = 4e-6
 """What sums of up to some hundred products may differ by, of the greatest magnitude."""
+HALF = 1e-3
+"""What results of float16 may differ by, of the greatest magnitude."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ class Maker:
     Attributes:
       make: of a drawing and chosen options.
       options: what there is to choose from.
-      tolerance: of floats, of the greatest magnitude.
+      tolerance: of float32, of the greatest magnitude.
       lacks: types that stock's kernel does not take.
     """
 
@@ -147,6 +149,11 @@ class Maker:
     options: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     tolerance: float = 2e-6
     lacks: Sequence[str] = ()
+
+    def limit(self, dtype: str) -> float:
+        """What results of a type may differ by, of the greatest magnitude."""
+        halves = HALF if self.tolerance else EXACT
+        return {"float32": self.tolerance, "float16": halves}.get(dtype, EXACT)
 
 
 def ints(*values: Any) -> Given:

@@ -27,8 +27,6 @@ OPTIONS = CompilerOptions(vendor_options={"reference_ops": "all"})
 MODELS = int(os.environ.get("LITERT_NPU_OP_CASES", "2"))
 IN_MODEL = 5
 CLAMPS = ("RELU6", "RELU_N1_TO_1")
-HALF = 1e-3
-"""What results of float16 may differ by, of the greatest magnitude."""
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +126,7 @@ def difference(case: OpCase, expected: Array, found: Array) -> str:
     greatest = np.abs(wide[finite]).max(initial=0) or 1.0
     maker = find_maker(library_ops()[case.name])
     assert maker is not None
-    allowed = HALF if expected.dtype == np.float16 else maker.tolerance
+    allowed = maker.limit(str(expected.dtype))
     if case.options.get("fused_activation_function") in CLAMPS:
         allowed *= 8  # the sums were larger than what is left of them
     largest = float(np.abs(wide[finite] - ours[finite]).max(initial=0)) / greatest
