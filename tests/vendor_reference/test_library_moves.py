@@ -262,13 +262,6 @@ def test_tensors_of_many_dimensions_are_moved() -> None:
     np.testing.assert_array_equal(result, x.transpose(order))
 
 
-def test_an_index_that_is_not_there_is_refused_or_gives_zeros() -> None:
-    x = numbers((3, 4))
-    rule = library_ops()["GATHER"]
-    constant, _ = gathered(x, ints(0, 3), 0, is_constant=True)
-    assert rule.refusal(constant.op) == "its index 3 is out of bounds"
-    for axis in (0, 1):
-        (result,) = run_in_lab(lab(8), [gathered(x, ints(-1, 0, 99), axis)[0]], 2)
-        wanted = np.take(x, [0, 0, 0], axis)
-        wanted.swapaxes(0, axis)[[0, 2]] = 0
-        np.testing.assert_array_equal(result, wanted)
+def test_a_constant_index_that_is_not_there_is_refused() -> None:
+    constant, _ = gathered(numbers((3, 4)), ints(0, 3), 0, is_constant=True)
+    assert library_ops()["GATHER"].refusal(constant.op) == "its index 3 is out of bounds"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,9 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import enqueue_nd_range_kernel
 
+from litert.core.errors import LiteRtError
 from litert.core.sizes import Shapes
+from litert.core.status import Status
 from vendor_reference.device.command_stream import Place, assemble, slots_of
 from vendor_reference.device.function_memory import FunctionMemory, Slot, find_slot
 from vendor_reference.device.layer_constants import LayerConstants
@@ -17,7 +20,15 @@ from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import Array
 from vendor_reference.device.program_builder import DeviceProgram
 from vendor_reference.executable.executable import Argument, ArgumentKind, LayerTask
-from vendor_reference.firmware.program import ENTRY, PLACE_UNIT, SCRATCH_REGION, FirmwareTuning
+from vendor_reference.firmware.instructions import reporting_instructions
+from vendor_reference.firmware.program import (
+    ENTRY,
+    FAULT_WORDS,
+    PLACE_UNIT,
+    SCRATCH_REGION,
+    FirmwareTuning,
+    count_counters,
+)
 
 _ARENAS = (ArgumentKind.DDR, ArgumentKind.CMX)
 _CONSTANTS = len(_ARENAS)
@@ -43,7 +54,11 @@ class LayerProgram:
 
 
 class LayerRun:
-    """Consecutive library layers on the device, with their commands."""
+    """Consecutive library layers on the device, with their commands.
+
+    Attributes:
+      reports: whether a run can end with an error of a layer, which `check` raises.
+    """
 
     def __init__(
         self,
@@ -61,14 +76,19 @@ class LayerRun:
         self._stream = assemble(tasks, self._find_place)
         names = sorted({f"'{task.op_name}'" for task in tasks})
         self._where = f"layers {', '.join(names)}"
-        self._tasks = range(first, first + len(tasks))
+        self._tasks = tasks
+        self._first = first
+        found = {command.instruction for task in tasks for command in task.commands}
+        self.reports = not found.isdisjoint(reporting_instructions())
+        self._fault = np.zeros(FAULT_WORDS, np.uint32)
+        self._fetched: cl.Event | None = None
         self._num_workers = context.info.compute_units
         self._changed: Array | None = None
         cl_context, flags = context.cl_context, cl.mem_flags
         given = flags.COPY_HOST_PTR
         self._commands = cl.Buffer(cl_context, flags.READ_ONLY | given, hostbuf=self._stream.words)
         count = sum(self._stream.counts)
-        zeros = np.zeros(2 * count + 1, np.uint32)
+        zeros = np.zeros(count_counters(count), np.uint32)
         self._counters = cl.Buffer(cl_context, flags.READ_WRITE | given, hostbuf=zeros)
         arenas = [memory.arena(kind) for kind in _ARENAS]
         slots = [None] * MOST_SLOTS
@@ -97,13 +117,33 @@ class LayerRun:
         if self._changed is not None:  # behind the runs before it, which read the old ones
             cl.enqueue_copy(queue, self._commands, self._changed, is_blocking=False)
             self._changed = None
-        return enqueue_nd_range_kernel(queue, self._kernel, (self._num_workers,), (1,))
+        event = enqueue_nd_range_kernel(queue, self._kernel, (self._num_workers,), (1,))
+        if self.reports:
+            self._fetched = cl.enqueue_copy(queue, self._fault, self._counters, is_blocking=False)
+        return event
+
+    def check(self, queue: cl.CommandQueue) -> None:
+        """Raises what a layer has found wrong in a run that has ended: INVALID_ARGUMENT."""
+        if not self._fault[0]:
+            return
+        _, command, low, high, size = (int(word) for word in self._fault[:5])
+        self._fault[:] = 0
+        cl.enqueue_copy(queue, self._counters, self._fault, is_blocking=True)
+        task = self._tasks[bisect_right(self._stream.offsets, command) - 1]
+        index = (high << 32 | low) - (high >> 31 << 64)
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"index {index} of {task.op_name} '{task.tensor}' is outside 0..{size - 1}",
+            "a run on the NPU",
+            "Give indices that the op's operand has; its results of this run are not complete.",
+        )
 
     def run_each(self, queue: cl.CommandQueue) -> Iterator[tuple[int, cl.Event]]:
         """Enqueues each layer as a launch of its own, with its task's index."""
         try:
             stream = self._stream
-            for task, *part in zip(self._tasks, stream.offsets, stream.counts, strict=True):
+            parts = zip(stream.offsets, stream.counts, strict=True)
+            for task, part in enumerate(parts, self._first):
                 self._choose(*part)
                 yield task, self.run(queue)
         finally:

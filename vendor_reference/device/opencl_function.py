@@ -149,6 +149,7 @@ class OpenClFunction:
             try:
                 self._enqueue(events, {})
                 self._queue.finish()
+                self._tasks.check(self._queue)
             except (cl.Error, LiteRtError) as error:
                 self._fail(error, events)
         if not self._is_kept:
@@ -289,9 +290,10 @@ class OpenClFunction:
             self._enqueue(events, transfers)
             enqueued_ns = time.perf_counter_ns()
             self._queue.finish()
+            end_ns = time.perf_counter_ns()
+            self._tasks.check(self._queue)
         except (cl.Error, LiteRtError) as error:
             self._fail(error, events)
-        end_ns = time.perf_counter_ns()
         spans: Callable[[], Sequence[Span]] = tuple
         if self._times is not None:
             run = HostRun(begin_ns, enqueued_ns, end_ns, current_thread().name)

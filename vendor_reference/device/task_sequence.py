@@ -52,7 +52,7 @@ class TaskSequence:
       launches: of the last run, or of the next where they are known, by the index of their task, the
         first of them for layers.
       is_staged: whether kernels decide about launches, so that a run waits in between.
-      waits: whether a run waits, for that or for CPU layers.
+      waits: whether a run waits: for that, for CPU layers, or for errors that layers find.
     """
 
     def __init__(
@@ -73,7 +73,6 @@ class TaskSequence:
         self.shapes = RunShapes(function, self._ask)
         self.launches: dict[int, Launch] = {}
         self.is_staged = any(s.kind is ShapeKind.WRITTEN for s in function.shapes)
-        self.waits = self.is_staged or any(isinstance(t, CpuTask) for t in function.tasks)
         self._memory = FunctionMemory(context, function, constants)
         queue = context.create_queue()
         self._launchers: dict[int, Launcher] = {}
@@ -89,6 +88,10 @@ class TaskSequence:
             assert layers is not None
             self._launchers[first] = LayerRun(context, tasks, first, self._memory, layers)
         self._launchers = dict(sorted(self._launchers.items()))
+        launchers = self._launchers.values()
+        self._reporting = [run for run in launchers if isinstance(run, LayerRun) and run.reports]
+        has_cpu_layers = any(isinstance(task, CpuTask) for task in function.tasks)
+        self.waits = self.is_staged or has_cpu_layers or bool(self._reporting)
         self._written: Mapping[int, Sequence[int]] = {}
         self._needed: Mapping[int, Sequence[int]] = {}
         if self.is_staged:
@@ -147,6 +150,11 @@ class TaskSequence:
             return
         for index, launch in self.launches.items():
             _launch(queue, index, launch, events, is_each, after)
+
+    def check(self, queue: cl.CommandQueue) -> None:
+        """Raises what a layer has found wrong in a run that has ended."""
+        for run in self._reporting:
+            run.check(queue)
 
     def show(self, queue: cl.CommandQueue, receive: Receive, task: int) -> None:
         """Waits for a task, and shows the tensors that it has written."""

@@ -22,11 +22,25 @@ typedef struct {
 // One of the workers that run the same commands.
 //   scratch: SCRATCH floats of its own, for one unit. They are global memory, which a CPU has in its cache: so a
 //   function can take a pointer into them or into a tensor, also where OpenCL C has no generic address space.
+//   command, fault: for report_index.
 typedef struct {
   __global uchar* regions[REGIONS];
   uint num_workers;
   __global float* scratch;
+  uint command;
+  volatile __global atomic_uint* fault;
 } Core;
+
+// Says that a tensor has an index that is outside of 0 to size - 1: the run ends with an error. The first is kept, as
+// five words: how many there were, the command's place in the stream, the index, the size.
+void report_index(const Core* core, const long index, const uint size) {
+  if (ADD(core->fault, 1)) return;
+  volatile __global uint* const words = (volatile __global uint*)core->fault;
+  words[1] = core->command;
+  words[2] = (uint)index;
+  words[3] = (uint)(index >> 32);
+  words[4] = size;
+}
 
 __global void* at(const Core* core, const Place place) {
   return place.region == NOWHERE ? 0 : core->regions[place.region] + (size_t)place.offset * 64;

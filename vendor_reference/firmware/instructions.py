@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -22,6 +22,7 @@ from litert.core.status import Status
 FOLDER = files("vendor_reference.firmware")
 
 _STRUCT = re.compile(r"^typedef struct \{\n(?P<fields>.*?)^\} (?P<name>\w+);", re.M | re.S)
+_REPORTING = re.compile(r"^void run_(\w+)\((?:(?!^\}).)*?\breport_index\(", re.M | re.S)
 _FIELDS = re.compile(r"(?P<kind>Place|uint|int|float) (?P<names>[^;]+);")
 _FIELD = re.compile(r"(Place|uint|int|float) (\w+)(?:\[(\d{1,4})\])?")
 _NAME = re.compile(r"(\w+)(?:\[(\d+)\])?")
@@ -159,6 +160,12 @@ def family_texts() -> Sequence[str]:
     """The sources of all families, in the order of their names."""
     names = sorted(f.name for f in (FOLDER / "families").iterdir() if f.name.endswith(".cl"))
     return [(FOLDER / "families" / name).read_text(encoding="utf-8") for name in names]
+
+
+@cache
+def reporting_instructions() -> Set[str]:
+    """Instructions that end a run with an error where a tensor has an index that is not there."""
+    return frozenset(name for text in family_texts() for name in _REPORTING.findall(text))
 
 
 def _read_fields(text: str) -> Sequence[Field]:

@@ -15,6 +15,8 @@ NARROW = 8
 ROWS = {8: 6, 16: 8}
 """Rows of a product whose sums fit the registers, by the floats in a vector."""
 NOWHERE = 2**32 - 1
+FAULT_WORDS = 8
+"""In front of the counters: what a command has found wrong."""
 PLACE_UNIT = 64
 """Bytes that an offset of a place counts."""
 
@@ -36,12 +38,18 @@ class FirmwareTuning:
     unit_operations: int = 16384
 
 
+def count_counters(num_commands: int) -> int:
+    """Words of the counters that a launch of so many commands needs."""
+    return FAULT_WORDS + 2 * num_commands + 1
+
+
 def firmware_text(tuning: FirmwareTuning) -> str:
     """The program's text; equal texts are built once for a driver."""
     defines = {
         "WIDTH": tuning.width,
         "ROWS": tuning.rows,
         "SCRATCH": tuning.scratch,
+        "FAULT_WORDS": FAULT_WORDS,
         "UNIT_OPERATIONS": f"{tuning.unit_operations}ul",
     }
     names = [f"r{i}" for i in range(NUM_REGIONS)]

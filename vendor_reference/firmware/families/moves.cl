@@ -224,7 +224,7 @@ void run_Move(const Core* core, const __global Move* c, const uint unit) {
   }
 }
 
-// result = input at an index that a tensor has, along one dimension; zeros where there is no such index.
+// result = input at an index that a tensor has, along one dimension; an index that is not there ends the run.
 //   bytes, index_bytes: of an element, and of an index.
 //   axis_size, axis_stride: of the input's dimension.
 //   offsets, strides: as those of a Move, for the input beside that dimension, the indices, and the result.
@@ -273,7 +273,7 @@ void run_Gather(const Core* core, const __global Gather* c, const uint unit) {
         move_row(input + (walk.at[0] + column * from_step + index * c->axis_stride) * bytes, from_step, to, to_step,
                  together, bytes);
       else
-        for (uint i = 0; i < together; ++i) fill_bytes(0, to + i * to_step * bytes, bytes);
+        report_index(core, index, c->axis_size);
     }
     walk_on(&walk, c->sizes, c->strides, 3, LOOPS - 1);
   }
