@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError
 from tests.vendor_reference.ir_texts import normal, run
+from vendor_reference.compiler.library_layers import library_layers
 from vendor_reference.compiler.passes.convert_precisions import is_exact
 
 HALVES = """
@@ -38,6 +40,29 @@ def test_a_layer_gets_the_precisions_that_it_asks_for() -> None:
     )
     assert run(before, "convert-precisions") == normal(after)
     assert run(after, "convert-precisions") == normal(after)
+
+
+def test_a_builtin_layer_that_computes_floats_gets_floats() -> None:
+    before = """
+      func.func @main(%x: tensor<2x4xf16>, %w: tensor<3x4xf32>) -> tensor<2x3xf16> {
+        %y = IE.FullyConnected(%x, %w) {activation = "NONE", is_constant = false} :
+            tensor<2x4xf16>, tensor<3x4xf32> -> tensor<2x3xf16>
+        func.return %y : tensor<2x3xf16>
+      }
+    """
+    after = """
+      func.func @main(%x: tensor<2x4xf16>, %w: tensor<3x4xf32>) -> tensor<2x3xf16> {
+        %0 = IE.Convert(%x) : tensor<2x4xf16> -> tensor<2x4xf32>
+        %y = IE.FullyConnected(%0, %w) {activation = "NONE", is_constant = false} :
+            tensor<2x4xf32>, tensor<3x4xf32> -> tensor<2x3xf32>
+        %1 = IE.Convert(%y) : tensor<2x3xf32> -> tensor<2x3xf16>
+        func.return %1 : tensor<2x3xf16>
+      }
+    """
+    layers = list(library_layers().values())
+    assert run(before, "convert-precisions", layers) == normal(after, layers)
+    with pytest.raises(LiteRtError, match="are to be FLOAT32, as convert-precisions makes them"):
+        run(before, "lower-ie-to-iert,lower-iert-to-vpuip", layers)
 
 
 def test_between_two_layers_that_agree_there_is_no_conversion() -> None:

@@ -19,6 +19,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.writer import write_model
+from tests.compiler_plugin.transformations.builtin.test_fold_densify import densified
 from tests.vendor_reference.executables import Array
 from tests.vendor_reference.library_runs import run_stock
 
@@ -233,6 +234,24 @@ def test_random_chains_of_element_wise_ops_are_numpys(tmp_path: Path, data: st.D
     refused = {f"{op.name}: {op.reason}" for op in apply(tmp_path, b.build()).ops if not op.call}
     assert not refused
     np.testing.assert_array_equal(run(tmp_path, inputs, total.shape), total)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_weights_of_halves_need_no_dequantize(tmp_path: Path, dtype: str) -> None:
+    """Sparse ones, and a constant that two layers read; operands are floats, or halves themselves."""
+    b = ModelBuilder()
+    x = b.input("x", dtype, (3, 4))
+    half = b.constant("half", np.array([[1, -2], [3, 0.5]], np.float16))
+    y = b.op("FULLY_CONNECTED", [x, densified(b)], [("y", dtype, (3, 2))])
+    b.output(b.op("BATCH_MATMUL", [y, half], [("z", dtype, (3, 2))]))
+    b.output(b.op("ADD", [b.input("h", "float16", (2, 2)), half], [("sum", "float16", (2, 2))]))
+    given = {"x": np.arange(12).reshape(3, 4).astype(dtype), "h": np.ones((2, 2), np.float16)}
+    assert all(op.call for op in apply(tmp_path, b.build()).ops)
+    with CompiledModel.from_file(str(tmp_path / "compiled.tflite")) as model:
+        results = model.run(given)
+    expected = given["x"] @ np.array([[0, 1, 0, 2], [0, 0, 3, 0]]).T @ [[1, -2], [3, 0.5]]
+    np.testing.assert_array_equal(results["z"], expected.astype(dtype))
+    np.testing.assert_array_equal(results["sum"], [[2, -1], [4, 1.5]])
 
 
 def test_a_real_network_is_stocks(networks: Path, tmp_path: Path) -> None:

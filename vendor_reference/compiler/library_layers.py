@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
@@ -42,6 +43,7 @@ from vendor_reference.compiler.library.library_op import (
     library_ops,
 )
 from vendor_reference.compiler.library.views import View
+from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 
@@ -53,6 +55,16 @@ class LibraryLayer(LayerOp):
         """What the library knows of it."""
         raise NotImplementedError
 
+    def requirements(self) -> Requirements:
+        asked, wanted = super().requirements(), self.rule().precision
+        if wanted is None:
+            return asked
+        inputs, outputs = (
+            tuple(replace(tensor, precision=wanted) for tensor in tensors)
+            for tensors in (asked.inputs, asked.outputs)
+        )
+        return Requirements(inputs, outputs)
+
     @classmethod
     def kernel_spec(
         cls,
@@ -61,6 +73,7 @@ class LibraryLayer(LayerOp):
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
         rule = cls.rule()
+        cls._check_precision([*inputs, *outputs])
         if reason := rule.port_mismatch(len(inputs), len(outputs)):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
         views = [view_of(t) for t in (*inputs, *outputs)]
@@ -76,6 +89,7 @@ class LibraryLayer(LayerOp):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
+        cls._check_precision([*inputs, *outputs])
         sizes = read_input_sizes(attributes, inputs)
         operands = [
             DynamicTensor(element_type_of(t), own, shape_of(t), order_of(t))
@@ -83,6 +97,16 @@ class LibraryLayer(LayerOp):
         ]
         results = [(element_type_of(t), order_of(t)) for t in outputs]
         return dynamic_kernel(cls.rule(), operands, results, read_attributes(attributes))
+
+    @classmethod
+    def _check_precision(cls, types: Sequence[IrType]) -> None:
+        """Refuses what `convert-precisions` has not made what the kernel takes."""
+        wanted = cls.rule().precision
+        if wanted is not None and any(element_type_of(t) is not wanted for t in types):
+            what = (
+                f"{cls.name}: its tensors are to be {wanted.name}, as convert-precisions makes them"
+            )
+            raise LiteRtError(Status.UNSUPPORTED, what)
 
     @classmethod
     def result_sizes(

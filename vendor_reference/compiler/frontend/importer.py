@@ -46,6 +46,8 @@ from vendor_reference.custom_layers.kernel_spec import CpuKernel
 from vendor_reference.executable.cpu_op import MemoryLayout
 from vendor_reference.executable.executable import Constant, Dequantization
 
+_E = ElementType
+
 
 @dataclass(frozen=True, slots=True)
 class Imported:
@@ -215,7 +217,7 @@ class _FunctionImport:
         """A layer whose code is compiled ahead: the code is an operand, the kernel an attribute."""
         key = self._module.table.add_code(layer.op_name, code)
         if key not in self._codes:
-            code_type = tensor_type(ElementType.UINT8, (len(code),))
+            code_type = tensor_type(_E.UINT8, (len(code),))
             self._codes[key] = ConstantOp(DenseResourceAttr.from_params(key, code_type))
             self._ops.append(self._codes[key])
         spec = self._module.layer_functions.kernel(op, layer)
@@ -230,7 +232,7 @@ class _FunctionImport:
         from vendor_reference.compiler.library_layers import layer_attributes, library_layers
 
         rule = self._job.library[op.name]
-        operands = self._operands(rule.operands(op))
+        operands = [self._operand(tensor, rule.precision) for tensor in rule.operands(op)]
         attributes = layer_attributes(rule.attributes(op))
         layer = library_layers()[op.name](operands, list(map(_type, op.outputs)), attributes)
         layer.attributes.update(name_attribute(op.outputs[0].name))
@@ -258,8 +260,19 @@ class _FunctionImport:
                     what = f"tensor '{tensor.name}' is written by nobody"
                     raise LiteRtError(Status.UNSUPPORTED, what)
                 dense = self._dense.get(tensor)
-                self._constant(tensor, self._module.table.add(tensor, blob=dense))
+                key = self._module.table.add(tensor, blob=dense)
+                self._values[tensor] = self._constant(key, tensor.element_type, tensor)
         return [self._values[tensor] for tensor in tensors]
+
+    def _operand(self, tensor: Tensor, precision: ElementType | None) -> SSAValue:
+        """A tensor as a layer takes it; constants of halves become floats when they are loaded."""
+        is_known = tensor.is_constant or tensor in self._dense
+        if is_known and (tensor.element_type, precision) == (_E.FLOAT16, _E.FLOAT32):
+            how, dense = stored_dequantization(tensor), self._dense.get(tensor)
+            key = self._module.table.add(tensor, how, dense)
+            return self._constant(key, _E.FLOAT32, tensor)
+        (value,) = self._operands([tensor])
+        return value
 
     def _dequantize(self, op: Op) -> None:
         assert op.inputs[0] is not None
@@ -268,13 +281,14 @@ class _FunctionImport:
             self._dense[result] = Blob(densify(stored))
             return
         how = stored_dequantization(stored)
-        self._constant(result, self._module.table.add(stored, how, self._dense.get(stored)))
+        key = self._module.table.add(stored, how, self._dense.get(stored))
+        self._values[result] = self._constant(key, result.element_type, result)
 
-    def _constant(self, tensor: Tensor, key: str) -> None:
-        constant_type = tensor_type(tensor.element_type, tensor.shape)
+    def _constant(self, key: str, element_type: ElementType, tensor: Tensor) -> SSAValue:
+        constant_type = tensor_type(element_type, tensor.shape)
         constant = ConstantOp(DenseResourceAttr.from_params(key, constant_type))
         self._ops.append(constant)
-        self._values[tensor] = constant.output
+        return constant.output
 
 
 def _packed_in(layer: CustomLayer) -> bytes | None:
@@ -309,7 +323,7 @@ class ConstantTable:
 
     def add_code(self, name: str, code: bytes) -> str:
         """The key of a layer's code, which is nothing that kernels read: bytes in an asset."""
-        code_type = RankedTensorType.of(ElementType.UINT8, (len(code),))
+        code_type = RankedTensorType.of(_E.UINT8, (len(code),))
         return self._keep("code", name, Constant(code_type, Blob(code)))
 
     def _keep(self, kind: str, same: object, constant: Constant) -> str:
@@ -321,7 +335,7 @@ class ConstantTable:
 
 def stored_dequantization(stored: Tensor) -> Dequantization:
     """How a quantized constant becomes float32; `find_refusal` has seen that it can."""
-    if stored.element_type is ElementType.FLOAT16:
+    if stored.element_type is _E.FLOAT16:
         return Dequantization()
     quantization = stored.quantization
     assert quantization is not None

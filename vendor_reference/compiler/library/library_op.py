@@ -139,6 +139,7 @@ class LibraryOp(ABC):
       ie_name: of the layer on IE, without the dialect: `Add`.
       types: of elements that all its tensors can have.
       quantized: integers that they can be, with one scale for a tensor.
+      precision: the one type that its kernel takes; its tensors are converted, in front of it and behind it.
       constraints: what must hold besides, a phrase each, for the documents.
       num_inputs: the fewest and the most inputs.
       num_parameters: how many of the inputs, at the end, are no operands: constants, that the attributes have.
@@ -153,6 +154,7 @@ class LibraryOp(ABC):
     ie_name: str
     types: tuple[ElementType, ...] = NUMBERS
     quantized: tuple[ElementType, ...] = ()
+    precision: ElementType | None = None
     constraints: tuple[str, ...] = ()
     num_inputs: tuple[int, int] = (1, 1)
     num_outputs: tuple[int, int] = (1, 1)
@@ -227,7 +229,8 @@ class LibraryOp(ABC):
         """Why it is not done on tensors that should be of one type: none of its, or integers without a scale."""
         element_type, allowed = call.result.element_type, (*self.types, *self.quantized)
         for index, view in enumerate(call.tensors):
-            if view.element_type is not element_type:
+            is_converted = self.precision is not None and view.element_type in self.types
+            if view.element_type is not element_type and not is_converted:
                 return f"it has tensors of {view.element_type.name} and {element_type.name}"
             if element_type in self.quantized and call.scale(index) is None:
                 return f"{_tensor_name(call, index)} has not one scale for its {element_type.name}"

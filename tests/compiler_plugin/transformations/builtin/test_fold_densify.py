@@ -11,8 +11,8 @@ from litert.model.table import Table
 from tests.compiler_plugin.transformations.builtin.rewrites import check_same
 
 
-def sparse_weights(b: ModelBuilder) -> Any:
-    """FULLY_CONNECTED with weights [[0, 1, 0, 2], [0, 0, 3, 0]], stored sparse, as float16."""
+def densified(b: ModelBuilder) -> Any:
+    """[[0, 1, 0, 2], [0, 0, 3, 0]], stored sparse, as float16."""
     rows = Table.make("DimensionMetadata", format=0, dense_size=2)
     columns = Table.make(
         "DimensionMetadata",
@@ -27,8 +27,12 @@ def sparse_weights(b: ModelBuilder) -> Any:
     )
     data = np.array([1, 2, 3], np.float16).tobytes()
     w = b.constant("w", data, "float16", (2, 4), sparsity=sparsity)
-    dense = b.op("DENSIFY", [w], [("dense", "float16", (2, 4))])
-    floats = b.op("DEQUANTIZE", [dense], [("floats", "float32", (2, 4))])
+    return b.op("DENSIFY", [w], [("dense", "float16", (2, 4))])
+
+
+def sparse_weights(b: ModelBuilder) -> Any:
+    """FULLY_CONNECTED with sparse weights."""
+    floats = b.op("DEQUANTIZE", [densified(b)], [("floats", "float32", (2, 4))])
     x = b.input("x", "float32", (3, 4))
     return b.op("FULLY_CONNECTED", [x, floats, None], [("y", "float32", (3, 2))])
 

@@ -9,6 +9,7 @@ from litert.core.element_type import ElementType
 from litert.model.graph import Op, Tensor
 from litert.model.schema_types import enum_name
 from vendor_reference.compiler.library.library_op import (
+    FLOATS,
     Attributes,
     Fusion,
     LibraryOp,
@@ -42,7 +43,6 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.firmware.instructions import FieldValue
 from vendor_reference.firmware.program import FirmwareTuning
 
-_FLOAT = (ElementType.FLOAT32,)
 _ADJOINT_LEFT, _ADJOINT_RIGHT = "adj_x", "adj_y"
 
 
@@ -61,7 +61,8 @@ class _Convolution(LibraryOp):
     A layer can have two more operands: a residual, which is added, and the slopes of its PRELU.
     """
 
-    types = _FLOAT
+    types = FLOATS
+    precision = ElementType.FLOAT32
     is_transposed = False
 
     def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
@@ -227,7 +228,8 @@ class _FullyConnected(LibraryOp):
 
     name = "FULLY_CONNECTED"
     ie_name = "FullyConnected"
-    types = _FLOAT
+    types = FLOATS
+    precision = ElementType.FLOAT32
     num_inputs = (2, 3)
     fuses = (Fusion.ACTIVATION,)
     constraints = ("weights in the default format",)
@@ -283,7 +285,8 @@ class _BatchMatMul(LibraryOp):
 
     name = "BATCH_MATMUL"
     ie_name = "MatMul"
-    types = _FLOAT
+    types = FLOATS
+    precision = ElementType.FLOAT32
     num_inputs = (2, 2)
     constraints = (f"at most {MOST_BATCHES} dimensions in front of the matrices",)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.library.library_op import (
+    FLOATS,
     Attributes,
     Fusion,
     LibraryOp,
@@ -23,7 +24,6 @@ from vendor_reference.compiler.library.windows import (
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.firmware.instructions import Command, FieldValue
 
-_FLOAT = (ElementType.FLOAT32,)
 _KERNEL_SIZE, _ALIGN, _HALF = "kernel_size", "align_corners", "half_pixel_centers"
 
 
@@ -32,7 +32,8 @@ class _DepthwiseConvolution(LibraryOp):
 
     name = "DEPTHWISE_CONV_2D"
     ie_name = "DepthwiseConvolution"
-    types = _FLOAT
+    types = FLOATS
+    precision = ElementType.FLOAT32
     fuses = (Fusion.ACTIVATION, Fusion.PADDING)
     num_inputs = (2, 3)
 
@@ -72,7 +73,8 @@ class _DepthwiseConvolution(LibraryOp):
 class _Pool(LibraryOp):
     """Padding does not count, neither for the mean."""
 
-    types = _FLOAT
+    types = FLOATS
+    precision = ElementType.FLOAT32
 
     def __init__(self, name: str, ie_name: str, is_mean: bool) -> None:
         self.name = name
@@ -110,7 +112,8 @@ class _Pool(LibraryOp):
 class _Resize(LibraryOp):
     """The size is the result's."""
 
-    types = _FLOAT
+    types = FLOATS
+    precision = ElementType.FLOAT32
     constraints = ("the size is a constant",)
     num_inputs = (2, 2)
     num_parameters = 1
