@@ -73,7 +73,7 @@ class Lab:
         memory = arrays.memory()
         buffer = cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=memory)
         commands = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=stream)
-        zeros = np.zeros(count_counters(num_commands), np.uint32)
+        zeros = np.zeros(count_counters(num_commands, workers), np.uint32)
         counters = cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=zeros)
         kernel = _program(self).create_kernel(ENTRY)
         scratch = cl.Buffer(context, flags.READ_WRITE, 4 * self.tuning.scratch * workers)

@@ -8,7 +8,7 @@ import pytest
 from tests.vendor_reference.firmware_runs import Lab
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+@pytest.mark.parametrize("workers", [1, 2, 3, 8, 20])
 def test_commands_run_in_order_whatever_the_number_of_workers(workers: int) -> None:
     x = np.random.default_rng(0).normal(size=100_003).astype(np.float32) * 8
     y, z = np.zeros_like(x), np.zeros_like(x)

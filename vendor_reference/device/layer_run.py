@@ -88,7 +88,7 @@ class LayerRun:
         given = flags.COPY_HOST_PTR
         self._commands = cl.Buffer(cl_context, flags.READ_ONLY | given, hostbuf=self._stream.words)
         count = sum(self._stream.counts)
-        zeros = np.zeros(count_counters(count), np.uint32)
+        zeros = np.zeros(count_counters(count, self._num_workers), np.uint32)
         self._counters = cl.Buffer(cl_context, flags.READ_WRITE | given, hostbuf=zeros)
         arenas = [memory.arena(kind) for kind in _ARENAS]
         slots = [None] * MOST_SLOTS

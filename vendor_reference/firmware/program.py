@@ -19,6 +19,10 @@ FAULT_WORDS = 8
 """In front of the counters: what a command has found wrong."""
 PLACE_UNIT = 64
 """Bytes that an offset of a place counts."""
+_LINE = 16
+"""Words from counter to counter."""
+_MOST_PARTS = 8
+"""Into which a command's units are shared out; more workers share parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,12 @@ class FirmwareTuning:
     width: int = 16
     rows: int = 8
     scratch: int = 16384
-    unit_operations: int = 16384
+    unit_operations: int = 4096
 
 
-def count_counters(num_commands: int) -> int:
-    """Words of the counters that a launch of so many commands needs."""
-    return FAULT_WORDS + 2 * num_commands + 1
+def count_counters(num_commands: int, num_workers: int) -> int:
+    """Words of the counters that so many commands need, launched for so many workers."""
+    return FAULT_WORDS + _LINE * (min(num_workers, _MOST_PARTS) + 1) * num_commands + 1
 
 
 def firmware_text(tuning: FirmwareTuning) -> str:
@@ -50,6 +54,8 @@ def firmware_text(tuning: FirmwareTuning) -> str:
         "ROWS": tuning.rows,
         "SCRATCH": tuning.scratch,
         "FAULT_WORDS": FAULT_WORDS,
+        "LINE": _LINE,
+        "MOST_PARTS": _MOST_PARTS,
         "UNIT_OPERATIONS": f"{tuning.unit_operations}ul",
     }
     names = [f"r{i}" for i in range(NUM_REGIONS)]
