@@ -179,7 +179,10 @@ def cases(draw: Any, op: LibraryOp) -> OpCase:
 
 
 def build(
-    cases: Sequence[OpCase], shapes: Sequence[tuple[int, ...]], for_stock: bool = False
+    cases: Sequence[OpCase],
+    shapes: Sequence[tuple[int, ...]],
+    for_stock: bool = False,
+    patterns: Mapping[str, Sequence[int]] | None = None,
 ) -> Model:
     """A model of all cases side by side.
 
@@ -187,16 +190,25 @@ def build(
       cases: none of which reads what another one makes.
       shapes: of the results of all cases; as many as there are.
       for_stock: whether float16 tensors, which stock's kernels do not take, are float32.
+      patterns: of inputs, by name, with -1 where a run tells; it tells the sizes of all results then.
     """
+    given_patterns = patterns or {}
     b = ModelBuilder()
     remaining = iter(shapes)
     for number, case in enumerate(cases):
         inputs = [
-            None if given is None else _input(b, f"case{number}_x{i}", given, for_stock)
+            None
+            if given is None
+            else _input(b, f"case{number}_x{i}", given, for_stock, given_patterns)
             for i, given in enumerate(case.inputs)
         ]
         outputs = [
-            b.tensor(f"case{number}_y{i}", _widened(dtype, for_stock), next(remaining))
+            b.tensor(
+                f"case{number}_y{i}",
+                _widened(dtype, for_stock),
+                shape := next(remaining),
+                shape_signature=None if patterns is None else [-1] * len(shape),
+            )
             for i, dtype in enumerate(case.results)
         ]
         b.op(case.name, inputs, outputs, **case.options)
@@ -204,7 +216,13 @@ def build(
     return b.build()
 
 
-def _input(b: ModelBuilder, name: str, given: Given, for_stock: bool) -> Any:
+def _input(
+    b: ModelBuilder,
+    name: str,
+    given: Given,
+    for_stock: bool,
+    patterns: Mapping[str, Sequence[int]],
+) -> Any:
     array = given.array
     if given.is_half:
         stored = b.constant(f"{name}_half", array.astype(np.float16))
@@ -212,7 +230,7 @@ def _input(b: ModelBuilder, name: str, given: Given, for_stock: bool) -> Any:
     array = array.astype(_widened(str(array.dtype), for_stock))
     if given.is_constant:
         return b.constant(name, array)
-    return b.input(name, array.dtype, array.shape)
+    return b.input(name, array.dtype, array.shape, shape_signature=patterns.get(name))
 
 
 def _widened(dtype: str, for_stock: bool) -> str:

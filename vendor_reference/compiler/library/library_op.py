@@ -114,8 +114,7 @@ class PlacedOp:
 
     def integers(self, name: str) -> tuple[int, ...]:
         """An attribute that is integers; none where it is not."""
-        found = self.attributes.get(name)
-        return tuple(int(n) for n in found) if isinstance(found, tuple) else ()
+        return integers_of(self.attributes, name)
 
     def integer(self, name: str) -> int | None:
         """An attribute that is an integer; None where it is not."""
@@ -311,6 +310,12 @@ def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
             "Write --reference_ops=all, or names of builtin ops with commas between them.",
         )
     return {name: known[name] for name in dict.fromkeys(names)}
+
+
+def integers_of(attributes: Attributes, name: str) -> tuple[int, ...]:
+    """An attribute that is integers; none where it is not."""
+    found = attributes.get(name)
+    return tuple(int(n) for n in found) if isinstance(found, tuple) else ()
 
 
 def type_names(types: Sequence[ElementType]) -> str:

@@ -6,6 +6,7 @@ weights into scratch memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from litert.core.element_type import ElementType
@@ -115,10 +116,7 @@ def three(numbers: list[int], missing: int) -> tuple[int, ...]:
     return (*(missing,) * (MOST_BATCHES - len(numbers)), *numbers)
 
 
-def matrix_strides(view: View, batches: int) -> tuple[int, tuple[int, ...]]:
-    """Elements from row to row of `[..., rows, columns]`, and from batch to batch; a size of 1 is repeated."""
-    strides = [
-        0 if size == 1 else stride
-        for size, stride in zip(view.shape[:-2], view.strides, strict=False)
-    ]
-    return view.strides[-2], three([0] * (batches - len(strides)) + strides, 0)
+def matrix_strides(view: View, batches: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+    """Elements from row to row of `[..., rows, columns]`, and from batch to batch, to which it is repeated."""
+    repeated = view.broadcast((*batches, *view.shape[-2:]))
+    return view.strides[-2], three([*repeated.strides[:-2]], 0)

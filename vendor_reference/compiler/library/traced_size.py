@@ -99,10 +99,10 @@ class TracedSize(int):
         return _divide(other, self)
 
     def __mod__(self, other: int) -> int:
-        return self - self // other * other
+        return _remain(self, other)
 
     def __rmod__(self, other: int) -> int:
-        return other - other // self * self
+        return _remain(other, self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, int) and self._sign(other, "==") == 0
@@ -159,6 +159,33 @@ def factor_unless_one(size: int) -> int:
     return traced_size(f"min({_factor(size)}*({size}-1),1)", int(int.__int__(size) > 1), 1, 0)
 
 
+def smaller(size: int, other: int) -> int:
+    """The smaller of two sizes."""
+    for one, another in ((size, other), (other, size)):
+        if range_of(one)[1] <= range_of(another)[0]:
+            return one
+    (low, high), (least, most) = range_of(size), range_of(other)
+    value = min(int.__int__(size), int.__int__(other))
+    return traced_size(f"min({size},{other})", value, min(high, most), min(low, least))
+
+
+def quotient_towards_zero(size: int, divisor: int) -> int:
+    """A quotient by a number, as C has it; as a size that is below 0 it ends a run.
+
+    It is one part of further formulas, so that bounds of these are near.
+    """
+    value, least, most = (
+        -(-number // divisor) if number < 0 else number // divisor
+        for number in (int.__int__(size), *range_of(size))
+    )
+    if not isinstance(size, TracedSize):
+        return value
+    if all(times > 0 for times in size._terms.values()):
+        return size // divisor
+    text = _factor(size) if divisor == 1 else f"({_factor(size)}/{divisor})"
+    return traced_size(text, value, most, max(least, 0))
+
+
 def broadcast_size(size: int, other: int) -> int | None:
     """The size that two are repeated to: they are the same, or one is 1; None where they cannot be."""
     for one, another in ((size, other), (other, size)):
@@ -199,8 +226,18 @@ def _divide(size: int, other: int) -> int:
     least, most = range_of(size)
     value = int.__floordiv__(int.__int__(size), int.__int__(other))
     return traced_size(
-        f"{_factor(size)}/{_factor(other)}", value, most // divisor[0], least // divisor[1]
+        f"({_factor(size)}/{_factor(other)})", value, most // divisor[0], least // divisor[1]
     )
+
+
+def _remain(size: int, other: int) -> int:
+    """What division rounded down leaves."""
+    left = size - size // other * other
+    if not isinstance(left, TracedSize) or range_of(size)[0] < 0:
+        return left
+    value = int.__int__(size) % int.__int__(other)
+    most = min(range_of(size)[1], range_of(other)[1] - 1)
+    return traced_size(f"({_factor(size)}%{_factor(other)})", value, most, 0)
 
 
 def _factor(size: int) -> str:

@@ -1,26 +1,37 @@
 """Sliding-window ops on images: their attributes, and the fields of their firmware instructions.
 
 Images are `[batches, height, width, channels]`. Padding is written as rows and columns, so that an op behind a PAD
-can take that in.
+can take that in; `auto_pad = "SAME"` adds more, which depends on the image's size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from litert.model.graph import Op
 from litert.model.schema_types import enum_name
 from vendor_reference.compiler.library.library_op import (
     Attributes,
     PlacedOp,
+    Shape,
     activation_of,
+    integers_of,
     option,
+)
+from vendor_reference.compiler.library.traced_size import (
+    quotient_towards_zero,
+    range_of,
+    smaller,
 )
 from vendor_reference.compiler.library.views import View
 from vendor_reference.firmware.instructions import FieldValue
 
 ACTIVATION, STRIDES, DILATIONS = "activation", "strides", "dilations"
 PADS_BEGIN, PADS_END = "pads_begin", "pads_end"
+_NUMBERS = (STRIDES, DILATIONS, PADS_BEGIN, PADS_END)
+AUTO_PAD, SAME = "auto_pad", "SAME"
+"""Windows at each `strides`-th pixel of the padded image: `SAME` pads once more, as much as the last ones lack."""
 PRELU = "PRELU"
 """An activation with a slope for each channel, the last operand."""
 
@@ -52,27 +63,58 @@ def activation_fields(name: str) -> Mapping[str, FieldValue]:
     return {"activation": _FUNCTIONS.get(name, 0), "low": low, "high": high}
 
 
-def window_attributes(op: Op, size: Sequence[int]) -> Attributes:
-    """Strides, dilations, padding and activation of an op whose input 0 is seen through windows of such a size."""
-    strides = int(option(op, "stride_h")), int(option(op, "stride_w"))
-    dilations = _dilations(op)
-    inside = op.inputs[0]
-    assert inside is not None
-    begins, ends = [], []
-    is_same = enum_name("Padding", int(option(op, "padding"))) == "SAME"
-    for dim in (0, 1):
-        reach = (size[dim] - 1) * dilations[dim] + 1
-        count = -(-inside.shape[1 + dim] // max(strides[dim], 1))
-        total = max((count - 1) * strides[dim] + reach - inside.shape[1 + dim], 0) if is_same else 0
-        begins.append(total // 2)
-        ends.append(total - total // 2)
+def window_attributes(op: Op) -> Attributes:
+    """Strides, dilations, padding and activation of an op whose input 0 is seen through windows."""
+    is_same = enum_name("Padding", int(option(op, "padding"))) == SAME
     return {
-        STRIDES: strides,
-        DILATIONS: dilations,
-        PADS_BEGIN: tuple(begins),
-        PADS_END: tuple(ends),
+        STRIDES: (int(option(op, "stride_h")), int(option(op, "stride_w"))),
+        DILATIONS: _dilations(op),
+        PADS_BEGIN: (0, 0),
+        PADS_END: (0, 0),
+        **({AUTO_PAD: SAME} if is_same else {}),
         ACTIVATION: window_activation(op),
     }
+
+
+class _Windows(NamedTuple):
+    """Windows along one dimension of an image.
+
+    Attributes:
+      reach: pixels from the first to the last that one sees.
+      begin, end: padding.
+    """
+
+    reach: int
+    stride: int
+    begin: int
+    end: int
+    number: int
+
+
+def _windows(image: Shape, size: Sequence[int], attributes: Attributes) -> Sequence[_Windows]:
+    """Those of an image's height and width, whose sizes may be traced; `size` is that of a window."""
+    numbers = (integers_of(attributes, name) for name in _NUMBERS)
+    made = []
+    for pixels, taps, stride, dilation, begin, end in zip(image[1:3], size, *numbers, strict=True):
+        reach, padded = (taps - 1) * dilation + 1, pixels + begin + end
+        if attributes.get(AUTO_PAD) == SAME:
+            added = reach - 1 - smaller((padded - 1) % stride, reach - 1)
+            begin, end = begin + added // 2, end + (added + 1) // 2
+            number = (padded + stride - 1) // stride
+        else:  # as stock, which makes an empty image of one that windows do not quite fit in
+            number = quotient_towards_zero(padded + stride - reach, stride)
+        made.append(_Windows(reach, stride, begin, end, number))
+    return made
+
+
+def windows_result(
+    image: Shape, size: Sequence[int], channels: int, attributes: Attributes
+) -> Sequence[Shape] | None:
+    """The shape of the result, with a pixel for each window of a size; None where there are no such windows."""
+    if len(image) != 4 or _numbers_mismatch(size, attributes):
+        return None
+    counts = [windows.number for windows in _windows(image, size, attributes)]
+    return [(image[0], *counts, channels)]
 
 
 def image_mismatch(call: PlacedOp) -> str:
@@ -80,7 +122,7 @@ def image_mismatch(call: PlacedOp) -> str:
     x, y = call.inputs[0], call.result
     if len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != y.shape[0]:
         return call.shape_mismatch()
-    largest = max(x.num_elements, y.num_elements)
+    largest = max(range_of(view.num_elements)[1] for view in (x, y))
     return "" if largest < 2**32 else f"its tensors have up to {largest} elements"
 
 
@@ -91,23 +133,41 @@ def window_mismatch(
     if reason := image_mismatch(call):
         return reason
     x, y = call.inputs[0].shape, call.result.shape
-    numbers = [call.integers(name) for name in (STRIDES, DILATIONS, PADS_BEGIN, PADS_END)]
-    if any(len(pair) != 2 for pair in numbers) or min(*numbers[0], *numbers[1], *size) < 1:
-        return f"its windows are {list(size)}, with strides {numbers[0]} and dilations {numbers[1]}"
-    for dim, stride, dilation, begin, end in zip((0, 1), *numbers, strict=True):
-        reach = (size[dim] - 1) * dilation + 1
+    if reason := _numbers_mismatch(size, call.attributes):
+        return reason
+    for windows, count in zip(_windows(x, size, call.attributes), y[1:3], strict=True):
+        reach, stride, begin, end = windows[:4]
         if not 0 <= begin < reach or not 0 <= end < reach + stride:
-            return f"its padding is {numbers[2]} and {numbers[3]}"
-        count = (x[1 + dim] + begin + end - reach) // stride + 1
-        if count < 1 or y[1 + dim] != count:
+            return f"its padding is {call.integers(PADS_BEGIN)} and {call.integers(PADS_END)}"
+        if range_of(count)[1] < 1 or count != windows.number:
             return call.shape_mismatch()
     activation = call.attributes.get(ACTIVATION)
     return "" if activation in activations else f"its activation is {activation}"
 
 
-def window_fields(call: PlacedOp) -> Mapping[str, FieldValue]:
-    """The fields of instructions with windows, but for the windows' sizes."""
-    (stride_height, stride_width), (top, left) = call.integers(STRIDES), call.integers(PADS_BEGIN)
+def _numbers_mismatch(size: Sequence[int], attributes: Attributes) -> str:
+    """Why attributes say no windows of such a size."""
+    strides, dilations, *_ = numbers = [integers_of(attributes, name) for name in _NUMBERS]
+    if any(len(pair) != 2 for pair in (size, *numbers)) or min(*strides, *dilations, *size) < 1:
+        return f"its windows are {list(size)}, with strides {strides} and dilations {dilations}"
+    is_known = attributes.get(AUTO_PAD, SAME) == SAME
+    return "" if is_known else f"its padding is {attributes[AUTO_PAD]}"
+
+
+def padding_before(call: PlacedOp, size: Sequence[int]) -> Sequence[int]:
+    """Rows above an image and columns left of it, for windows of a size."""
+    return [w.begin for w in _windows(call.inputs[0].shape, size, call.attributes)]
+
+
+def is_padded(call: PlacedOp, size: Sequence[int]) -> bool:
+    """Whether windows of a size see padding, in a run at least."""
+    found = _windows(call.inputs[0].shape, size, call.attributes)
+    return any(range_of(pads)[1] for w in found for pads in (w.begin, w.end))
+
+
+def window_fields(call: PlacedOp, before: Sequence[int]) -> Mapping[str, FieldValue]:
+    """The fields of instructions with windows, but for the windows' sizes; `before` is the padding there."""
+    (stride_height, stride_width), (top, left) = call.integers(STRIDES), before
     return {
         "stride_height": stride_height,
         "stride_width": stride_width,

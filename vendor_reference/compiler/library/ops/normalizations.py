@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.library.library_op import (
@@ -9,11 +12,13 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
+    Shape,
     activation_of,
     option,
 )
 from vendor_reference.compiler.library.moves import command_loops
 from vendor_reference.compiler.library.ops.reductions import ELEMENT_TYPES
+from vendor_reference.compiler.library.traced_size import range_of
 from vendor_reference.compiler.library.views import plan_loops
 from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
@@ -50,6 +55,11 @@ class _Normalization(LibraryOp):
     def attributes(self, op: Op) -> Attributes:
         return {_BETA: float(option(op, _BETA))} if self.name == "SOFTMAX" else {}
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        return shapes
+
     def mismatch(self, call: PlacedOp) -> str:
         if call.inputs[0].shape != call.result.shape or not call.result.shape:
             return call.shape_mismatch()
@@ -63,8 +73,10 @@ class _Normalization(LibraryOp):
         rows = plan_loops([operand.without([last]), result.without([last])])
         size = result.shape[last]
         loops = rows.around(size, (operand.strides[last], result.strides[last]))
-        num_rows = result.num_elements // max(size, 1)
-        parts = min(_MOST_PARTS, size // _PART_ELEMENTS) if num_rows <= _SHARED_ROWS else 1
+        num_rows = prod(result.shape[:last])
+        parts = 1
+        if range_of(num_rows)[1] <= _SHARED_ROWS:
+            parts = min(_MOST_PARTS, range_of(size)[1] // _PART_ELEMENTS)
         arguments: tuple[KernelArgument, ...] = tensor_arguments(1)
         beta = call.attributes.get(_BETA, 1.0)
         assert isinstance(beta, float)

@@ -14,6 +14,8 @@ from vendor_reference.compiler.library.library_op import (
     Fusion,
     LibraryOp,
     PlacedOp,
+    Shape,
+    broadcast_shape,
     find_integers,
     option,
 )
@@ -34,15 +36,19 @@ from vendor_reference.compiler.library.windows import (
     PRELU,
     STRIDES,
     activation_fields,
+    is_padded,
+    padding_before,
     window_activation,
     window_attributes,
     window_fields,
     window_mismatch,
+    windows_result,
 )
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.firmware.instructions import FieldValue
 from vendor_reference.firmware.program import FirmwareTuning
 
+_KEEPS_DIMS = "keep_num_dims"
 _ADJOINT_LEFT, _ADJOINT_RIGHT = "adj_x", "adj_y"
 
 
@@ -63,7 +69,6 @@ class _Convolution(LibraryOp):
 
     types = FLOATS
     precision = ElementType.FLOAT32
-    is_transposed = False
 
     def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
         if 2 <= num_inputs <= _MOST_OPERANDS and num_outputs == 1:
@@ -93,9 +98,6 @@ class _Convolution(LibraryOp):
             shape = call.inputs[index].shape
             if shape != y if name == _RESIDUAL else (prod(shape), *shape[-1:]) != (y[3], y[3]):
                 return call.shape_mismatch()
-        is_padded = any((*call.integers(PADS_BEGIN), *call.integers(PADS_END)))
-        if weights[3] > _MOST_DEPTH and (is_padded or self.is_transposed):
-            return f"it has {weights[3]} channels, with padding the most are {_MOST_DEPTH}"
         return self.type_mismatch(call)
 
     def command(self, call: PlacedOp, **fields: FieldValue) -> KernelSpec:
@@ -124,6 +126,13 @@ class _Convolution(LibraryOp):
         return made.spec(self.name)
 
 
+def _depth_mismatch(depth: int) -> str:
+    """Why a convolution with padding is not done."""
+    if depth <= _MOST_DEPTH:
+        return ""
+    return f"it has {depth} channels, with padding the most are {_MOST_DEPTH}"
+
+
 _PARTS = ("first", "batch", "row", "pixel")
 
 
@@ -145,8 +154,13 @@ class _Conv2D(_Convolution):
     num_inputs = (2, 3)
 
     def attributes(self, op: Op) -> Attributes:
-        size = self.operands(op)[1].shape[1:3]
-        return {**window_attributes(op, size), **self.weights_attributes(op)}
+        return {**window_attributes(op), **self.weights_attributes(op)}
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        image, weights = shapes[:2]
+        return windows_result(image, weights[1:3], weights[0], attributes)
 
     def mismatch(self, call: PlacedOp) -> str:
         if reason := self.channel_mismatch(call):
@@ -154,10 +168,13 @@ class _Conv2D(_Convolution):
         channels, (columns, *size, depth) = call.inputs[0].shape[3], call.inputs[1].shape
         if not depth or channels % depth or not channels or columns % (channels // depth):
             return call.shape_mismatch()
-        return window_mismatch(call, size, _ACTIVATIONS)
+        if reason := window_mismatch(call, size, _ACTIVATIONS):
+            return reason
+        return _depth_mismatch(depth) if is_padded(call, size) else ""
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
-        fields = dict(window_fields(call))
+        size = call.inputs[1].shape[1:3]
+        fields = dict(window_fields(call, padding_before(call, size)))
         del fields["channels"]
         height, width = call.integers(DILATIONS)
         dilations = {"dilation_height": height, "dilation_width": width}
@@ -167,7 +184,6 @@ class _Conv2D(_Convolution):
 class _TransposeConv(_Convolution):
     """The first input is the result's shape."""
 
-    is_transposed = True
     name = "TRANSPOSE_CONV"
     ie_name = "ConvolutionBackpropData"
     num_inputs = (3, 4)
@@ -215,10 +231,11 @@ class _TransposeConv(_Convolution):
         activation = call.attributes.get(ACTIVATION)
         if activation not in _ACTIVATIONS:
             return f"its activation is {activation}"
-        return "" if size[3] == call.inputs[0].shape[3] else call.shape_mismatch()
+        depth = size[3]
+        return _depth_mismatch(depth) if depth == call.inputs[0].shape[3] else call.shape_mismatch()
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
-        fields = dict(window_fields(call))
+        fields = dict(window_fields(call, call.integers(PADS_BEGIN)))
         del fields["channels"]
         return self.command(call, **fields, dilation_height=1, dilation_width=1, transposed=1)
 
@@ -239,7 +256,20 @@ class _FullyConnected(LibraryOp):
         return "" if form == "DEFAULT" else f"its weights are in the format {form}"
 
     def attributes(self, op: Op) -> Attributes:
-        return {ACTIVATION: window_activation(op), **constant_attribute(self.operands(op)[1])}
+        return {
+            ACTIVATION: window_activation(op),
+            _KEEPS_DIMS: bool(option(op, _KEEPS_DIMS)),
+            **constant_attribute(self.operands(op)[1]),
+        }
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        x, weights = shapes[:2]
+        if len(weights) != 2 or not all(weights):
+            return None
+        rows = x[:-1] if attributes.get(_KEEPS_DIMS) else [prod(x) // weights[1]]
+        return [(*rows, weights[0])]
 
     def mismatch(self, call: PlacedOp) -> str:
         x, weights, y = call.inputs[0].shape, call.inputs[1].shape, call.result.shape
@@ -297,24 +327,31 @@ class _BatchMatMul(LibraryOp):
             **constant_attribute(self.operands(op)[1]),
         }
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        if min(map(len, shapes)) < 2:
+            return None
+        (rows, _), (_, columns) = _turned(shapes, attributes)
+        batches = broadcast_shape([shape[:-2] for shape in shapes])
+        return None if batches is None else [(*batches, rows, columns)]
+
     def mismatch(self, call: PlacedOp) -> str:
-        left, right, result = (view.shape for view in call.tensors)
-        if min(len(left), len(right)) < 2 or len(result) != max(len(left), len(right)):
-            return call.shape_mismatch()
+        shapes, result = [view.shape for view in call.inputs], call.result.shape
+        made = self.result_shapes(shapes, call.attributes)
         if len(result) > 2 + MOST_BATCHES:
             return f"it has {len(result) - 2} dimensions of batches"
-        (rows, depth), (inner, columns) = _turned(call, 0), _turned(call, 1)
-        for dim, size in enumerate(reversed(result[:-2]), 3):
-            sizes = {shape[-dim] for shape in (left, right) if dim <= len(shape)}
-            if not sizes <= {1, size} or (size != 1 and size not in sizes):
-                return call.shape_mismatch()
-        if (rows, columns) != result[-2:] or depth != inner:
+        if made is None or [result] != made:
+            return call.shape_mismatch()
+        (_, depth), (inner, _) = _turned(shapes, call.attributes)
+        if depth != inner:
             return call.shape_mismatch()
         return self.type_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         made, (left, right) = ProductSpec(call), call.inputs
-        (rows, depth), (_, columns) = _turned(call, 0), _turned(call, 1)
+        shapes = [view.shape for view in call.inputs]
+        (rows, depth), (_, columns) = _turned(shapes, call.attributes)
         rank, last = len(right.shape), len(right.shape) - 1
         dims = (last, last - 1) if call.attributes.get(_ADJOINT_RIGHT) else (last - 1, last)
         panels, panel_depth, apart = made.panels(1, dims[:1], dims[1])
@@ -325,8 +362,8 @@ class _BatchMatMul(LibraryOp):
             left = View.dense(left.element_type, (*left.shape[:-2], rows, depth))
         outer = call.result.shape[:-2]
         of_right = View.dense(right.element_type, (*right.shape[: rank - 2], apart, 1))
-        result_row, result_batch = matrix_strides(call.result, len(outer))
-        left_row, left_batch = matrix_strides(left, len(outer))
+        result_row, result_batch = matrix_strides(call.result, outer)
+        left_row, left_batch = matrix_strides(left, outer)
         made.add(
             "Product",
             left=place,
@@ -338,7 +375,7 @@ class _BatchMatMul(LibraryOp):
             panel_depth=panel_depth,
             batches=three(list(outer), 1),
             left_batch=left_batch,
-            right_batch=matrix_strides(of_right, len(outer))[1],
+            right_batch=matrix_strides(of_right, outer)[1],
             result_batch=result_batch,
             left_first=left.offset,
             left_row=left_row,
@@ -351,11 +388,12 @@ class _BatchMatMul(LibraryOp):
         return made.spec(self.name)
 
 
-def _turned(call: PlacedOp, index: int) -> tuple[int, int]:
-    """Rows and columns of an operand's matrices, as the product has them."""
-    rows, columns = call.inputs[index].shape[-2:]
-    is_turned = call.attributes.get((_ADJOINT_LEFT, _ADJOINT_RIGHT)[index])
-    return (columns, rows) if is_turned else (rows, columns)
+def _turned(shapes: Sequence[Shape], attributes: Attributes) -> Sequence[Shape]:
+    """Rows and columns of both operands' matrices, as the product has them."""
+    return [
+        shape[:-3:-1] if attributes.get(name) else shape[-2:]
+        for shape, name in zip(shapes, (_ADJOINT_LEFT, _ADJOINT_RIGHT), strict=True)
+    ]
 
 
 OPS = (_Conv2D(), _TransposeConv(), _FullyConnected(), _BatchMatMul())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from litert.core.element_type import ElementType
@@ -14,11 +14,15 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
+    Shape,
     count_from_front,
     find_integers,
+    integers_of,
+    option,
     scale_mismatch,
 )
 from vendor_reference.compiler.library.moves import MAX_LOOPS, command_loops
+from vendor_reference.compiler.library.traced_size import is_same, range_of
 from vendor_reference.compiler.library.views import View, plan_loops
 from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
@@ -28,7 +32,7 @@ from vendor_reference.custom_layers.kernel_spec import (
 from vendor_reference.firmware.instructions import Command, FieldValue
 
 _E = ElementType
-_AXES, _AXIS = "axes", "axis"
+_AXES, _AXIS, _KEEPS_DIMS = "axes", "axis", "keep_dims"
 _TENSORS = tensor_arguments(1)
 
 ELEMENT_TYPES = {
@@ -67,15 +71,22 @@ class _Reduction(LibraryOp):
     def attributes(self, op: Op) -> Attributes:
         rank = len(self.operands(op)[0].shape)
         axes = {count_from_front(axis, rank) for axis in find_integers(op.inputs[1]) or ()}
-        return {**super().attributes(op), _AXES: tuple(sorted(axes))}
+        keeps_dims = bool(option(op, _KEEPS_DIMS))
+        return {**super().attributes(op), _AXES: tuple(sorted(axes)), _KEEPS_DIMS: keeps_dims}
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        (shape,), axes = shapes, integers_of(attributes, _AXES)
+        if attributes.get(_KEEPS_DIMS):
+            return [tuple(1 if d in axes else size for d, size in enumerate(shape))]
+        return [tuple(size for d, size in enumerate(shape) if d not in axes)]
 
     def mismatch(self, call: PlacedOp) -> str:
         axes, shape = call.integers(_AXES), call.inputs[0].shape
         if any(not 0 <= axis < len(shape) for axis in axes):
             return f"it reduces dimensions {axes} of {list(shape)}"
-        kept = tuple(1 if d in axes else size for d, size in enumerate(shape))
-        gone = tuple(size for d, size in enumerate(shape) if d not in axes)
-        if call.result.shape not in (kept, gone):
+        if [call.result.shape] != self.result_shapes([shape], call.attributes):
             return call.shape_mismatch()
         if len(shape) > MAX_LOOPS or not all(shape):
             return f"it reduces {list(shape)}"
@@ -123,9 +134,9 @@ class _Reduction(LibraryOp):
         """
         operand, result = call.inputs[0], call.result
         is_parted = self._kind in (_SUM, _PRODUCT) and operand.element_type is not _E.FLOAT16
-        if result.num_elements > _SHARED_RESULTS or not is_parted:
+        if range_of(result.num_elements)[1] > _SHARED_RESULTS or not is_parted:
             return 1
-        return max(1, min(_MOST_PARTS, operand.num_elements // _PART_ELEMENTS))
+        return max(1, min(_MOST_PARTS, range_of(operand.num_elements)[1] // _PART_ELEMENTS))
 
 
 def _repeated(result: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> View:
@@ -139,10 +150,10 @@ def _repeated(result: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> Vi
 
 def _nest(operand: View, result: View) -> Mapping[str, FieldValue]:
     """Loops, those that are reduced behind the others; the last is over elements in a row, if there are such."""
-    order = sorted(range(len(operand.shape)), key=lambda dim: -operand.strides[dim])
+    order = sorted(range(len(operand.shape)), key=lambda dim: -range_of(operand.strides[dim])[1])
     loops = plan_loops([operand.permuted(order), result.permuted(order)])
     reads, writes = loops.strides
-    last = reads.index(1) if 1 in reads else len(reads) - 1
+    last = next((i for i, stride in enumerate(reads) if is_same(stride, 1)), len(reads) - 1)
     kept = [i for i, stride in enumerate(writes) if stride and i != last]
     reduced = [i for i, stride in enumerate(writes) if not stride and i != last]
     (nest,) = command_loops(loops.ordered([*kept, *reduced, last]))
@@ -170,12 +181,18 @@ class _Extreme(LibraryOp):
         (axis,) = find_integers(op.inputs[1]) or (0,)
         return {_AXIS: count_from_front(axis, len(self.operands(op)[0].shape))}
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        (shape,), axis = shapes, attributes.get(_AXIS)
+        return [tuple(size for d, size in enumerate(shape) if d != axis)]
+
     def mismatch(self, call: PlacedOp) -> str:
         axis, operand, result = call.integer(_AXIS), call.inputs[0], call.result
         shape = operand.shape
         if axis is None or not 0 <= axis < len(shape) or not shape[axis]:
             return f"it searches dimension {axis} of {list(shape)}"
-        if (*shape[:axis], *shape[axis + 1 :]) != result.shape:
+        if [result.shape] != self.result_shapes([shape], call.attributes):
             return call.shape_mismatch()
         if operand.element_type not in self.types or result.element_type not in INTEGERS:
             return f"it makes {result.element_type.name} of {operand.element_type.name}"

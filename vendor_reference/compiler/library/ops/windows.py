@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.library.library_op import (
@@ -10,21 +12,26 @@ from vendor_reference.compiler.library.library_op import (
     Fusion,
     LibraryOp,
     PlacedOp,
+    Shape,
     find_integers,
+    integers_of,
     option,
 )
 from vendor_reference.compiler.library.windows import (
     DILATIONS,
     image_fields,
     image_mismatch,
+    padding_before,
     window_attributes,
     window_fields,
     window_mismatch,
+    windows_result,
 )
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.firmware.instructions import Command, FieldValue
 
-_KERNEL_SIZE, _ALIGN, _HALF = "kernel_size", "align_corners", "half_pixel_centers"
+_KERNEL_SIZE = "kernel_size"
+_SIZE, _ALIGN, _HALF = "size", "align_corners", "half_pixel_centers"
 
 
 class _DepthwiseConvolution(LibraryOp):
@@ -42,7 +49,13 @@ class _DepthwiseConvolution(LibraryOp):
         return "" if ranks == [4, 4, 4] else "its tensors are no images"
 
     def attributes(self, op: Op) -> Attributes:
-        return window_attributes(op, self.operands(op)[1].shape[1:3])
+        return window_attributes(op)
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        image, weights = shapes[:2]
+        return windows_result(image, weights[1:3], weights[-1], attributes)
 
     def mismatch(self, call: PlacedOp) -> str:
         x, weights = call.inputs[0].shape, call.inputs[1].shape
@@ -61,7 +74,7 @@ class _DepthwiseConvolution(LibraryOp):
             call,
             "Depthwise",
             ("input", "weights", "bias"),
-            **window_fields(call),
+            **window_fields(call, padding_before(call, weights[1:3])),
             multiplier=call.result.shape[3] // call.inputs[0].shape[3],
             kernel_height=weights[1],
             kernel_width=weights[2],
@@ -87,7 +100,13 @@ class _Pool(LibraryOp):
 
     def attributes(self, op: Op) -> Attributes:
         size = int(option(op, "filter_height")), int(option(op, "filter_width"))
-        return {**window_attributes(op, size), _KERNEL_SIZE: size}
+        return {**window_attributes(op), _KERNEL_SIZE: size}
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        (image,) = shapes
+        return windows_result(image, integers_of(attributes, _KERNEL_SIZE), image[-1], attributes)
 
     def mismatch(self, call: PlacedOp) -> str:
         size = call.integers(_KERNEL_SIZE)
@@ -96,13 +115,13 @@ class _Pool(LibraryOp):
         return self.type_mismatch(call) or window_mismatch(call, size)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
-        height, width = call.integers(_KERNEL_SIZE)
+        height, width = size = call.integers(_KERNEL_SIZE)
         return _spec(
             self,
             call,
             "Pool",
             ("input",),
-            **window_fields(call),
+            **window_fields(call, padding_before(call, size)),
             window_height=height,
             window_width=width,
             is_mean=int(self._is_mean),
@@ -110,7 +129,7 @@ class _Pool(LibraryOp):
 
 
 class _Resize(LibraryOp):
-    """The size is the result's."""
+    """An image of another size."""
 
     types = FLOATS
     precision = ElementType.FLOAT32
@@ -124,20 +143,25 @@ class _Resize(LibraryOp):
         self._is_nearest = is_nearest
 
     def parameter_refusal(self, op: Op) -> str:
-        size = find_integers(op.inputs[1])
-        if size is None:
-            return "its size is computed"
-        shape = op.outputs[0].shape
-        return "" if len(shape) == 4 and size == shape[1:3] else "its size is not its result's"
+        return "its size is computed" if find_integers(op.inputs[1]) is None else ""
 
     def attributes(self, op: Op) -> Attributes:
-        return {name: bool(option(op, name)) for name in (_ALIGN, _HALF)}
+        choices = {name: bool(option(op, name)) for name in (_ALIGN, _HALF)}
+        return {_SIZE: find_integers(op.inputs[1]) or (), **choices}
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        (image,) = shapes
+        return None if len(image) != 4 else [(image[0], *integers_of(attributes, _SIZE), image[3])]
 
     def mismatch(self, call: PlacedOp) -> str:
         if reason := image_mismatch(call):
             return reason
         x, y = call.inputs[0].shape, call.result.shape
-        if x[3] != y[3] or not min(*x[1:3], *y[1:3]):
+        if call.integers(_SIZE) != y[1:3]:
+            return "its size is not its result's"
+        if x[3] != y[3] or 0 in x[1:3] or 0 in y[1:3]:
             return call.shape_mismatch()
         if call.attributes.get(_ALIGN) and call.attributes.get(_HALF):
             return f"it has both {_ALIGN} and {_HALF}"

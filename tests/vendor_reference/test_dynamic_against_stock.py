@@ -1,0 +1,160 @@
+"""Ops on shapes that a run tells, beside stock's plain kernels, which are resized: random calls and sizes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from litert import CompiledModel
+from litert.core.compiler_options import CompilerOptions
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.writer import write_model
+from tests.vendor_reference.executables import Array
+from tests.vendor_reference.random_ops import OpCase, build, cases
+from tests.vendor_reference.test_dynamic_library import Stock
+from tests.vendor_reference.test_library_against_stock import (
+    IN_MODEL,
+    MODELS,
+    difference,
+    inputs_of,
+    run_stock,
+)
+from vendor_reference.compiler.library.library_op import library_ops
+
+pytestmark = pytest.mark.each_driver
+
+RUNS = 4
+
+
+def _all(case: OpCase, rank: int) -> Sequence[int]:
+    return range(rank)
+
+
+def _image(case: OpCase, rank: int) -> Sequence[int]:
+    return (0, 1, 2)
+
+
+def _rows(case: OpCase, rank: int) -> Sequence[int]:
+    return range(rank - 1)
+
+
+def _left(case: OpCase, rank: int) -> Sequence[int]:
+    """But for the dimension that the right operand has too."""
+    depth = rank - 2 if case.options["adj_x"] else rank - 1
+    return [dim for dim in range(rank) if dim != depth]
+
+
+OPEN: Mapping[str, Callable[[OpCase, int], Sequence[int]]] = {
+    "CONV_2D": _image, "DEPTHWISE_CONV_2D": _image, "AVERAGE_POOL_2D": _image, "MAX_POOL_2D": _image,
+    "RESIZE_BILINEAR": _image, "RESIZE_NEAREST_NEIGHBOR": _image,
+    "FULLY_CONNECTED": _rows, "BATCH_MATMUL": _left,
+    "SOFTMAX": _all, "LOG_SOFTMAX": _all, "L2_NORMALIZATION": _all,
+    "MEAN": _all, "SUM": _all, "REDUCE_PROD": _all, "REDUCE_MAX": _all, "REDUCE_MIN": _all,
+    "ARG_MAX": _all, "ARG_MIN": _all,
+}  # fmt: skip
+"""The dimensions of the first operand that may be open."""
+
+
+@pytest.fixture(autouse=True)
+def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+
+
+@pytest.mark.parametrize("name", OPEN)
+@given(data=st.data())
+@settings(
+    max_examples=MODELS,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    derandomize="LITERT_NPU_OP_CASES" not in os.environ,
+    database=None,
+)
+def test_an_op_goes_by_the_sizes_of_a_run(tmp_path: Path, name: str, data: st.DataObject) -> None:
+    drawn = data.draw(st.lists(cases(library_ops()[name]), min_size=1, max_size=IN_MODEL))
+    largest = inputs_of(drawn)
+    opened = {x: data.draw(_open_dims(drawn[_number(x)], a.ndim)) for x, a in largest.items()
+              if x.endswith("_x0")}  # fmt: skip
+    patterns = {
+        x: [-1 if dim in dims else size for dim, size in enumerate(largest[x].shape)]
+        for x, dims in opened.items()
+    }
+    run, stock = compiled(tmp_path, drawn, patterns)
+    for index in range(RUNS):
+        sizes = {
+            x: [data.draw(_size(n, index)) if d in opened[x] else n for d, n in enumerate(a.shape)]
+            if x in opened
+            else a.shape
+            for x, a in largest.items()
+        }
+        check(drawn, {x: a[tuple(map(slice, sizes[x]))] for x, a in largest.items()}, run, stock)
+
+
+def compiled(
+    folder: Path, drawn: Sequence[OpCase], patterns: Mapping[str, Sequence[int]]
+) -> tuple[CompiledModel, Stock]:
+    """Cases with open inputs, whose bounds are what the cases give: one NPU call, and stock's kernels."""
+    results = run_stock(drawn)
+    shapes = [array.shape for arrays in results for array in arrays]
+    bounds = {x: a.shape for x, a in inputs_of(drawn).items() if x in patterns}
+    for number, arrays in enumerate(results):
+        bounds |= {
+            f"case{number}_y{i}": array.shape for i, array in enumerate(arrays) if array.ndim
+        }
+    write_model(build(drawn, shapes, patterns=patterns), folder / "model.tflite")
+    write_model(build(drawn, shapes, for_stock=True, patterns=patterns), folder / "stock.tflite")
+    options = CompilerOptions(vendor_options={"reference_ops": "all"}, shape_bounds=bounds)
+    report = apply_plugin(
+        folder / "model.tflite", folder / "npu.tflite", ApplyOptions(compiler=options)
+    )
+    refused = [f"{op.name}: {op.reason}" for op in report.ops if not op.call]
+    assert not refused, f"{refused}; {'; '.join(map(str, drawn))}; {patterns}"
+    return CompiledModel.from_file(str(folder / "npu.tflite")), Stock(folder / "stock.tflite")
+
+
+def check(
+    drawn: Sequence[OpCase], inputs: Mapping[str, Array], run: CompiledModel, stock: Stock
+) -> None:
+    """Compares a run; sizes that stock refuses are refused, and where it makes empty images, they may be."""
+    shapes = {name: array.shape for name, array in inputs.items()}
+    halves = [name for name, array in inputs.items() if array.dtype == np.float16]
+    wide = {n: a.astype(np.float32) if n in halves else a for n, a in inputs.items()}
+    try:
+        expected = stock.run(wide)
+    except (RuntimeError, ValueError):
+        with pytest.raises(LiteRtError):
+            run.run(inputs)
+        return
+    try:
+        found = run.run(inputs)
+    except LiteRtError as error:
+        assert error.status is Status.INVALID_ARGUMENT
+        assert any(array.size == 0 for array in expected), f"{drawn}, {shapes}: {error}"
+        return
+    remaining = iter(expected)
+    with np.errstate(all="ignore"):
+        for number, case in enumerate(drawn):
+            for index, dtype in enumerate(case.results):
+                wanted = next(remaining).astype(dtype)
+                problem = difference(case, wanted, found[f"case{number}_y{index}"])
+                assert problem == "", f"{case}, {shapes}: {problem}"
+
+
+def _number(name: str) -> int:
+    return int(name.split("_")[0].removeprefix("case"))
+
+
+def _open_dims(case: OpCase, rank: int) -> st.SearchStrategy[set[int]]:
+    return st.sets(st.sampled_from(list(OPEN[case.name](case, rank))), min_size=1)
+
+
+def _size(bound: int, run: int) -> st.SearchStrategy[int]:
+    """The bound, then 1, then any."""
+    return st.just((bound, 1)[run]) if run < 2 else st.integers(1, bound)
