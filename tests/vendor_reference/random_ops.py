@@ -98,22 +98,23 @@ class Drawing:
         """What a run gives: numbers around 0, in some cases also some that are none, or infinite."""
         dtype = dtype or self.dtype
         values = self._numbers(shape, dtype)
-        is_float = np.dtype(dtype).kind == "f"
-        if has_specials and is_float and values.size and self.choose((False, False, False, True)):
-            at = np.random.default_rng(self.size(0, 99)).integers(0, values.size, 2)
-            values.ravel()[at] = self.choose((np.nan, np.inf, -np.inf, 0.0, -0.0))
+        if has_specials:
+            self._strew_specials(values)
         return Given(values)
 
-    def weights(self, *shape: int, depth: int = 1) -> Given:
+    def weights(self, *shape: int, depth: int = 1, has_specials: bool = False) -> Given:
         """A constant; of float32, in some cases a float16 one.
 
         The more products make a sum, the smaller are the factors: a clamp leaves little of a large sum.
         """
         values = (self._numbers(shape, self.dtype) / depth**0.5).astype(self.dtype)
+        if has_specials:
+            self._strew_specials(values)
         return Given(values, True, self.dtype == "float32" and self.choose((False, True)))
 
     def data_or_weights(self, *shape: int) -> Given:
-        return self.weights(*shape) if self.choose((False, True)) else self.tensor(*shape)
+        is_constant = self.choose((False, True))
+        return self.weights(*shape, has_specials=True) if is_constant else self.tensor(*shape)
 
     def order(self, rank: int) -> Sequence[int]:
         return list(self._draw(st.permutations(range(rank))))
@@ -123,6 +124,12 @@ class Drawing:
     ) -> OpCase:
         """A case whose results have the type of its tensors."""
         return OpCase(name, inputs, options, [self.dtype] * results)
+
+    def _strew_specials(self, values: Array) -> None:
+        """Makes some floats no numbers, infinite or 0, in some cases."""
+        if values.dtype.kind == "f" and values.size and self.choose((False, False, False, True)):
+            at = np.random.default_rng(self.size(0, 99)).integers(0, values.size, 2)
+            values.ravel()[at] = self.choose((np.nan, np.inf, -np.inf, 0.0, -0.0))
 
     def _numbers(self, shape: Sequence[int], dtype: str) -> Array:
         random = np.random.default_rng(self.size(0, 2**32 - 1))
@@ -310,7 +317,7 @@ def _fully_connected(d: Drawing, options: dict[str, Any]) -> OpCase:
     depth, results = d.size(1, 70), d.size(1, 40)
     inputs = [
         d.tensor(*d.sizes(d.size(1, 3), 6), depth),
-        d.weights(results, depth, depth=depth),
+        d.weights(results, depth, depth=depth, has_specials=True),
         d.choose((None, d.weights(results))),
     ]
     return d.case("FULLY_CONNECTED", inputs, options)

@@ -48,6 +48,11 @@ MISFITS: Mapping[str, Misfit] = {
     "an image of 4 TiB": (
         "CONV_2D", [(1, 2**20, 2**20, 1), (1, 1, 1, 1), (1,)], (1, 2**20, 2**20, 1), _SAME
     ),
+    "more elements than a number counts": ("SOFTMAX", [(2**20, 2**20)], (2**20, 2**20), {"beta": 1.0}),
+    "a sum of too many elements": ("SUM", [(2**16, 2**16), [1]], (2**16,), {"keep_dims": False}),
+    "a result of too many elements": (
+        "BATCH_MATMUL", [(2**20, 1), (1, 2**20)], (2**20, 2**20), {}
+    ),
     "depthwise weights of two": ("DEPTHWISE_CONV_2D", [_IMAGE, (2, 3, 3, 6), (6,)], (1, 8, 8, 6), _DEPTH),
     "a transposed result of another size": (
         "TRANSPOSE_CONV", [_IMAGE, [1, 5, 5, 4], (4, 2, 2, 6)], (1, 5, 5, 4),

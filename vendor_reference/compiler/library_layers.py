@@ -78,7 +78,7 @@ class LibraryLayer(LayerOp):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
         views = [view_of(t) for t in (*inputs, *outputs)]
         call = PlacedOp.of(views, len(outputs), read_attributes(attributes))
-        if reason := rule.mismatch(call):
+        if reason := rule.misfit(call):
             raise LiteRtError(Status.UNSUPPORTED, f"{cls.name}: {reason}")
         return rule.kernel(call)
 
@@ -125,7 +125,7 @@ class LibraryLayer(LayerOp):
         types = [element_type_of(value.type) for value in (*self.inputs, *self.outputs)]
         views = [View.dense(t, shape) for t, shape in zip(types, shapes, strict=True)]
         call = PlacedOp.of(views, len(self.outputs), read_attributes(self.attributes))
-        if reason := rule.mismatch(call):
+        if reason := rule.misfit(call):
             raise VerifyException(reason)
 
 

@@ -109,7 +109,7 @@ def dynamic_kernel(
             for (element_type, order), shape in zip(results, shapes, strict=True)
         )
         call = PlacedOp(inputs, made, attributes)
-        if reason := rule.mismatch(call):
+        if reason := rule.misfit(call):
             raise LiteRtError(Status.UNSUPPORTED, f"{rule.name}: {reason}")
         return _with_formulas(rule.kernel(call))
 

@@ -30,7 +30,7 @@ from litert.model.schema_types import enum_name
 from vendor_reference.compiler.library.elementwise import Formula
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.steps import Scale
-from vendor_reference.compiler.library.traced_size import broadcast_size, is_same
+from vendor_reference.compiler.library.traced_size import broadcast_size, is_same, range_of
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.reference_options import REFERENCE_OPS
 from vendor_reference.custom_layers.cl_types import CL_TYPES
@@ -39,6 +39,8 @@ from vendor_reference.firmware.operations import NUM_LOOPS
 
 NUMBERS = tuple(CL_TYPES)
 """All that a kernel can read."""
+MOST_ELEMENTS = 2**31 - 1
+"""Elements of a tensor: offsets and strides of commands are 32-bit integers."""
 FLOATS = (ElementType.FLOAT32, ElementType.FLOAT16)
 INTEGERS = (ElementType.INT32, ElementType.INT64)
 BYTES = (ElementType.INT8, ElementType.UINT8)
@@ -169,7 +171,14 @@ class LibraryOp(ABC):
             return reason
         tensors = [*self.operands(op), *op.outputs]
         views = [View.dense(t.element_type, t.shape) for t in tensors]
-        return self.mismatch(PlacedOp.of(views, len(op.outputs), self.attributes(op)))
+        return self.misfit(PlacedOp.of(views, len(op.outputs), self.attributes(op)))
+
+    def misfit(self, call: PlacedOp) -> str:
+        """Why tensors are too large for the firmware, or what `mismatch` says; "" for a call that has a kernel."""
+        largest = max(range_of(view.num_elements)[1] for view in call.tensors)
+        if largest > MOST_ELEMENTS:
+            return f"it has a tensor of {largest} elements, the most are {MOST_ELEMENTS}"
+        return self.mismatch(call)
 
     def option_refusal(self, op: Op) -> str:
         """The same, of what an op has beside its shapes."""
