@@ -175,6 +175,84 @@ def test_elementwise_ops_go_by_the_shapes_of_a_run(tmp_path: Path) -> None:
     check_runs(tmp_path, [{"x": random(*shape)} for shape in SHAPES], report)
 
 
+def small_network(image: Sequence[int], *, batch: int = -1) -> tuple[Network, Tensor, Tensor]:
+    """Convolutions with activations and a residual, a pool, a mean, a product; the image's sizes may be open."""
+    network, (height, width) = Network(), image
+    opened = [batch, *(-1 if size < 0 else (size + 1) // 2 for size in image), 8]
+
+    def weights(*shape: int) -> Tensor:
+        values = random(*shape) / np.sqrt(np.prod(shape[1:], dtype=np.float32))
+        return network.builder.constant(f"c{len(network.builder.graph.tensors)}", values)
+
+    def windows(op: str, x: Tensor, shape: Sequence[int], stride: int = 1, **own: Any) -> Tensor:
+        strides = {"padding": "SAME", "stride_h": stride, "stride_w": stride}
+        return network.op(op, [x, weights(*shape), weights(8)], *opened, **strides, **own)
+
+    x = network.input("x", batch, height, width, 3)
+    first = windows("CONV_2D", x, (8, 3, 3, 3), stride=2)
+    first = network.op("PRELU", [first, weights(1, 1, 8)], *opened)
+    apart = windows("DEPTHWISE_CONV_2D", first, (1, 5, 3, 8), fused_activation_function="RELU6")
+    mixed = windows("CONV_2D", apart, (8, 1, 1, 8))
+    joined = network.op("RELU", [network.op("ADD", [mixed, first], *opened)], *opened)
+    pool = {"padding": "VALID", "stride_h": 2, "stride_w": 2, "filter_height": 2, "filter_width": 2}
+    pooled = network.op("AVERAGE_POOL_2D", [joined], batch, -1, -1, 8, **pool)
+    axes = network.builder.constant("axes", np.array([1, 2], np.int32))
+    mean = network.op("REDUCE_MAX", [pooled, axes], batch, 8, keep_dims=False)
+    scores = network.op("FULLY_CONNECTED", [mean, weights(5, 8), weights(5)], batch, 5)
+    return network, joined, network.op("SOFTMAX", [scores], batch, 5, beta=1.0)
+
+
+def test_a_network_goes_by_the_batch_of_a_run(tmp_path: Path) -> None:
+    network, image, scores = small_network((20, 17))
+    report = network.compile(tmp_path, {"x": (6, 20, 17, 3)}, image, scores)
+    check_runs(tmp_path, [{"x": random(n, 20, 17, 3)} for n in (6, 1, 4, 4, 2, 6)], report)
+    with (
+        CompiledModel.from_file(str(tmp_path / "out.tflite")) as model,
+        pytest.raises(LiteRtError, match=r"above its bound 6x20x17x3.*--shape_bounds=x:7x20x17x3"),
+    ):
+        model.run({"x": random(7, 20, 17, 3)})
+
+
+def test_a_network_goes_by_the_image_of_a_run(tmp_path: Path) -> None:
+    network, image, scores = small_network((-1, -1))
+    report = network.compile(tmp_path, {"x": (2, 20, 17, 3)}, image, scores)
+    shapes = [(2, 20, 17, 3), (1, 3, 3, 3), (1, 19, 17, 3), (2, 8, 5, 3), (1, 20, 4, 3)]
+    check_runs(tmp_path, [{"x": random(*shape)} for shape in shapes], report)
+
+
+def test_an_image_that_windows_do_not_fit_in_is_refused_in_words(tmp_path: Path) -> None:
+    network = Network()
+    x = network.input("x", 1, -1, -1, 2)
+    options = {"stride_h": 1, "stride_w": 1, "filter_height": 5, "filter_width": 2}
+    y = network.op("MAX_POOL_2D", [x], 1, -1, -1, 2, padding="VALID", **options)
+    report = network.compile(tmp_path, {"x": (1, 9, 9, 2)}, y)
+    check_runs(tmp_path, [{"x": random(1, *size, 2)} for size in ((9, 9), (5, 2), (4, 3))], report)
+    with (
+        CompiledModel.from_file(str(tmp_path / "out.tflite")) as model,
+        pytest.raises(LiteRtError, match=r"\(s0\[1\]-4\) is -3 where s0\[1\] is 1"),
+    ):
+        model.run({"x": random(1, 1, 9, 2)})
+
+
+def test_what_a_run_repeats_is_added_behind_a_convolution(tmp_path: Path) -> None:
+    network, open_shape = Network(), (-1, -1, -1, 3)
+    x, y = network.input("x", *open_shape), network.input("y", *open_shape)
+    weights = network.builder.constant("w", random(3, 3, 3, 3))
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
+    made = network.op(
+        "CONV_2D", [x, weights, network.builder.constant("b", random(3))], *open_shape, **options
+    )
+    total = network.op("ADD", [made, y], *open_shape)
+    report = network.compile(tmp_path, {"x": (3, 6, 7, 3), "y": (3, 6, 7, 3)}, total)
+    shapes = [
+        ((3, 6, 7, 3), (3, 6, 7, 3)),
+        ((2, 5, 4, 3), (1, 5, 1, 3)),
+        ((1, 1, 7, 3), (3, 6, 7, 3)),
+    ]
+    runs = [{"x": random(*one), "y": random(*other)} for one, other in shapes]
+    check_runs(tmp_path, runs, report)
+
+
 def test_an_op_that_says_no_shape_is_refused_in_words(tmp_path: Path) -> None:
     network = Network()
     x = network.input("x", -1, 3)

@@ -103,3 +103,41 @@ def test_additions_and_activations_in_either_order(
 
 def _operands(layer: str) -> list[str]:
     return layer.partition("(")[2].rstrip(")").split(", ")
+
+
+OPEN = "tensor<?x?x?x8xf32>"
+OPEN_WINDOWS = WINDOWS.replace("1, 1>, dil", "2, 2>, dil") + ', auto_pad = "SAME"'
+
+
+def open_addition(other: str) -> str:
+    """What is left of the sum of a convolution of `%x`, whose shape a run tells, and something else."""
+    return run(
+        f"""
+        func.func @main(%x: {OPEN}, %y: {OPEN}) -> {OPEN}
+            attributes {{IE.bounds = [array<i64: 3, 9, 9, 8>, array<i64: 3, 9, 9, 8>]}} {{
+          %k = IE.Constant tensor<8x3x3x8xf32> = dense_resource<k>
+          %1 = IE.Convolution(%x, %k) {{{OPEN_WINDOWS}, is_constant = true, has_bias = false}}
+            : {OPEN}, tensor<8x3x3x8xf32> -> {OPEN}
+          {other}
+          %3 = IE.Add(%1, %2) : {OPEN}, {OPEN} -> {OPEN}
+          %4 = IE.ReLU(%3) : {OPEN} -> {OPEN}
+          func.return %4 : {OPEN}
+        }}
+        """,
+        "fuse-layers",
+        list(library_layers().values()),
+    )
+
+
+POOL = f"IE.MaxPool(%x) {{{OPEN_WINDOWS}, kernel_size = array<i64: 2, 2>}} : {OPEN} -> {OPEN}"
+
+
+def test_what_has_the_same_shape_in_every_run_is_added_in_a_convolution() -> None:
+    text = open_addition(f"%2 = {POOL}")
+    assert 'residual = "before"' in text and 'activation = "RELU"' in text
+
+
+@pytest.mark.parametrize("other", [f"IE.ReLU(%y) : {OPEN} -> {OPEN}", POOL.replace("%x", "%y")])
+def test_what_a_run_may_repeat_is_added_behind_a_convolution(other: str) -> None:
+    text = open_addition(f"%2 = {other}")
+    assert "IE.Add" in text and "residual" not in text

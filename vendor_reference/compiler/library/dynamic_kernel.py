@@ -108,6 +108,13 @@ def dynamic_kernel(
             View.dense(element_type, tuple(shape), order)
             for (element_type, order), shape in zip(results, shapes, strict=True)
         )
+        alike = rule.shaped_like_result(attributes)
+        inputs = tuple(
+            View.dense(view.element_type, made[0].shape, operands[index].order)
+            if index in alike
+            else view
+            for index, view in enumerate(inputs)
+        )
         call = PlacedOp(inputs, made, attributes)
         if reason := rule.misfit(call):
             raise LiteRtError(Status.UNSUPPORTED, f"{rule.name}: {reason}")

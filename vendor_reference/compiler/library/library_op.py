@@ -200,6 +200,10 @@ class LibraryOp(ABC):
         """
         return None
 
+    def shaped_like_result(self, attributes: Attributes) -> Sequence[int]:
+        """Operands that have the result's shape, of a layer that a pass has made: it has seen to that."""
+        return ()
+
     def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
         """Why a layer of the op cannot have so many operands and results; "" where it can."""
         return self._count_mismatch(num_inputs, num_outputs, self.num_parameters)

@@ -21,9 +21,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from vendor_reference.compiler.ir.edits import remove_op, replace_op
-from vendor_reference.compiler.ir.names import bodies, keep_names, read_taps
-from vendor_reference.compiler.ir.types import shape_of, view_of
+from vendor_reference.compiler.ir.names import bodies, functions_of, keep_names, read_taps
+from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.library.library_op import Attributes, Fusion, PlacedOp, Value
+from vendor_reference.compiler.library.traced_size import NotTraceableError
+from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.library.windows import (
     ACTIVATION,
     ACTIVATIONS,
@@ -36,6 +38,7 @@ from vendor_reference.compiler.library_layers import (
     layer_attributes,
     read_attributes,
 )
+from vendor_reference.compiler.open_shapes import OpenShapes
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 
 RESIDUAL = "residual"
@@ -53,8 +56,9 @@ class FuseLayers(CompilerPass):
     AFTER = "convert-precisions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _, block in bodies(op):
-            _BlockFusion(block).run()
+        functions = functions_of(op)
+        for function, block in bodies(op):
+            _BlockFusion(block, OpenShapes(function, functions)).run()
 
 
 PASS = FuseLayers
@@ -63,14 +67,15 @@ PASS = FuseLayers
 class _BlockFusion:
     """A walk over a function, the first layer first."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, shapes: OpenShapes) -> None:
         self._block = block
+        self._shapes = shapes
         self._places = {op: place for place, op in enumerate(block.ops)}
 
     def run(self) -> None:
         for layer in list(self._block.ops):
             if isinstance(layer, LibraryLayer) and not self._fuse_into_producer(layer):
-                _fuse_padding(layer)
+                _fuse_padding(layer, self._shapes)
 
     def _fuse_into_producer(self, layer: LibraryLayer) -> bool:
         """Makes an activation or an addition a part of the layer whose result it reads, if that takes it."""
@@ -120,7 +125,7 @@ class _BlockFusion:
     ) -> bool:
         """Puts a layer of the host's kind in the place of both, if there is such a kernel."""
         result, attributes = layer.outputs[0], {**read_attributes(host.attributes), **given}
-        if not _takes(host, inputs, result, attributes):
+        if not _takes(host, [self._shapes.view(v) for v in (*inputs, result)], attributes):
             return False
         fused = type(host)(inputs, [result.type], {**host.attributes, **layer_attributes(given)})
         keep_names(layer, fused)
@@ -130,7 +135,7 @@ class _BlockFusion:
         return True
 
 
-def _fuse_padding(layer: LibraryLayer) -> None:
+def _fuse_padding(layer: LibraryLayer, shapes: OpenShapes) -> None:
     """Makes zeros around the input of a convolution a part of it."""
     pad = layer.inputs[0].owner
     is_pad = isinstance(pad, LibraryLayer) and pad.rule().name in ("PAD", "PADV2")
@@ -147,8 +152,9 @@ def _fuse_padding(layer: LibraryLayer) -> None:
         if batches or channels:
             return
         given[name] = tuple(int(a) + b for a, b in zip(pads, rows_and_columns, strict=True))
-    inputs = [pad.inputs[0], *layer.inputs[1:]]
-    if around["value"] == 0 and _takes(layer, inputs, layer.outputs[0], {**own, **given}):
+    tensors = [pad.inputs[0], *layer.inputs[1:], layer.outputs[0]]
+    views = [shapes.view(tensor) for tensor in tensors]
+    if around["value"] == 0 and _takes(layer, views, {**own, **given}):
         layer.operands[0] = pad.inputs[0]
         layer.attributes.update(layer_attributes(given))
         if pad.outputs[0].first_use is None:
@@ -168,11 +174,9 @@ def _activation(layer: LibraryLayer) -> str:
     return str(read_attributes(layer.attributes).get(ACTIVATION, _NONE))
 
 
-def _takes(
-    layer: LibraryLayer, inputs: Sequence[SSAValue], result: SSAValue, attributes: Attributes
-) -> bool:
-    types = [*(value.type for value in inputs), result.type]
-    if any(size < 0 for ir_type in types for size in shape_of(ir_type)):
+def _takes(layer: LibraryLayer, tensors: Sequence[View], attributes: Attributes) -> bool:
+    """Whether a layer of that kind takes operands and a result, whatever a run tells of their shapes."""
+    try:
+        return not layer.rule().mismatch(PlacedOp.of(tensors, 1, attributes))
+    except NotTraceableError:
         return False
-    call = PlacedOp.of([view_of(ir_type) for ir_type in types], 1, attributes)
-    return not layer.rule().mismatch(call)

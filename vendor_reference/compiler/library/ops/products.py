@@ -79,6 +79,10 @@ class _Convolution(LibraryOp):
         ranks = [len(tensor.shape) for tensor in [*self.operands(op)[:2], *op.outputs]]
         return "" if ranks == [4, 4, 4] else "its tensors are no images"
 
+    def shaped_like_result(self, attributes: Attributes) -> Sequence[int]:
+        further = _further_operands(attributes, 0)
+        return [further[_RESIDUAL]] if _RESIDUAL in further else ()
+
     def weights_attributes(self, op: Op) -> Attributes:
         """What is known of weights and bias."""
         _, weights, *bias = self.operands(op)
@@ -91,7 +95,7 @@ class _Convolution(LibraryOp):
             return call.shape_mismatch()
         if call.attributes.get(_RESIDUAL, "") not in _RESIDUAL_MODES:
             return f"its residual is {call.attributes[_RESIDUAL]}"
-        further = _further_operands(call)
+        further = _further_operands(call.attributes, len(call.inputs))
         if len(further) != len(call.inputs) - 2:
             return f"it has {len(call.inputs)} operands, expected {2 + len(further)}"
         for name, index in further.items():
@@ -102,7 +106,7 @@ class _Convolution(LibraryOp):
 
     def command(self, call: PlacedOp, **fields: FieldValue) -> KernelSpec:
         """One convolution, behind the packing of weights that are computed."""
-        made, further = ProductSpec(call), _further_operands(call)
+        made, further = ProductSpec(call), _further_operands(call.attributes, len(call.inputs))
         columns, height, width, depth = call.inputs[1].shape
         groups = call.inputs[0].shape[3] // depth
         weights, _, _ = made.panels(1, (1, 2, 3), 0)
@@ -136,11 +140,13 @@ def _depth_mismatch(depth: int) -> str:
 _PARTS = ("first", "batch", "row", "pixel")
 
 
-def _further_operands(call: PlacedOp) -> dict[str, int]:
-    """The operands behind input and weights, by the names of their places; a text may lack some."""
-    attributes = call.attributes
+def _further_operands(attributes: Attributes, count: int) -> dict[str, int]:
+    """The operands behind input and weights, by the names of their places; a text may lack some.
+
+    `count` is that of all operands, for a text that does not say whether there is a bias.
+    """
     names = {
-        "bias": attributes.get(_HAS_BIAS, len(call.inputs) == 3),
+        "bias": attributes.get(_HAS_BIAS, count == 3),
         _RESIDUAL: attributes.get(_RESIDUAL),
         "slopes": attributes.get(ACTIVATION) == PRELU,
     }
