@@ -152,6 +152,11 @@ geometries = st.builds(
 @settings(max_examples=100, deadline=None)
 @given(geometries, st.sampled_from(TUNINGS), st.integers(1, 3))
 @example(Geometry(groups=2, columns=1), TUNINGS[0], 1)
+@example(
+    Geometry(depth=30, columns=72, size=(24, 17), kernel=(1, 1), padding=(0, 0)), TUNINGS[0], 1
+)
+@example(Geometry(depth=150, columns=40, size=(7, 7)), TUNINGS[0], 2)
+@example(Geometry(depth=8, columns=24, size=(40, 1), kernel=(3, 1), padding=(1, 0)), TUNINGS[0], 1)
 def test_any_geometry_is_right(g: Geometry, tuning: FirmwareTuning, workers: int) -> None:
     check(g, tuning, workers)
 
@@ -208,3 +213,40 @@ def test_what_is_no_number_stays_so_in_the_pixels_that_see_it() -> None:
     expected[2:5, 3:6] = True
     np.testing.assert_array_equal(np.isnan(y[0]).all(axis=-1), expected)
     np.testing.assert_array_equal(np.isnan(y[0]).any(axis=-1), expected)
+
+
+@pytest.mark.parametrize("columns", [1, 20])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_weights_that_are_no_numbers_count_only_where_their_tap_sees_the_image(
+    transposed: bool, columns: int
+) -> None:
+    g = Geometry(columns=columns, size=(4, 7), kernel=(3, 4), stride=(2, 1), transposed=transposed)
+    x, w, bias = tensors(g)
+    w[0, 0, 0, 1] = np.inf
+    w[0, 2, 3, 0] = np.nan
+    y = np.zeros((1, *g.result, columns), np.float32)
+    Lab(TUNINGS[0]).run([("Convolution", fields(g, x, w, y, bias=bias))])
+    np.testing.assert_allclose(y, convolution(g, x, w, bias), atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
+def test_results_do_not_depend_on_how_work_is_cut(kernel: tuple[int, int]) -> None:
+    g = Geometry(depth=19, columns=45, size=(13, 21), kernel=kernel, padding=(0, 1))
+    x, w, bias = tensors(g)
+    found = []
+    for workers, unit_operations in ((1, 1), (2, 1), (3, 5000)):
+        tuning = FirmwareTuning(width=8, rows=6, unit_operations=unit_operations)
+        y = np.zeros((1, *g.result, 45), np.float32)
+        Lab(tuning).run([("Convolution", fields(g, x, w, y, bias=bias))], workers)
+        found.append(y)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_padding_may_have_more_channels_than_a_worker_has_scratch() -> None:
+    g = Geometry(depth=1500, columns=9, size=(2, 3), kernel=(2, 2))
+    x, w, bias = tensors(g)
+    y = np.zeros((1, *g.result, 9), np.float32)
+    Lab(TUNINGS[1]).run([("Convolution", fields(g, x, w, y, bias=bias))])
+    expected = convolution(g, x, w, bias)
+    np.testing.assert_allclose(y, expected, atol=1e-5 * np.abs(expected).max())

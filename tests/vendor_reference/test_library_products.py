@@ -118,14 +118,3 @@ def test_further_operands_are_told_by_attributes() -> None:
 )
 def test_further_operands_that_do_not_fit_are_refused(call: PlacedOp) -> None:
     assert len(library_ops()["CONV_2D"].mismatch(call)) > 10
-
-
-def test_padding_of_more_channels_than_there_are_zeros_is_refused() -> None:
-    shapes = [(1, 3, 3, 16_500), (17, 2, 2, 16_500), (1, 3, 3, 17)]
-    views = [View.dense(ElementType.FLOAT32, shape) for shape in shapes]
-    attributes: Attributes = {
-        "strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (1, 1),
-        "activation": "NONE",
-    }  # fmt: skip
-    reason = library_ops()["CONV_2D"].mismatch(PlacedOp.of(views, 1, attributes))
-    assert reason == "it has 16500 channels, with padding the most are 16384"

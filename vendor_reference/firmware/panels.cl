@@ -1,13 +1,18 @@
 // Products of rows with panels: the inner loops of convolutions and matrix products.
 //
-// Weights lie in panels of 16 columns, [ceil(columns / 16)][depth][16], padded with zeros. A block is up to ROWS rows
-// by up to two vectors of columns: its sums stay in registers.
+// Weights lie in panels of 16 columns, [ceil(columns / 16)][depth][16], padded with zeros. A block is some rows by some
+// vectors of columns, of which the sums stay in registers: it is multiplied to its end before the next begins.
 
 #define PANEL 16
 #define BLOCK (2 * WIDTH)
-#define TAPS 32
 #define INLINE __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
+
+// The rows of a block of one and of three vectors; two vectors have ROWS.
+#define ROWS_OF_1 8
+#define ROWS_OF_3 (WIDTH == 16 ? 8 : 4)
+#define MOST_ROWS 8
+#define MOST_VECTORS 3
 
 // How a residual operand is added: to the sums, or behind the activation.
 #define NO_RESIDUAL 0
@@ -24,44 +29,54 @@ union Lanes {
   float floats[WIDTH];
 };
 
-// The floats from `begin` to `end` of a vector that lies at `from`, at most WIDTH; the others are 0.
-NOINLINE Vector load_part(const __global float* from, const size_t begin, const size_t end) {
-  if (begin == 0 && end >= WIDTH) return LOAD(from);
+// The first `count` floats of a vector, where it has so many; the others are 0.
+INLINE Vector load_first(const __global float* from, const size_t count) {
+  if (count >= WIDTH) return LOAD(from);
   union Lanes part;
-  for (size_t i = 0; i < WIDTH; ++i) part.floats[i] = i >= begin && i < end ? from[i] : 0;
+  part.vector = 0;
+  size_t i = 0;
+#if WIDTH == 16
+  if (count & 8) vstore8(vload8(0, from), 0, part.floats), i = 8;
+#endif
+  if (count & 4) vstore4(vload4(0, from + i), 0, part.floats + i), i += 4;
+  if (count & 2) vstore2(vload2(0, from + i), 0, part.floats + i), i += 2;
+  if (count & 1) part.floats[i] = from[i];
   return part.vector;
 }
 
-NOINLINE void store_part(const Vector value, __global float* to, const size_t begin, const size_t end) {
-  if (begin == 0 && end >= WIDTH) {
+INLINE void store_first(const Vector value, __global float* to, const size_t count) {
+  if (count >= WIDTH) {
     STORE(value, to);
     return;
   }
   union Lanes part;
   part.vector = value;
-  for (size_t i = begin; i < min(end, (size_t)WIDTH); ++i) to[i] = part.floats[i];
+  size_t i = 0;
+#if WIDTH == 16
+  if (count & 8) vstore8(value.lo, 0, to), i = 8;
+#endif
+  if (count & 4) vstore4(vload4(0, part.floats + i), 0, to + i), i += 4;
+  if (count & 2) vstore2(vload2(0, part.floats + i), 0, to + i), i += 2;
+  if (count & 1) to[i] = part.floats[i];
 }
 
-// The rows of a block: `num_rows`, and up to ROWS of them that repeat the last.
-//   taps: where the `num_taps` stretches of `depth` floats begin that each row is made of.
-//   weights: of each stretch, floats from a panel's beginning.
-//   results, residuals: where the first column of each row lies.
-struct BlockRows {
-  const __global float* taps[TAPS][ROWS];
-  size_t weights[TAPS];
-  size_t num_rows, num_taps, depth;
-  __global float* results[ROWS];
-  const __global float* residuals[ROWS];
+// Rows that lie evenly. Each is made of `num_taps` stretches of `depth` floats, `taps_across` of them side by side.
+//   x, y, residual: where the first row, its result and its residual lie; ..._row: floats to those of the next row.
+//   weights: floats from a panel's beginning to the weights of the first stretch.
+//   x_tap, weights_tap: floats from a stretch to the next beside it, and from the last of those to the first below.
+struct Run {
+  const __global float *x, *residual;
+  __global float* y;
+  size_t num_rows, num_taps, taps_across, depth, weights;
+  long x_row, y_row, residual_row, x_tap[2], weights_tap[2];
 };
 
-// The columns of a block, from `first` on; those from `begin` to `end` are made.
-//   weights: the first column of row 0.
-//   second: floats to the same of the second vector.
-struct BlockColumns {
-  size_t first, begin, end;
-  const __global float* weights;
-  size_t second;
-  Vector bias[2], slopes[2];
+// What rows are multiplied with: of the columns from `begin` to `end`, those from `first` to `last`, where `first` is a
+// multiple of WIDTH. The panels have `depth` rows.
+//   narrow: the columns as rows of `depth` floats, where they are so few; else null.
+struct Matrix {
+  const __global float *weights, *bias, *slopes, *narrow;
+  size_t depth, begin, end, first, last;
 };
 
 // What becomes of sums.
@@ -70,116 +85,146 @@ struct Finish {
   float low, high;
 };
 
-// Up to two vectors of what there is for each column, or zeros.
-void load_columns(const __global float* from, const size_t first, const size_t end, Vector* to) {
-  to[0] = from ? load_part(from + first, 0, end - first) : 0;
-  to[1] = from && first + WIDTH < end ? load_part(from + first + WIDTH, 0, end - first - WIDTH) : 0;
-}
+// The columns of a block, from `first` on; those from `begin` to `end` are made.
+//   weights: the first column of row 0.
+//   offsets: floats from there to the same of each vector.
+struct Columns {
+  size_t first, begin, end;
+  const __global float* weights;
+  size_t offsets[MOST_VECTORS];
+  Vector bias[MOST_VECTORS], slopes[MOST_VECTORS];
+};
 
-// The columns from `first` on, a multiple of WIDTH, of a product whose panels have `depth` rows.
-struct BlockColumns block_columns(const size_t first, const size_t begin, const size_t end, const size_t depth,
-                                  const __global float* weights, const __global float* bias,
-                                  const __global float* slopes) {
-  struct BlockColumns c;
-  c.first = first;
-  c.begin = begin;
-  c.end = end;
-  c.weights = weights + panel_column(first, depth);
-  c.second = panel_column(first + WIDTH, depth) - panel_column(first, depth);
-  load_columns(bias, first, end, c.bias);
-  load_columns(slopes, first, end, c.slopes);
-  return c;
+// `V` vectors of columns, from column `first` on.
+INLINE void choose_columns(const struct Matrix* m, const size_t first, const uint V, const bool has_slopes,
+                           struct Columns* c) {
+  const size_t place = panel_column(first, m->depth);
+  c->first = first;
+  c->begin = m->begin;
+  c->end = m->last;
+  c->weights = m->weights + place;
+#pragma unroll
+  for (uint v = 0; v < V; ++v) {
+    const size_t column = first + v * WIDTH;
+    c->offsets[v] = panel_column(column, m->depth) - place;
+    c->bias[v] = m->bias ? load_first(m->bias + column, c->end - column) : 0;
+    if (has_slopes) c->slopes[v] = load_first(m->slopes + column, c->end - column);
+  }
 }
 
 // Sums become results, one by one.
-NOINLINE void finish_block(const struct BlockRows* rows, const struct BlockColumns* columns,
-                           const struct Finish* finish, Vector (*sums)[2]) {
-  for (size_t v = 0; v < 2 && columns->first + v * WIDTH < columns->end; ++v) {
-    const size_t first = columns->first + v * WIDTH, end = columns->end - first;
-    const size_t begin = max(columns->begin, first) - first;
-    for (size_t r = 0; r < rows->num_rows; ++r) {
-      Vector sum = sums[r][v], residual = 0;
-      if (finish->residual_mode) residual = load_part(rows->residuals[r] + first, begin, end);
-      if (finish->residual_mode == BEFORE_ACTIVATION) sum += residual;
-      sum = finish->activation == PRELU ? (sum < 0 ? sum * columns->slopes[v] : sum)
-                                        : activate(sum, finish->activation, finish->low, finish->high);
-      if (finish->residual_mode == BEHIND_ACTIVATION) sum += residual;
-      store_part(sum, rows->results[r] + first, begin, end);
+NOINLINE void finish_block(const struct Run* run, const size_t row, const size_t num_rows, const uint vectors,
+                           const struct Columns* columns, const struct Finish* finish, const Vector* sums) {
+  for (size_t v = 0; v < vectors; ++v) {
+    const size_t first = columns->first + v * WIDTH;
+    const size_t begin = max(columns->begin, first) - first, end = min(columns->end - first, (size_t)WIDTH);
+    for (size_t r = 0; r < num_rows; ++r) {
+      __global float* const y = run->y + (row + r) * run->y_row + first;
+      const __global float* const from = run->residual + (row + r) * run->residual_row + first;
+      union Lanes residual, sum;
+      residual.vector = 0;
+      sum.vector = sums[r * vectors + v];
+      if (finish->residual_mode)
+        for (size_t i = begin; i < end; ++i) residual.floats[i] = from[i];
+      if (finish->residual_mode == BEFORE_ACTIVATION) sum.vector += residual.vector;
+      sum.vector = finish->activation == PRELU
+                       ? (sum.vector < 0 ? sum.vector * columns->slopes[v] : sum.vector)
+                       : activate(sum.vector, finish->activation, finish->low, finish->high);
+      if (finish->residual_mode == BEHIND_ACTIVATION) sum.vector += residual.vector;
+      for (size_t i = begin; i < end; ++i) y[i] = sum.floats[i];
     }
   }
 }
 
-// The product of R rows with V vectors of columns: adds to `sums` or to the bias, and finishes it or leaves it in
-// `sums`. R and V are constants.
-INLINE void multiply(const uint R, const uint V, const struct BlockRows* rows, const struct BlockColumns* columns,
-                     const struct Finish* finish, const bool adds, const bool ends, Vector (*sums)[2]) {
-  Vector s[ROWS][2];
-#pragma unroll
-  for (uint r = 0; r < R; ++r)
-#pragma unroll
-    for (uint v = 0; v < V; ++v) s[r][v] = adds ? sums[r][v] : columns->bias[v];
-  const size_t second = columns->second, depth = rows->depth;
-  for (size_t tap = 0; tap < rows->num_taps; ++tap) {
-    const __global float* x[ROWS];
-#pragma unroll
-    for (uint r = 0; r < R; ++r) x[r] = rows->taps[tap][r];
-    const __global float* w = columns->weights + rows->weights[tap];
+// The product of R rows, from `row` on, with V vectors of columns. R, V and `repeats` are constants: whether there may
+// be fewer rows, so that the last is made again.
+INLINE void multiply(const uint R, const bool repeats, const uint V, const struct Run* run, const size_t row,
+                     const struct Columns* columns, const struct Finish* finish) {
+  const size_t last = repeats ? min(run->num_rows - row, (size_t)R) - 1 : R - 1;
+  Vector s[MOST_ROWS][MOST_VECTORS];
+  size_t offsets[MOST_VECTORS];
+#define EACH_ROW _Pragma("unroll") for (uint r = 0; r < R; ++r)
+#define EACH_VECTOR _Pragma("unroll") for (uint v = 0; v < V; ++v)
+#define EACH_SUM EACH_ROW EACH_VECTOR
+#define NUMBER(r) (repeats ? (long)min((size_t)r, last) : (long)r)
+  EACH_SUM s[r][v] = columns->bias[v];
+  EACH_VECTOR offsets[v] = columns->offsets[v];
+  const size_t depth = run->depth;
+  const __global float* x_tap = run->x + (long)row * run->x_row;
+  const __global float* weights = columns->weights + run->weights;
+  for (size_t tap = 0, column = 0; tap < run->num_taps; ++tap) {
+    const __global float* x[MOST_ROWS];
+    const __global float* w = weights;
+    EACH_ROW x[r] = x_tap + NUMBER(r) * run->x_row;
     for (size_t k = 0; k < depth; ++k, w += PANEL) {
-      Vector b[2];
-#pragma unroll
-      for (uint v = 0; v < V; ++v) b[v] = LOAD(w + v * second);
-#pragma unroll
-      for (uint r = 0; r < R; ++r) {
+      Vector b[MOST_VECTORS];
+      EACH_VECTOR b[v] = LOAD(w + offsets[v]);
+      EACH_ROW {
         const Vector a = (Vector)x[r][k];
-#pragma unroll
-        for (uint v = 0; v < V; ++v) s[r][v] = fma(a, b[v], s[r][v]);
+        EACH_VECTOR s[r][v] = fma(a, b[v], s[r][v]);
       }
     }
+    const bool is_last = ++column == run->taps_across;
+    if (is_last) column = 0;
+    x_tap += run->x_tap[is_last];
+    weights += run->weights_tap[is_last];
   }
-  const bool whole = columns->begin <= columns->first && columns->first + V * WIDTH <= columns->end;
-  if (ends && whole && (finish->activation == CLAMP || finish->activation == PRELU)) {
-#define EACH_SUM                      \
-  _Pragma("unroll") for (uint r = 0; r < R; ++r) _Pragma("unroll") for (uint v = 0; v < V; ++v)
-    const size_t first = columns->first;
-    if (finish->residual_mode == BEFORE_ACTIVATION) EACH_SUM s[r][v] += LOAD(rows->residuals[r] + first + v * WIDTH);
-    if (finish->activation == CLAMP) {
-      const Vector low = finish->low, high = finish->high;
-      EACH_SUM {
-        s[r][v] = s[r][v] < low ? low : s[r][v];
-        s[r][v] = s[r][v] > high ? high : s[r][v];
-      }
-    } else {
-      EACH_SUM s[r][v] = s[r][v] < 0 ? s[r][v] * columns->slopes[v] : s[r][v];
-    }
-    if (finish->residual_mode == BEHIND_ACTIVATION) EACH_SUM s[r][v] += LOAD(rows->residuals[r] + first + v * WIDTH);
-    EACH_SUM STORE(s[r][v], rows->results[r] + first + v * WIDTH);
+  const uint activation = finish->activation;
+  if (columns->begin > columns->first || activation == TANH || activation == LOGISTIC) {
+    Vector sums[MOST_ROWS * MOST_VECTORS];
+    EACH_SUM sums[r * V + v] = s[r][v];
+    finish_block(run, row, last + 1, V, columns, finish, sums);
     return;
   }
-#pragma unroll
-  for (uint r = 0; r < R; ++r)
-#pragma unroll
-    for (uint v = 0; v < V; ++v) sums[r][v] = s[r][v];
-  if (ends) finish_block(rows, columns, finish, sums);
+  const size_t rest = columns->end - columns->first - (V - 1) * WIDTH;
+  const __global float* residual = run->residual + row * run->residual_row + columns->first;
+  __global float* y = run->y + row * run->y_row + columns->first;
+#define ADD_RESIDUAL                                                           \
+  EACH_ROW {                                                                   \
+    const __global float* const from = residual + NUMBER(r) * run->residual_row; \
+    _Pragma("unroll") for (uint v = 0; v + 1 < V; ++v) s[r][v] += LOAD(from + v * WIDTH);  \
+    s[r][V - 1] += load_first(from + (V - 1) * WIDTH, rest);                   \
+  }
+  if (finish->residual_mode == BEFORE_ACTIVATION) ADD_RESIDUAL
+  if (activation == CLAMP) {
+    const Vector low = finish->low, high = finish->high;
+    EACH_SUM {
+      s[r][v] = s[r][v] < low ? low : s[r][v];
+      s[r][v] = s[r][v] > high ? high : s[r][v];
+    }
+  } else if (activation == PRELU) {
+    EACH_SUM s[r][v] = s[r][v] < 0 ? s[r][v] * columns->slopes[v] : s[r][v];
+  } else {
+    EACH_SUM s[r][v] = activate(s[r][v], HARD_SWISH, 0, 0);
+  }
+  if (finish->residual_mode == BEHIND_ACTIVATION) ADD_RESIDUAL
+  EACH_ROW {
+    __global float* const to = y + NUMBER(r) * run->y_row;
+    _Pragma("unroll") for (uint v = 0; v + 1 < V; ++v) STORE(s[r][v], to + v * WIDTH);
+    store_first(s[r][V - 1], to + (V - 1) * WIDTH, rest);
+  }
 }
 
-// A block of a product, or a part of its depth.
-//   adds: whether `sums` has what comes of the parts before. It has ROWS rows.
-//   ends: whether the sums are complete.
-NOINLINE void multiply_block(const struct BlockRows* rows, const struct BlockColumns* columns, const struct Finish* finish,
-                             const bool adds, const bool ends, Vector (*sums)[2]) {
-#define MULTIPLY(R)                                                                      \
-  do {                                                                                   \
-    if (columns->first + WIDTH < columns->end) multiply(R, 2, rows, columns, finish, adds, ends, sums); \
-    else multiply(R, 1, rows, columns, finish, adds, ends, sums);                        \
-  } while (0)
-  if (rows->num_rows > 4) MULTIPLY(ROWS);
-  else if (rows->num_rows > 2) MULTIPLY(4);
-  else if (rows->num_rows == 2) MULTIPLY(2);
-  else MULTIPLY(1);
-}
+// All rows of a run by V vectors of columns from `first` on, in blocks of R rows; the last rows in smaller ones.
+#define MULTIPLY(name, R, V)                                                                                     \
+  NOINLINE void name(const struct Run* run, const struct Matrix* m, const size_t first, const struct Finish* finish) { \
+    struct Columns columns;                                                                                      \
+    choose_columns(m, first, V, finish->activation == PRELU, &columns);                                          \
+    size_t row = 0;                                                                                              \
+    for (; row + R <= run->num_rows; row += R) multiply(R, false, V, run, row, &columns, finish);                \
+    const size_t rest = run->num_rows - row;                                                                     \
+    if (rest > 4) multiply(R, true, V, run, row, &columns, finish);                                              \
+    else if (rest > 2) multiply(4, true, V, run, row, &columns, finish);                                         \
+    else if (rest == 2) multiply(2, false, V, run, row, &columns, finish);                                       \
+    else if (rest) multiply(1, false, V, run, row, &columns, finish);                                            \
+  }
+MULTIPLY(multiply_1, ROWS_OF_1, 1)
+MULTIPLY(multiply_2, ROWS, 2)
+MULTIPLY(multiply_3, ROWS_OF_3, 3)
 
 // So few columns are made one by one, by vectors along the depth.
 #define NARROW (WIDTH / 2)
+#define ROWS_OF_NARROW 4
 
 float sum_of(const Vector v) {
 #if WIDTH == 16
@@ -198,47 +243,83 @@ void unpack_narrow(const __global float* panel, const size_t columns, const size
     for (size_t k = 0; k < depth; ++k) *to++ = panel[k * PANEL + column];
 }
 
-// A whole block of at most NARROW columns.
+// A run of at most NARROW columns.
 //   weights: as `unpack_narrow` makes them.
-NOINLINE void multiply_narrow(const struct BlockRows* rows, const struct BlockColumns* columns,
-                              const struct Finish* finish, const __global float* weights, const size_t depth) {
-  union Lanes made[ROWS], bias;
-  bias.vector = columns->bias[0];
-  for (size_t column = columns->begin; column < columns->end; ++column) {
-    Vector s[ROWS];
-    float rest[ROWS];
-#pragma unroll
-    for (uint r = 0; r < ROWS; ++r) s[r] = 0, rest[r] = 0;
-    for (size_t tap = 0; tap < rows->num_taps; ++tap) {
-      const __global float* x[ROWS];
-#pragma unroll
-      for (uint r = 0; r < ROWS; ++r) x[r] = rows->taps[tap][r];
-      const __global float* const w = weights + column * depth + rows->weights[tap] / PANEL;
-      size_t k = 0;
-      for (; k + WIDTH <= rows->depth; k += WIDTH) {
-        const Vector b = LOAD(w + k);
-#pragma unroll
-        for (uint r = 0; r < ROWS; ++r) s[r] = fma(LOAD(x[r] + k), b, s[r]);
+NOINLINE void multiply_narrow(const struct Run* run, const struct Matrix* m, const struct Finish* finish) {
+  struct Columns columns;
+  choose_columns(m, 0, 1, finish->activation == PRELU, &columns);
+  union Lanes bias;
+  bias.vector = columns.bias[0];
+  for (size_t row = 0; row < run->num_rows; row += ROWS_OF_NARROW) {
+    const size_t last = min(run->num_rows - row, (size_t)ROWS_OF_NARROW) - 1;
+    union Lanes made[ROWS_OF_NARROW];
+    for (size_t column = m->begin; column < m->end; ++column) {
+      const uint R = ROWS_OF_NARROW;
+      Vector s[ROWS_OF_NARROW];
+      float rest[ROWS_OF_NARROW];
+      EACH_ROW s[r] = 0, rest[r] = 0;
+      const __global float* x_tap = run->x + (long)row * run->x_row;
+      const __global float* weights = m->narrow + column * m->depth + run->weights / PANEL;
+      for (size_t tap = 0, across = 0; tap < run->num_taps; ++tap) {
+        const __global float* x[ROWS_OF_NARROW];
+        EACH_ROW x[r] = x_tap + min((size_t)r, last) * run->x_row;
+        size_t k = 0;
+        for (; k + WIDTH <= run->depth; k += WIDTH) {
+          const Vector b = LOAD(weights + k);
+          EACH_ROW s[r] = fma(LOAD(x[r] + k), b, s[r]);
+        }
+        for (; k < run->depth; ++k) EACH_ROW rest[r] = fma(x[r][k], weights[k], rest[r]);
+        const bool is_last = ++across == run->taps_across;
+        if (is_last) across = 0;
+        x_tap += run->x_tap[is_last];
+        weights += run->weights_tap[is_last] / PANEL;
       }
-      for (; k < rows->depth; ++k) {
-#pragma unroll
-        for (uint r = 0; r < ROWS; ++r) rest[r] = fma(x[r][k], w[k], rest[r]);
+      const bool is_done = finish->activation == CLAMP && !finish->residual_mode;
+      EACH_ROW {
+        const float sum = sum_of(s[r]) + rest[r], value = sum + bias.floats[column];
+        if (is_done)
+          run->y[(row + min((size_t)r, last)) * run->y_row + column] =
+              value < finish->low ? finish->low : value > finish->high ? finish->high : value;
+        else
+          made[r].floats[column] = value;
       }
     }
-    const bool is_done = finish->activation == CLAMP && !finish->residual_mode;
-#pragma unroll
-    for (uint r = 0; r < ROWS; ++r) {
-      const float sum = sum_of(s[r]) + rest[r], value = sum + bias.floats[column];
-      if (is_done)
-        rows->results[r][column] = value < finish->low ? finish->low : value > finish->high ? finish->high : value;
-      else
-        made[r].floats[column] = value;
-    }
-    if (is_done && column + 1 == columns->end) return;
+    if (finish->activation == CLAMP && !finish->residual_mode) continue;
+    Vector sums[ROWS_OF_NARROW];
+    for (uint r = 0; r < ROWS_OF_NARROW; ++r) sums[r] = made[r].vector;
+    finish_block(run, row, last + 1, 1, &columns, finish, sums);
   }
-  Vector sums[ROWS][2];
-  for (uint r = 0; r < ROWS; ++r) sums[r][0] = made[r].vector;
-  finish_block(rows, columns, finish, sums);
+}
+
+// Floats of rows, a part of a CPU's first cache: so many rows stay there while all columns go by.
+#define RUN_FLOATS 4096
+
+// Makes all rows of a run. Where rows have few floats, three vectors of columns load the least; where they have many,
+// panels come from a farther cache, which pairs of vectors read in their order.
+void multiply_run(const struct Run* run, const struct Matrix* m, const struct Finish* finish) {
+  if (m->narrow) {
+    multiply_narrow(run, m, finish);
+    return;
+  }
+  const size_t num_rows = run->num_rows, fitting = RUN_FLOATS / max(run->num_taps * run->depth, (size_t)1);
+  const bool are_short = fitting >= 40;
+  const size_t step = are_short ? fitting / 24 * 24 : 2 * ROWS;
+  for (size_t row = 0; row < num_rows; row += step) {
+    struct Run part = *run;
+    part.x += (long)row * run->x_row;
+    part.y += (long)row * run->y_row;
+    part.residual += (long)row * run->residual_row;
+    part.num_rows = min(num_rows - row, step);
+    size_t column = m->first;
+    for (size_t left = divide_up(m->last - m->first, WIDTH); left;) {
+      const size_t vectors = left == 3 || (left > 4 && are_short) ? 3 : min(left, (size_t)2);
+      if (vectors == 3) multiply_3(&part, m, column, finish);
+      else if (vectors == 2) multiply_2(&part, m, column, finish);
+      else multiply_1(&part, m, column, finish);
+      column += vectors * WIDTH;
+      left -= vectors;
+    }
+  }
 }
 
 // How a product is cut into units: tiles of blocks of rows and columns; and how many of these there are.

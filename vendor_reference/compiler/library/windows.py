@@ -158,12 +158,6 @@ def padding_before(call: PlacedOp, size: Sequence[int]) -> Sequence[int]:
     return [w.begin for w in _windows(call.inputs[0].shape, size, call.attributes)]
 
 
-def is_padded(call: PlacedOp, size: Sequence[int]) -> bool:
-    """Whether windows of a size see padding, in a run at least."""
-    found = _windows(call.inputs[0].shape, size, call.attributes)
-    return any(range_of(pads)[1] for w in found for pads in (w.begin, w.end))
-
-
 def window_fields(call: PlacedOp, before: Sequence[int]) -> Mapping[str, FieldValue]:
     """The fields of instructions with windows, but for the windows' sizes; `before` is the padding there."""
     (stride_height, stride_width), (top, left) = call.integers(STRIDES), before

@@ -45,106 +45,100 @@ struct ProductTiles convolution_tiles(const Core* core, const __global Convoluti
   return product_tiles(core, c->batches * pixels, columns, depth, c->groups * step_y * step_x);
 }
 
-// What a unit works on: one phase, and one group: `x` is at its first channel, its columns are from `begin` to `end`.
-//   joined: taps of a row of the kernel that lie behind each other in the input: they are one tap of `depth` floats.
+// What a unit works on: one phase, and one group: `x` is at its first channel.
+//   is_joined: whether taps of a row of the kernel lie behind each other in the input: they are one stretch.
 struct ConvolutionUnit {
-  const __global float *x, *weights, *bias, *slopes, *residual;
-  __global float *y, *zeros, *copies;
-  size_t depth, weights_depth, begin, end, channels;
-  size_t x_image, x_row, x_pixel, y_image, y_row, y_pixel, residual_image, residual_row, residual_pixel;
-  int images, height, width, joined, kernel_width;
+  const __global float *x, *residual;
+  __global float* y;
+  size_t channels, kernel_width;
+  long x_image, x_row, x_pixel, y_image, y_row, y_pixel, residual_image, residual_row, residual_pixel;
+  int images, height, width;
+  bool is_joined;
   struct Axis vertical, horizontal;
 };
 
-// A pixel of the result, counted in one phase.
-struct Pixel {
-  int image, row, column;
+// Numbers from `begin` to `end`.
+struct Span {
+  int begin, end;
 };
 
-struct Pixel next_pixel(const struct ConvolutionUnit* u, const struct Pixel p) {
-  struct Pixel next = {p.image, p.row, p.column + 1};
-  if (next.column < u->horizontal.count) return next;
-  next.column = 0;
-  if (++next.row < u->vertical.count) return next;
-  next.row = 0;
-  ++next.image;
-  return next;
-}
-
-// What pixel `p` sees by a tap, from row `y` of the input on; taps that lie partly outside are copied to `copy`.
-const __global float* convolution_row(const struct ConvolutionUnit* u, const struct Pixel p, const int tap_y,
-                                      const int tap_x, __global float* copy) {
-  const int y = u->vertical.in + p.row * u->vertical.in_step + tap_y * u->vertical.in_tap;
-  const int x = u->horizontal.in + p.column * u->horizontal.in_step + tap_x * u->horizontal.in_tap;
-  const int width = u->width, taps = u->joined;
-  if (y < 0 || y >= u->height || x + taps <= 0 || x >= width) return u->zeros;
-  const __global float* const row = u->x + p.image * u->x_image + y * u->x_row;
-  if (x >= 0 && x + taps <= width) return row + x * u->x_pixel;
-  const size_t before = max(-x, 0) * u->channels, end = min(width - x, taps) * u->channels;
-  for (size_t i = 0; i < u->depth; ++i) copy[i] = i >= before && i < end ? row[x * (long)u->channels + (long)i] : 0;
-  return copy;
-}
-
-// Whether `rows` pixels from `p` on lie in one row, and see nothing outside but whole rows.
-bool is_inside(const struct ConvolutionUnit* u, const struct Pixel p, const int rows) {
-  const struct Axis a = u->horizontal;
-  const int first = a.in + p.column * a.in_step, last = first + (rows - 1) * a.in_step;
-  const int reach = (a.taps - 1) * a.in_tap;
-  return p.column + rows <= a.count && min(first, first + reach) >= 0 &&
-         max(last, last + reach) + u->joined <= u->width;
-}
-
-// Finds what the block's rows see by the taps from number `tap` on; returns the next tap's number.
-NOINLINE int find_taps(const struct ConvolutionUnit* u, const struct Pixel first, int tap, struct BlockRows* block) {
-  const bool inside = is_inside(u, first, block->num_rows);
-  const int across = u->horizontal.taps, end = u->vertical.taps * across;
-  const size_t step = u->horizontal.in_step * u->x_pixel, last = block->num_rows - 1;
-  int y = across == 1 ? tap : tap / across, x = tap - y * across;
-  size_t count = 0;
-  for (; tap < end && count < TAPS; ++tap, y += ++x == across, x = x == across ? 0 : x) {
-    const __global float** const rows = block->taps[count];
-    const __global float* row = convolution_row(u, first, y, x, u->copies + count * ROWS * u->depth);
-    if (inside) {
-      if (row == u->zeros) continue;
-      for (size_t r = 0; r < ROWS; ++r) rows[r] = row + min(r, last) * step;
-    } else {
-      struct Pixel pixel = first;
-      for (size_t r = 0; r < ROWS; ++r) {
-        rows[r] = row;
-        if (r >= last) continue;
-        pixel = next_pixel(u, pixel);
-        row = convolution_row(u, pixel, y, x, u->copies + (count * ROWS + r + 1) * u->depth);
-      }
-    }
-    const size_t number = (u->vertical.tap + y * u->vertical.tap_step) * u->kernel_width + u->horizontal.tap +
-                          x * u->horizontal.tap_step;
-    block->weights[count++] = number * u->channels * PANEL;
+// The taps by which result `i` sees the input, which has `size` elements.
+struct Span taps_inside(const struct Axis a, const int i, const int size) {
+  const int at = a.in + i * a.in_step;
+  struct Span s;
+  if (a.in_tap > 0) {
+    s.begin = at < 0 ? (a.in_tap - 1 - at) / a.in_tap : 0;
+    s.end = at < size ? (size - 1 - at) / a.in_tap + 1 : 0;
+  } else {
+    s.begin = max(at - size + 1, 0);
+    s.end = at + 1;
   }
-  block->num_taps = count;
-  block->depth = u->depth;
-  return tap;
+  s.end = min(s.end, a.taps);
+  s.begin = min(s.begin, max(s.end, 0));
+  s.end = max(s.end, s.begin);
+  return s;
 }
 
-// Finds where the block's rows go; returns the pixel behind them.
-struct Pixel find_results(const struct ConvolutionUnit* u, struct Pixel p, struct BlockRows* block) {
-  const size_t last = block->num_rows - 1;
-  __global float* y = 0;
-  const __global float* residual = 0;
-  for (size_t r = 0; r < ROWS; ++r) {
-    if (r == 0 || (r <= last && p.column == 0)) {
-      const size_t row = u->vertical.out + p.row * u->vertical.out_step;
-      const size_t column = u->horizontal.out + p.column * u->horizontal.out_step;
-      y = u->y + p.image * u->y_image + row * u->y_row + column * u->y_pixel;
-      residual = u->residual + p.image * u->residual_image + row * u->residual_row + column * u->residual_pixel;
-    } else if (r <= last) {
-      y += u->horizontal.out_step * u->y_pixel;
-      residual += u->horizontal.out_step * u->residual_pixel;
-    }
-    block->results[r] = y;
-    block->residuals[r] = residual;
-    if (r <= last) p = next_pixel(u, p);
+// The results that see the input by all taps.
+struct Span inner_results(const struct Axis a, const int size) {
+  const int reach = max(a.taps - 1, 0) * a.in_tap, before = a.in + min(reach, 0), behind = a.in + max(reach, 0);
+  struct Span s;
+  s.begin = min(before < 0 ? (a.in_step - 1 - before) / a.in_step : 0, a.count);
+  s.end = behind < size ? min((size - 1 - behind) / a.in_step + 1, a.count) : 0;
+  s.end = max(s.end, s.begin);
+  return s;
+}
+
+// Makes `count` results that see the input by the same taps, from one on: side by side or one below the other.
+void convolve(const struct ConvolutionUnit* u, const int image, const int row, const int column, const int count,
+              const bool is_down, const struct Matrix* m, const struct Finish* finish) {
+  const struct Axis a = u->vertical, b = u->horizontal;
+  const struct Span high = taps_inside(a, row, u->height), wide = taps_inside(b, column, u->width);
+  const long y = a.in + row * a.in_step + high.begin * a.in_tap, x = b.in + column * b.in_step + wide.begin * b.in_tap;
+  const size_t tap = (a.tap + high.begin * a.tap_step) * u->kernel_width + b.tap + wide.begin * b.tap_step;
+  const long to_row = a.out + row * a.out_step, to_column = b.out + column * b.out_step;
+  struct Run run;
+  run.num_rows = count;
+  run.taps_across = wide.end - wide.begin;
+  run.depth = u->channels;
+  if (u->is_joined) run.depth *= run.taps_across, run.taps_across = 1;
+  run.num_taps = (high.end - high.begin) * run.taps_across;
+  run.x = u->x + image * u->x_image + y * u->x_row + x * u->x_pixel;
+  run.y = u->y + image * u->y_image + to_row * u->y_row + to_column * u->y_pixel;
+  run.residual = u->residual + image * u->residual_image + to_row * u->residual_row + to_column * u->residual_pixel;
+  run.x_row = is_down ? a.in_step * u->x_row : b.in_step * u->x_pixel;
+  run.y_row = is_down ? a.out_step * u->y_row : b.out_step * u->y_pixel;
+  run.residual_row = is_down ? a.out_step * u->residual_row : b.out_step * u->residual_pixel;
+  run.weights = tap * u->channels * PANEL;
+  run.x_tap[0] = b.in_tap * u->x_pixel;
+  run.weights_tap[0] = b.tap_step * u->channels * PANEL;
+  const long back = (long)run.taps_across - 1;
+  run.x_tap[1] = a.in_tap * u->x_row - back * run.x_tap[0];
+  run.weights_tap[1] = a.tap_step * u->kernel_width * u->channels * PANEL - back * run.weights_tap[0];
+  multiply_run(&run, m, finish);
+}
+
+// Makes the results from number `first` to `last` of an image: the inner ones of a row side by side, and those at the
+// left and the right one below the other, as far as they see the input by the same taps.
+void convolve_image(const struct ConvolutionUnit* u, const int image, const int first, const int last,
+                    const struct Matrix* m, const struct Finish* finish) {
+  const int width = u->horizontal.count, begin = first / width, end = (last + width - 1) / width;
+  const struct Span high = inner_results(u->vertical, u->height);
+  struct Span wide = inner_results(u->horizontal, u->width);
+  if (wide.end - wide.begin < min(high.end - high.begin, MOST_ROWS)) wide.begin = wide.end = 0;
+  for (int row = begin; row < end && wide.begin < wide.end; ++row) {
+    const int from = max(first - row * width, wide.begin), to = min(last - row * width, wide.end);
+    if (from < to) convolve(u, image, row, from, to - from, false, m, finish);
   }
-  return p;
+  for (int column = wide.begin ? 0 : wide.end; column < width; column = column + 1 == wide.begin ? wide.end : column + 1) {
+    const int top = begin + (begin * width + column < first), bottom = end - ((end - 1) * width + column >= last);
+    for (int row = top; row < bottom;) {
+      const bool is_inner = row >= high.begin && row < high.end;
+      const int count = is_inner ? min(bottom, high.end) - row : 1;
+      convolve(u, image, row, column, count, true, m, finish);
+      row += count;
+    }
+  }
 }
 
 uint units_Convolution(const Core* core, const __global Convolution* c) {
@@ -156,7 +150,7 @@ uint units_Convolution(const Core* core, const __global Convolution* c) {
 // A convolution that takes pixel for pixel is one over a single row, where the rows lie behind each other.
 void join_rows(struct ConvolutionUnit* u) {
   const struct Axis a = u->horizontal, b = u->vertical;
-  const bool plain = a.taps * b.taps * a.in_step * b.in_step * a.out_step * b.out_step == 1 && u->joined == 1 &&
+  const bool plain = a.taps * b.taps * a.in_step * b.in_step * a.out_step * b.out_step == 1 &&
                      (a.in | b.in | a.out | b.out) == 0 && a.count == u->width && b.count == u->height;
   if (!plain || u->x_row != u->width * u->x_pixel || u->y_row != u->width * u->y_pixel ||
       u->residual_row != u->width * u->residual_pixel)
@@ -172,17 +166,10 @@ void join_rows(struct ConvolutionUnit* u) {
 
 struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolution* c, const uint group, const uint phase) {
   struct ConvolutionUnit u;
-  const size_t taps = (size_t)c->kernel_height * c->kernel_width;
-  u.weights_depth = taps * c->depth;
   u.channels = c->depth;
-  u.begin = (size_t)group * c->columns;
-  u.end = u.begin + c->columns;
   u.x = FLOATS(core, c->input) + c->input_first + (size_t)group * c->depth;
   u.y = FLOATS(core, c->result) + c->result_first;
   u.residual = FLOATS(core, c->residual) + c->residual_first;
-  u.bias = FLOATS(core, c->bias);
-  u.slopes = FLOATS(core, c->slopes);
-  u.weights = FLOATS(core, c->weights);
   u.kernel_width = c->kernel_width;
   u.images = c->batches;
   u.height = c->input_height;
@@ -201,13 +188,7 @@ struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolu
                                 c->dilation_height, c->top);
   u.horizontal = convolution_axis(c->transposed, phase % step_x, c->result_width, c->kernel_width, c->stride_width,
                                   c->dilation_width, c->left);
-  const bool joined = !c->transposed && c->dilation_width == 1 && c->input_pixel == c->depth &&
-                      c->kernel_width * c->depth * (c->kernel_height * ROWS + 1) <= SCRATCH / 2;
-  u.joined = joined ? c->kernel_width : 1;
-  u.depth = u.joined * u.channels;
-  if (joined) u.horizontal.taps = 1;
-  u.zeros = core->scratch;
-  u.copies = core->scratch + u.depth;
+  u.is_joined = !c->transposed && c->dilation_width == 1 && c->input_pixel == c->depth;
   join_rows(&u);
   return u;
 }
@@ -215,45 +196,28 @@ struct ConvolutionUnit convolution_unit(const Core* core, const __global Convolu
 void run_Convolution(const Core* core, const __global Convolution* c, const uint unit) {
   const struct ProductTiles tiles = convolution_tiles(core, c);
   const uint column_tile = unit / tiles.row_tiles % tiles.column_tiles;
-  const uint product = unit / tiles.row_tiles / tiles.column_tiles;
-  const struct ConvolutionUnit u = convolution_unit(core, c, product % c->groups, product / c->groups);
-  for (size_t i = 0; i < min(u.depth, (size_t)SCRATCH); ++i) u.zeros[i] = 0;  // padding has no greater depth
-  const uint num_rows = u.images * u.vertical.count * u.horizontal.count;
-  const uint first_row = unit % tiles.row_tiles * tiles.rows, last_row = min(first_row + tiles.rows, num_rows);
-  const size_t first_column = u.begin / WIDTH * WIDTH + column_tile * tiles.columns;
-  const size_t last_column = min(first_column + tiles.columns, u.end);
-  if (first_row >= last_row || first_column >= last_column) return;
-  struct Pixel pixel = {0, 0, 0};
-  pixel.column = first_row % u.horizontal.count;
-  pixel.row = first_row / u.horizontal.count % u.vertical.count;
-  pixel.image = first_row / u.horizontal.count / u.vertical.count;
+  const uint product = unit / tiles.row_tiles / tiles.column_tiles, group = product % c->groups;
+  const struct ConvolutionUnit u = convolution_unit(core, c, group, product / c->groups);
+  const uint size = u.vertical.count * u.horizontal.count;
+  const uint first = unit % tiles.row_tiles * tiles.rows, last = min(first + tiles.rows, u.images * size);
+  struct Matrix m;
+  m.weights = FLOATS(core, c->weights);
+  m.bias = FLOATS(core, c->bias);
+  m.slopes = FLOATS(core, c->slopes);
+  m.depth = (size_t)c->kernel_height * c->kernel_width * c->depth;
+  m.begin = (size_t)group * c->columns;
+  m.end = m.begin + c->columns;
+  m.first = m.begin / WIDTH * WIDTH + column_tile * tiles.columns;
+  m.last = min(m.first + tiles.columns, m.end);
+  if (first >= last || m.first >= m.last) return;
+  m.narrow = 0;
+  if (m.end <= NARROW && m.end * m.depth <= SCRATCH) {
+    m.narrow = core->scratch;
+    unpack_narrow(m.weights, m.end, m.depth, core->scratch);
+  }
   const struct Finish finish = {c->residual_mode, c->activation, c->low, c->high};
-  const int num_taps = u.vertical.taps * u.horizontal.taps;
-  __global float* const narrow = core->scratch + SCRATCH / 2;
-  const bool is_narrow = u.end <= NARROW && num_taps <= TAPS && u.end * u.weights_depth <= SCRATCH / 2;
-  if (is_narrow) unpack_narrow(u.weights, u.end, u.weights_depth, narrow);
-  struct BlockColumns columns =
-      block_columns(first_column, u.begin, u.end, u.weights_depth, u.weights, u.bias, u.slopes);
-  struct BlockRows rows;
-  Vector sums[ROWS][2];
-  for (uint row = first_row; row < last_row; row += ROWS) {
-    rows.num_rows = min(last_row - row, (uint)ROWS);
-    const struct Pixel next = find_results(&u, pixel, &rows);
-    int tap = find_taps(&u, pixel, 0, &rows);
-    for (size_t column = first_column; column < last_column; column += BLOCK) {
-      if (column != columns.first)
-        columns = block_columns(column, u.begin, u.end, u.weights_depth, u.weights, u.bias, u.slopes);
-      if (is_narrow) {
-        multiply_narrow(&rows, &columns, &finish, narrow, u.weights_depth);
-        continue;
-      }
-      if (column > first_column && num_taps > TAPS) tap = find_taps(&u, pixel, 0, &rows);
-      multiply_block(&rows, &columns, &finish, false, tap == num_taps, sums);
-      while (tap < num_taps) {
-        tap = find_taps(&u, pixel, tap, &rows);
-        multiply_block(&rows, &columns, &finish, true, tap == num_taps, sums);
-      }
-    }
-    pixel = next;
+  for (uint image = first / size; image * size < last; ++image) {
+    const uint before = image * size;
+    convolve_image(&u, image, max(first, before) - before, min(last - before, size), &m, &finish);
   }
 }

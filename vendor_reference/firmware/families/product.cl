@@ -41,24 +41,11 @@ void run_Product(const Core* core, const __global Product* c, const uint unit) {
   const size_t first_column = column_tile * tiles.columns;
   const size_t last_column = min(first_column + tiles.columns, (size_t)c->columns);
   const struct Finish finish = {NO_RESIDUAL, c->activation, c->low, c->high};
-  struct BlockRows rows;
-  Vector sums[ROWS][2];
-  rows.num_taps = 1;
-  rows.depth = c->depth;
-  rows.weights[0] = 0;
-  for (size_t row = first_row; row < last_row; row += ROWS) {
-    rows.num_rows = min(last_row - row, (size_t)ROWS);
-    for (size_t r = 0; r < ROWS; ++r) {
-      const size_t at = row + min(r, rows.num_rows - 1);
-      rows.taps[0][r] = left + at * c->left_row;
-      rows.results[r] = result + at * c->result_row;
-    }
-    for (size_t column = first_column; column < last_column; column += BLOCK) {
-      const struct BlockColumns columns =
-          block_columns(column, 0, c->columns, c->panel_depth, right, FLOATS(core, c->bias), 0);
-      multiply_block(&rows, &columns, &finish, false, true, sums);
-    }
-  }
+  const struct Run run = {
+      left + first_row * c->left_row, 0, result + first_row * c->result_row, last_row - first_row, 1, 1, c->depth, 0,
+      c->left_row, c->result_row, 0, {0, 0}, {0, 0}};
+  const struct Matrix m = {right, FLOATS(core, c->bias), 0, 0, c->panel_depth, 0, c->columns, first_column, last_column};
+  multiply_run(&run, &m, &finish);
 }
 
 // Lays matrices, [rows, columns] with any strides, in panels of `panel` columns, dense and padded with zeros.

@@ -36,7 +36,6 @@ from vendor_reference.compiler.library.windows import (
     PRELU,
     STRIDES,
     activation_fields,
-    is_padded,
     padding_before,
     window_activation,
     window_attributes,
@@ -46,7 +45,6 @@ from vendor_reference.compiler.library.windows import (
 )
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.firmware.instructions import FieldValue
-from vendor_reference.firmware.program import FirmwareTuning
 
 _KEEPS_DIMS = "keep_num_dims"
 _ADJOINT_LEFT, _ADJOINT_RIGHT = "adj_x", "adj_y"
@@ -57,8 +55,6 @@ _HAS_BIAS, _RESIDUAL = "has_bias", "residual"
 _RESIDUAL_MODES = {"": 0, "before": 1, "behind": 2}
 """Where a residual operand is added: before the activation or behind it."""
 _MOST_OPERANDS = 5
-_MOST_DEPTH = FirmwareTuning().scratch
-"""Channels that padding can have: its zeros lie in a worker's scratch."""
 
 
 class _Convolution(LibraryOp):
@@ -130,13 +126,6 @@ class _Convolution(LibraryOp):
         return made.spec(self.name)
 
 
-def _depth_mismatch(depth: int) -> str:
-    """Why a convolution with padding is not done."""
-    if depth <= _MOST_DEPTH:
-        return ""
-    return f"it has {depth} channels, with padding the most are {_MOST_DEPTH}"
-
-
 _PARTS = ("first", "batch", "row", "pixel")
 
 
@@ -174,9 +163,7 @@ class _Conv2D(_Convolution):
         channels, (columns, *size, depth) = call.inputs[0].shape[3], call.inputs[1].shape
         if not depth or channels % depth or not channels or columns % (channels // depth):
             return call.shape_mismatch()
-        if reason := window_mismatch(call, size, _ACTIVATIONS):
-            return reason
-        return _depth_mismatch(depth) if is_padded(call, size) else ""
+        return window_mismatch(call, size, _ACTIVATIONS)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         size = call.inputs[1].shape[1:3]
@@ -237,8 +224,7 @@ class _TransposeConv(_Convolution):
         activation = call.attributes.get(ACTIVATION)
         if activation not in _ACTIVATIONS:
             return f"its activation is {activation}"
-        depth = size[3]
-        return _depth_mismatch(depth) if depth == call.inputs[0].shape[3] else call.shape_mismatch()
+        return "" if size[3] == call.inputs[0].shape[3] else call.shape_mismatch()
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         fields = dict(window_fields(call, call.integers(PADS_BEGIN)))
