@@ -96,6 +96,9 @@ def run(name: str, fields: Mapping[str, Any], width: int, workers: int) -> None:
     Lab(FirmwareTuning(width=width)).run([(name, fields)], workers)
 
 
+CLAMP, TANH, HARD_SWISH, PRELU = 0, 1, 3, 4
+"""Activations, as core.cl has them."""
+
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(1, 12), st.integers(1, 40))
 machines = st.tuples(st.sampled_from([8, 16]), st.integers(1, 3))
 
@@ -108,13 +111,17 @@ machines = st.tuples(st.sampled_from([8, 16]), st.integers(1, 3))
     is_same=st.booleans(),
     multiplier=st.sampled_from([1, 1, 2, 5]),
     has_bias=st.booleans(),
+    activation=st.sampled_from([CLAMP, HARD_SWISH, PRELU, TANH]),
+    residual_mode=st.integers(0, 2),
     extra=st.integers(0, 3),
     machine=machines,
 )
-@example((1, 12, 12, 40), (3, 3), (1, 1), (1, 1), True, 1, True, 1, (8, 2))
-@example((1, 12, 12, 40), (3, 3), (2, 2), (1, 1), True, 1, True, 0, (8, 2))
-@example((1, 12, 12, 24), (5, 5), (1, 1), (1, 1), False, 1, False, 0, (8, 3))
-@example((2, 12, 12, 72), (5, 5), (2, 2), (1, 1), True, 1, True, 0, (16, 1))
+@example((1, 12, 12, 40), (3, 3), (1, 1), (1, 1), True, 1, True, CLAMP, 2, 1, (8, 2))
+@example((1, 12, 12, 40), (3, 3), (2, 2), (1, 1), True, 1, True, PRELU, 0, 0, (8, 2))
+@example((1, 12, 12, 24), (5, 5), (1, 1), (1, 1), False, 1, False, HARD_SWISH, 1, 0, (8, 3))
+@example((2, 12, 12, 72), (5, 5), (2, 2), (1, 1), True, 1, True, TANH, 1, 0, (16, 1))
+@example((1, 12, 11, 4), (3, 3), (1, 1), (1, 1), True, 1, True, PRELU, 1, 2, (8, 1))
+@example((1, 30, 30, 3), (30, 30), (1, 1), (1, 1), True, 5, True, PRELU, 2, 2, (16, 2))
 @settings(max_examples=60, deadline=None)
 def test_a_depthwise_convolution_is_numpys(
     shape: tuple[int, int, int, int],
@@ -124,6 +131,8 @@ def test_a_depthwise_convolution_is_numpys(
     is_same: bool,
     multiplier: int,
     has_bias: bool,
+    activation: int,
+    residual_mode: int,
     extra: int,
     machine: tuple[int, int],
 ) -> None:
@@ -135,10 +144,14 @@ def test_a_depthwise_convolution_is_numpys(
     x = random.normal(size=shape).astype(np.float32)
     weights = random.normal(size=(*taps, channels)).astype(np.float32)
     bias = random.normal(size=channels).astype(np.float32) if has_bias else None
+    slopes = random.normal(size=channels).astype(np.float32)
     result = np.zeros((shape[0], rows.results, columns.results, channels + extra), np.float32)
+    residual = random.normal(size=(*result.shape[:3], channels)).astype(np.float32)
     fields = {
         **image_fields(spread(x, extra), result, extra),
+        **places_of("residual", spread(residual, extra), extra),
         **{"weights": weights, "bias": bias, "multiplier": multiplier},
+        **{"slopes": slopes if activation == PRELU else None, "residual_mode": residual_mode},
         **{
             "kernel_height": taps[0],
             "kernel_width": taps[1],
@@ -147,13 +160,22 @@ def test_a_depthwise_convolution_is_numpys(
         },
         **{"stride_height": strides[0], "stride_width": strides[1]},
         **{"dilation_height": dilations[0], "dilation_width": dilations[1]},
-        **{"activation": 0, "low": -1.5, "high": 6.0},
+        **{"activation": activation, "low": -1.5, "high": 6.0},
     }
     run("Depthwise", fields, *machine)
     taken = np.repeat(windows(x, rows, columns), multiplier, axis=-1)
     sums = np.nansum(taken * weights.reshape(-1, channels), axis=3)
-    expected = np.clip(sums + (0 if bias is None else bias), -1.5, 6)
-    np.testing.assert_allclose(result[..., extra:], expected, atol=2e-5)
+    sums += 0 if bias is None else bias
+    sums += residual if residual_mode == 1 else 0
+    expected = {
+        CLAMP: lambda: np.clip(sums, -1.5, 6),
+        HARD_SWISH: lambda: sums * np.clip(sums + 3, 0, 6) / 6,
+        PRELU: lambda: np.where(sums < 0, sums * slopes, sums),
+        TANH: lambda: np.tanh(sums),
+    }[activation]()
+    expected += residual if residual_mode == 2 else 0
+    tolerance = max(2e-5, 2e-7 * taps[0] * taps[1])
+    np.testing.assert_allclose(result[..., extra:], expected, rtol=1e-6, atol=tolerance)
     assert not result[..., :extra].any()
 
 
@@ -269,6 +291,8 @@ def test_what_is_no_number_goes_through_a_clamp_and_is_never_the_greatest(channe
         "dilation_height": 1,
         "dilation_width": 1,
         "multiplier": 1,
+        **places_of("residual", convolved, 0),
+        "residual_mode": 0,
     }
     weights = np.full((1, 1, channels), 2, np.float32)
     window = {"window_height": 2, "window_width": 1, "is_mean": 0}

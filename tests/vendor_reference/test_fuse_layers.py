@@ -63,8 +63,28 @@ def test_a_result_that_others_read_stays() -> None:
 
 
 def test_an_addition_stays_where_the_layer_does_not_take_it() -> None:
-    assert "IE.Add" in fused(behind="IE.Add(%2, %y)")
+    text = run(
+        f"""
+        func.func @main(%x: {IMAGE}, %y: {IMAGE}) -> {IMAGE} {{
+          %1 = IE.MaxPool(%x) {{{WINDOWS}, kernel_size = array<i64: 1, 1>}} : {IMAGE} -> {IMAGE}
+          %2 = IE.Add(%1, %y) : {IMAGE}, {IMAGE} -> {IMAGE}
+          func.return %2 : {IMAGE}
+        }}
+        """,
+        "fuse-layers",
+        list(library_layers().values()),
+    )
+    assert "IE.Add" in text
 
+
+DEPTHWISE = f"""
+    func.func @main(%x: {IMAGE}, %w: tensor<1x1x1x8xf32>, %y: {IMAGE}, %s: tensor<1x1x8xf32>) -> {IMAGE} {{
+      %2 = IE.DepthwiseConvolution(%x, %w) {{{WINDOWS}, has_bias = false}}
+        : {IMAGE}, tensor<1x1x1x8xf32> -> {IMAGE}
+      LAYERS
+      func.return %9 : {IMAGE}
+    }}
+"""
 
 CONVOLUTION = f"""
     func.func @main(%x: {IMAGE}, %w: tensor<8x1x1x8xf32>, %y: {IMAGE}, %s: tensor<1x1x8xf32>) -> {IMAGE} {{
@@ -76,6 +96,7 @@ CONVOLUTION = f"""
 """
 
 
+@pytest.mark.parametrize("convolution", [CONVOLUTION, DEPTHWISE], ids=["plain", "depthwise"])
 @pytest.mark.parametrize(
     ("layers", "operands", "attributes"),
     [
@@ -88,16 +109,16 @@ CONVOLUTION = f"""
     ],
 )
 def test_additions_and_activations_in_either_order(
-    layers: list[str], operands: str, attributes: list[str]
+    convolution: str, layers: list[str], operands: str, attributes: list[str]
 ) -> None:
     lines = []
     for number, layer in enumerate(layers):
         types = [IMAGE if name != "%s" else "tensor<1x1x8xf32>" for name in _operands(layer)]
         result = "%9" if number == len(layers) - 1 else "%3"
         lines.append(f"{result} = {layer} : {', '.join(types)} -> {IMAGE}")
-    text = CONVOLUTION.replace("LAYERS", "\n".join(lines))
+    text = convolution.replace("LAYERS", "\n".join(lines))
     left = run(text, "fuse-layers", list(library_layers().values()))
-    assert f"IE.Convolution({operands})" in left and left.count("IE.") == 1
+    assert f"Convolution({operands})" in left and left.count("IE.") == 1
     assert all(attribute in left for attribute in attributes)
 
 

@@ -85,6 +85,13 @@ struct Finish {
   float low, high;
 };
 
+NOINLINE Vector finish_sum(const struct Finish* finish, Vector sum, const Vector slopes, const Vector residual) {
+  if (finish->residual_mode == BEFORE_ACTIVATION) sum += residual;
+  sum = finish->activation == PRELU ? (sum < 0 ? sum * slopes : sum)
+                                    : activate(sum, finish->activation, finish->low, finish->high);
+  return finish->residual_mode == BEHIND_ACTIVATION ? sum + residual : sum;
+}
+
 // The columns of a block, from `first` on; those from `begin` to `end` are made.
 //   weights: the first column of row 0.
 //   offsets: floats from there to the same of each vector.
@@ -126,11 +133,7 @@ NOINLINE void finish_block(const struct Run* run, const size_t row, const size_t
       sum.vector = sums[r * vectors + v];
       if (finish->residual_mode)
         for (size_t i = begin; i < end; ++i) residual.floats[i] = from[i];
-      if (finish->residual_mode == BEFORE_ACTIVATION) sum.vector += residual.vector;
-      sum.vector = finish->activation == PRELU
-                       ? (sum.vector < 0 ? sum.vector * columns->slopes[v] : sum.vector)
-                       : activate(sum.vector, finish->activation, finish->low, finish->high);
-      if (finish->residual_mode == BEHIND_ACTIVATION) sum.vector += residual.vector;
+      sum.vector = finish_sum(finish, sum.vector, columns->slopes[v], residual.vector);
       for (size_t i = begin; i < end; ++i) y[i] = sum.floats[i];
     }
   }

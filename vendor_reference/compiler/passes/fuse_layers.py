@@ -23,12 +23,12 @@ from xdsl.ir import Block, SSAValue
 from vendor_reference.compiler.ir.edits import remove_op, replace_op
 from vendor_reference.compiler.ir.names import bodies, functions_of, keep_names, read_taps
 from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.library.convolutions import CONVOLUTION_ACTIVATIONS, RESIDUAL
 from vendor_reference.compiler.library.library_op import Attributes, Fusion, PlacedOp, Value
 from vendor_reference.compiler.library.traced_size import NotTraceableError
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.library.windows import (
     ACTIVATION,
-    ACTIVATIONS,
     PADS_BEGIN,
     PADS_END,
     PRELU,
@@ -41,11 +41,8 @@ from vendor_reference.compiler.library_layers import (
 from vendor_reference.compiler.open_shapes import OpenShapes
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 
-RESIDUAL = "residual"
 _BEFORE, _BEHIND = "before", "behind"
 _NONE = "NONE"
-_ACTIVATIONS = (*ACTIVATIONS, PRELU)
-"""Ops that can be activations; the attribute has their names."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ class _BlockFusion:
     def _fuse_into_producer(self, layer: LibraryLayer) -> bool:
         """Makes an activation or an addition a part of the layer whose result it reads, if that takes it."""
         name = layer.rule().name
-        if name in _ACTIVATIONS:
+        if name in CONVOLUTION_ACTIVATIONS:
             host = _only_reader(layer.inputs[0], layer, Fusion.ACTIVATION)
             if host is None or _activation(host) != _NONE:
                 return False

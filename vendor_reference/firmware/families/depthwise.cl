@@ -4,12 +4,13 @@
 // for which v = y * stride_height + i * dilation_height - top, w = x * stride_width + j * dilation_width - left are
 // inside.
 //
-// weights: [kernel_height, kernel_width, channels]. bias: [channels], or nowhere. Tensors begin
-// `..._first` behind their places; their strides are in floats, too.
+// weights: [kernel_height, kernel_width, channels]. bias, and slopes for PRELU: [channels], or nowhere. residual: of the
+// result's shape, see NO_RESIDUAL. Tensors begin `..._first` behind their places; their strides are in floats, too.
 typedef struct {
-  Place input, weights, bias, result;
+  Place input, weights, bias, slopes, residual, result;
   uint batches, input_height, input_width, result_height, result_width, channels, multiplier;
   uint input_first, input_pixel, input_row, input_batch, result_first, result_pixel, result_row, result_batch;
+  uint residual_first, residual_pixel, residual_row, residual_batch, residual_mode;
   uint kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width, top, left;
   uint activation;
   float low, high;
@@ -20,17 +21,54 @@ typedef struct {
 // x: the input of tap (0, 0) of the row's first pixel, perhaps in front of the tensor.
 // first, end: the rows of taps that are inside.
 // channel, end_channel: the channels to make, at least WIDTH. pixel, end_pixel: the pixels.
-// tap_row, tap_column, step: from tap to tap of the input, and from pixel to pixel; y_step: of the result.
+// tap_row, tap_column, step: from tap to tap of the input, and from pixel to pixel; y_step, residual_step: of these.
 struct DepthwiseRow {
-  const __global float *x, *weights, *bias;
+  const __global float *x, *weights, *bias, *slopes, *residual;
   __global float* y;
   size_t first, end, channel, end_channel, pixel, end_pixel, tap_row, tap_column, step, weight_step, y_step;
+  size_t residual_step;
+  struct Finish finish;
 };
 
 // The first of the taps that are inside, of those that begin at `begin` and are `apart`; and the end of these.
 size_t first_tap(const long begin, const uint apart) { return begin >= 0 ? 0 : (size_t)((apart - 1 - begin) / apart); }
 size_t end_tap(const long begin, const uint apart, const uint taps, const uint size) {
   return begin >= (long)size ? 0 : min((size_t)taps, (size_t)((size - begin + apart - 1) / apart));
+}
+
+// A vector of sums becomes results: the channels from `c` of pixel `x`.
+NOINLINE void depthwise_store(const struct DepthwiseRow* r, const Vector sum, const size_t x, const size_t c) {
+  const Vector slopes = r->slopes ? LOAD(r->slopes + c) : (Vector)0;
+  const Vector residual = r->finish.residual_mode ? LOAD(r->residual + x * r->residual_step + c) : (Vector)0;
+  STORE(finish_sum(&r->finish, sum, slopes, residual), r->y + x * r->y_step + c);
+}
+
+// The same of `pixels` neighbours, a constant.
+INLINE void depthwise_finish(const struct DepthwiseRow* r, Vector* sum, const size_t x, const size_t c,
+                             const uint pixels) {
+#define EACH_PIXEL _Pragma("unroll") for (uint p = 0; p < pixels; ++p)
+  const uint activation = r->finish.activation;
+  if (activation != CLAMP && activation != PRELU && activation != HARD_SWISH) {
+    EACH_PIXEL depthwise_store(r, sum[p], x + p, c);
+    return;
+  }
+  const __global float* const residual = r->residual + x * r->residual_step + c;
+  if (r->finish.residual_mode == BEFORE_ACTIVATION) EACH_PIXEL sum[p] += LOAD(residual + p * r->residual_step);
+  if (activation == CLAMP) {
+    const Vector low = r->finish.low, high = r->finish.high;
+    EACH_PIXEL {
+      sum[p] = sum[p] < low ? low : sum[p];
+      sum[p] = sum[p] > high ? high : sum[p];
+    }
+  } else if (activation == PRELU) {
+    const Vector slopes = LOAD(r->slopes + c);
+    EACH_PIXEL sum[p] = sum[p] < 0 ? sum[p] * slopes : sum[p];
+  } else {
+    EACH_PIXEL sum[p] = activate(sum[p], HARD_SWISH, 0, 0);
+  }
+  if (r->finish.residual_mode == BEHIND_ACTIVATION) EACH_PIXEL sum[p] += LOAD(residual + p * r->residual_step);
+  __global float* const y = r->y + x * r->y_step + c;
+  EACH_PIXEL STORE(sum[p], y + p * r->y_step);
 }
 
 // A pixel's channels from `c`, `count` vectors of them, in a row of any taps.
@@ -47,13 +85,12 @@ INLINE void depthwise_pixel(const __global Depthwise* d, const struct DepthwiseR
       for (uint v = 0; v < count; ++v) sum[v] = mad(LOAD(in + v * WIDTH), LOAD(w + v * WIDTH), sum[v]);
     }
 #pragma unroll
-  for (uint v = 0; v < count; ++v)
-    STORE(activate(sum[v], d->activation, d->low, d->high), r->y + x * r->y_step + c + v * WIDTH);
+  for (uint v = 0; v < count; ++v) depthwise_store(r, sum[v], x, c + v * WIDTH);
 }
 
-// The pixels from `begin` to `end`, whatever taps are outside.
-void depthwise_pixels(const __global Depthwise* d, const struct DepthwiseRow* r, const size_t begin, const size_t end) {
-  for (size_t x = begin; x < end; ++x) {
+// The pixels of a row, whatever its taps are.
+void depthwise_pixels(const __global Depthwise* d, const struct DepthwiseRow* r) {
+  for (size_t x = r->pixel; x < r->end_pixel; ++x) {
     const long at = (long)(x * d->stride_width) - d->left;
     const size_t first = first_tap(at, d->dilation_width);
     const size_t last = end_tap(at, d->dilation_width, d->kernel_width, d->input_width);
@@ -63,13 +100,14 @@ void depthwise_pixels(const __global Depthwise* d, const struct DepthwiseRow* r,
   }
 }
 
-// One vector of channels of `pixels` pixels whose columns of taps are all inside: each input is loaded once for all of
-// them.
-INLINE void depthwise_block(const __global Depthwise* d, const struct DepthwiseRow* r, const size_t x, const size_t c,
-                            const uint taps, const uint stride, const uint pixels) {
+// One vector of channels of `pixels` pixels: each input is loaded once for all of them.
+//   first, last: the columns of the input to take, from the first tap of pixel `x` on; all, where `inside`.
+//   taps, stride, pixels, inside: constants.
+INLINE void depthwise_block(const struct DepthwiseRow* r, const size_t x, const size_t c, const long first,
+                            const long last, const uint taps, const uint stride, const uint pixels, const bool inside) {
   Vector sum[8], w[5];
-#pragma unroll
-  for (uint p = 0; p < pixels; ++p) sum[p] = r->bias ? LOAD(r->bias + c) : (Vector)0;
+  const Vector bias = r->bias ? LOAD(r->bias + c) : (Vector)0;
+  EACH_PIXEL sum[p] = bias;
   const __global float* row = r->x + x * r->step + r->first * r->tap_row + c;
   const __global float* weights = r->weights + r->first * taps * r->weight_step + c;
   for (size_t i = r->first; i < r->end; ++i, row += r->tap_row) {
@@ -77,43 +115,49 @@ INLINE void depthwise_block(const __global Depthwise* d, const struct DepthwiseR
     for (uint j = 0; j < taps; ++j, weights += r->weight_step) w[j] = LOAD(weights);
 #pragma unroll
     for (uint q = 0; q < (pixels - 1) * stride + taps; ++q) {
+      if (!inside && (q < first || q >= last)) continue;
       const Vector in = LOAD(row + q * r->tap_column);
-#pragma unroll
-      for (uint p = 0; p < pixels; ++p)
-        if (q >= p * stride && q < p * stride + taps) sum[p] = mad(in, w[q - p * stride], sum[p]);
+      EACH_PIXEL if (q >= p * stride && q < p * stride + taps) sum[p] = mad(in, w[q - p * stride], sum[p]);
     }
   }
-#pragma unroll
-  for (uint p = 0; p < pixels; ++p)
-    STORE(activate(sum[p], d->activation, d->low, d->high), r->y + (x + p) * r->y_step + c);
+  depthwise_finish(r, sum, x, c, pixels);
 }
 
-// The pixels from `begin` to `end`, at least two, whose columns of taps are all inside, `pixels` or two at once.
-// What is left of two or of a vector is done by going back a little.
-INLINE void depthwise_middle(const __global Depthwise* d, const struct DepthwiseRow* r, const size_t begin,
-                             const size_t end, const uint taps, const uint stride, const uint pixels) {
-  size_t x = begin;
-  for (; x + pixels <= end; x += pixels)
+// The pixels from `x` on, all of whose channels.
+INLINE void depthwise_blocks(const __global Depthwise* d, const struct DepthwiseRow* r, const size_t x, const uint taps,
+                             const uint stride, const uint pixels) {
+  const long first = (long)d->left - (long)(x * stride), last = (long)d->input_width + first;
+  if (first <= 0 && last >= (pixels - 1) * stride + taps) {
     for (size_t c = r->channel; c < r->end_channel; c += WIDTH)
-      depthwise_block(d, r, x, min(c, r->end_channel - WIDTH), taps, stride, pixels);
-  for (; x < end; x += 2)
+      depthwise_block(r, x, min(c, r->end_channel - WIDTH), 0, 0, taps, stride, pixels, true);
+  } else {
     for (size_t c = r->channel; c < r->end_channel; c += WIDTH)
-      depthwise_block(d, r, min(x, end - 2), min(c, r->end_channel - WIDTH), taps, stride, 2);
+      depthwise_block(r, x, min(c, r->end_channel - WIDTH), first, last, taps, stride, pixels, false);
+  }
+}
+
+// A row of at least two pixels, eight at once; what is left of a block or of a vector is done by going back a little.
+INLINE void depthwise_eights(const __global Depthwise* d, const struct DepthwiseRow* r, const uint taps,
+                             const uint stride) {
+  const size_t end = r->end_pixel, pixels = end - r->pixel;
+  size_t x = r->pixel;
+  if (pixels >= 8)
+    for (; x + 4 < end; x += 8) depthwise_blocks(d, r, min(x, end - 8), taps, stride, 8);
+  if (pixels >= 4)
+    for (; x < end; x += 4) depthwise_blocks(d, r, min(x, end - 4), taps, stride, 4);
+  for (; x < end; x += 2) depthwise_blocks(d, r, min(x, end - 2), taps, stride, 2);
 }
 
 void depthwise_row(const __global Depthwise* d, const struct DepthwiseRow* r) {
-  const size_t reach = (d->kernel_width - 1) * d->dilation_width, last = d->input_width + d->left;
-  const size_t begin = clamp((size_t)divide_up(d->left, d->stride_width), r->pixel, r->end_pixel);
-  const size_t end = clamp(last > reach ? (last - reach - 1) / d->stride_width + 1 : 0, begin, r->end_pixel);
-  const uint kind = d->dilation_width == 1 && end - begin >= 2 ? d->kernel_width * 10 + d->stride_width : 0;
-  depthwise_pixels(d, r, r->pixel, begin);
-  if (kind == 11) depthwise_middle(d, r, begin, end, 1, 1, 8);
-  else if (kind == 31) depthwise_middle(d, r, begin, end, 3, 1, 6);
-  else if (kind == 32) depthwise_middle(d, r, begin, end, 3, 2, 4);
-  else if (kind == 51) depthwise_middle(d, r, begin, end, 5, 1, 6);
-  else if (kind == 52) depthwise_middle(d, r, begin, end, 5, 2, 4);
-  else depthwise_pixels(d, r, begin, end);
-  depthwise_pixels(d, r, end, r->end_pixel);
+  const bool is_dense = d->dilation_width == 1 && r->end_pixel - r->pixel > 1;
+  switch (is_dense ? d->kernel_width * 10 + d->stride_width : 0) {
+    case 11: depthwise_eights(d, r, 1, 1); break;
+    case 31: depthwise_eights(d, r, 3, 1); break;
+    case 32: depthwise_eights(d, r, 3, 2); break;
+    case 51: depthwise_eights(d, r, 5, 1); break;
+    case 52: depthwise_eights(d, r, 5, 2); break;
+    default: depthwise_pixels(d, r);
+  }
 }
 
 // Whether lanes of a vector are not neighbours in the input and in the result.
@@ -139,7 +183,7 @@ struct DepthwiseItems depthwise_items(const __global Depthwise* d) {
     all.channels = (is_spread ? 1 : 4) * WIDTH;
     all.pixels = clamp(d->result_width, 1u, 32u);
     const ulong width = (all.pixels - 1) * d->stride_width + (d->kernel_width - 1) * d->dilation_width + 1;
-    const ulong kept = WIDTH * (1 + all.pixels + (ulong)d->kernel_height * d->kernel_width);
+    const ulong kept = WIDTH * (2 + 2 * all.pixels + (ulong)d->kernel_height * d->kernel_width);
     const ulong fits = kept < SCRATCH ? (SCRATCH - kept) / (width * all.channels) : 0;
     const ulong reach = (ulong)(d->kernel_height - 1) * d->dilation_height;
     all.rows = fits > reach ? min((fits - reach - 1) / d->stride_height + 1, 8ul) : 0;
@@ -161,12 +205,13 @@ uint units_Depthwise(const Core* core, const __global Depthwise* d) {
   return divide_up(all.count, depthwise_items_per_unit(core, d, &all));
 }
 
-// Copies the weights and the bias of fewer channels than a vector has.
+// Copies bias, slopes and weights of fewer channels than a vector has.
 void depthwise_pack_weights(const __global Depthwise* d, struct DepthwiseRow* r, __global float* to) {
   const size_t taps = d->kernel_height * d->kernel_width;
+  STORE(r->bias ? load_first(r->bias, d->channels) : 0, to);
+  STORE(r->slopes ? load_first(r->slopes, d->channels) : 0, to + WIDTH);
   for (size_t i = 0; i < taps; ++i)
-    for (size_t c = 0; c < WIDTH; ++c) to[i * WIDTH + c] = c < d->channels ? r->weights[i * d->channels + c] : 0;
-  for (size_t c = 0; c < WIDTH; ++c) to[taps * WIDTH + c] = r->bias && c < d->channels ? r->bias[c] : 0;
+    STORE(load_first(r->weights + i * d->channels, d->channels), to + (2 + i) * WIDTH);
 }
 
 // Copies `count` channels of the result from `channel`, of a row of pixels of the input; any numbers behind the last.
@@ -196,7 +241,7 @@ void depthwise_packed(const Core* core, const __global Depthwise* d, struct Dept
   const long bottom = min(above + (long)((rows - 1) * d->stride_height) + down, (long)d->input_height);
   const long right = min((long)((r->end_pixel - 1) * d->stride_width) - d->left + across, (long)d->input_width);
   const size_t width = max(right - left, 0l);
-  __global float* const window = core->scratch + WIDTH * (taps + 1);
+  __global float* const window = core->scratch + WIDTH * (taps + 2);
   if (skip == 0) {
     if (d->channels < WIDTH) depthwise_pack_weights(d, r, core->scratch);
     for (long y = top; y < bottom; ++y)
@@ -208,8 +253,9 @@ void depthwise_packed(const Core* core, const __global Depthwise* d, struct Dept
   r->tap_row = lanes * d->dilation_height * width;
   r->step = lanes * d->stride_width;
   if (d->channels < WIDTH) {
-    r->weights = core->scratch;
-    r->bias = core->scratch + WIDTH * taps;
+    r->bias = core->scratch;
+    r->slopes = core->scratch + WIDTH;
+    r->weights = core->scratch + 2 * WIDTH;
     r->weight_step = WIDTH;
   }
 }
@@ -218,6 +264,13 @@ void depthwise_packed(const Core* core, const __global Depthwise* d, struct Dept
 void depthwise_narrow_row(const Core* core, const __global Depthwise* d, struct DepthwiseRow* r) {
   __global float* const y = r->y;
   __global float* const made = core->scratch + SCRATCH - WIDTH * (r->end_pixel - r->pixel);
+  if (d->residual_mode) {
+    __global float* const residual = made - WIDTH * (r->end_pixel - r->pixel) - r->pixel * WIDTH;
+    for (size_t x = r->pixel; x < r->end_pixel; ++x)
+      STORE(load_first(r->residual + x * r->residual_step, d->channels), residual + x * WIDTH);
+    r->residual = residual;
+    r->residual_step = WIDTH;
+  }
   r->y = made - r->pixel * WIDTH;
   r->y_step = WIDTH;
   depthwise_row(d, r);
@@ -242,7 +295,9 @@ void depthwise_scalars(const __global Depthwise* d, const struct DepthwiseRow* r
       for (size_t i = r->first; i < r->end; ++i)
         for (size_t j = first; j < last; ++j)
           sum = mad(in[i * r->tap_row + j * r->tap_column], w[(i * d->kernel_width + j) * d->channels], sum);
-      r->y[x * d->result_pixel + c] = activate((Vector)sum, d->activation, d->low, d->high).s0;
+      const float slope = r->slopes ? r->slopes[c] : 0;
+      const float residual = d->residual_mode ? r->residual[x * r->residual_step + c] : 0;
+      r->y[x * r->y_step + c] = finish_sum(&r->finish, (Vector)sum, (Vector)slope, (Vector)residual).s0;
     }
   }
 }
@@ -256,11 +311,16 @@ void depthwise_item(const Core* core, const __global Depthwise* d, const struct 
   const size_t batch = row / d->result_height, y = row % d->result_height;
   const long above = (long)(y * d->stride_height) - d->top;
   const __global float* const in = FLOATS(core, d->input) + d->input_first + batch * d->input_batch;
+  const struct Finish finish = {d->residual_mode, d->activation, d->low, d->high};
   struct DepthwiseRow r;
+  r.finish = finish;
   r.x = in + above * d->input_row - (size_t)d->left * d->input_pixel;
   r.y = FLOATS(core, d->result) + d->result_first + batch * d->result_batch + y * d->result_row;
   r.weights = FLOATS(core, d->weights);
   r.bias = FLOATS(core, d->bias);
+  r.slopes = FLOATS(core, d->slopes);
+  r.residual = FLOATS(core, d->residual) + d->residual_first + batch * d->residual_batch + y * d->residual_row;
+  r.residual_step = d->residual_pixel;
   r.first = first_tap(above, d->dilation_height);
   r.end = end_tap(above, d->dilation_height, d->kernel_height, d->input_height);
   r.end_channel = max(min((part + 1) * all->channels, d->channels), (uint)WIDTH);

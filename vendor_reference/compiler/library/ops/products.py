@@ -8,6 +8,13 @@ from math import inf, prod
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Tensor
 from litert.model.schema_types import enum_name
+from vendor_reference.compiler.library.convolutions import (
+    CONVOLUTION_ACTIVATIONS,
+    HAS_BIAS,
+    ConvolutionOp,
+    further_fields,
+    further_mismatch,
+)
 from vendor_reference.compiler.library.library_op import (
     FLOATS,
     Attributes,
@@ -33,7 +40,6 @@ from vendor_reference.compiler.library.windows import (
     DILATIONS,
     PADS_BEGIN,
     PADS_END,
-    PRELU,
     STRIDES,
     activation_fields,
     padding_before,
@@ -50,96 +56,43 @@ _KEEPS_DIMS = "keep_num_dims"
 _ADJOINT_LEFT, _ADJOINT_RIGHT = "adj_x", "adj_y"
 
 
-_ACTIVATIONS = (*ACTIVATIONS, PRELU)
-_HAS_BIAS, _RESIDUAL = "has_bias", "residual"
-_RESIDUAL_MODES = {"": 0, "before": 1, "behind": 2}
-"""Where a residual operand is added: before the activation or behind it."""
-_MOST_OPERANDS = 5
-
-
-class _Convolution(LibraryOp):
-    """Weights are `[channels of the result, height, width, channels of a group]`; the bias may be left out.
-
-    A layer can have two more operands: a residual, which is added, and the slopes of its PRELU.
-    """
-
-    types = FLOATS
-    precision = ElementType.FLOAT32
-
-    def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
-        if 2 <= num_inputs <= _MOST_OPERANDS and num_outputs == 1:
-            return ""
-        return super().port_mismatch(num_inputs, num_outputs)
-
-    def parameter_refusal(self, op: Op) -> str:
-        ranks = [len(tensor.shape) for tensor in [*self.operands(op)[:2], *op.outputs]]
-        return "" if ranks == [4, 4, 4] else "its tensors are no images"
-
-    def shaped_like_result(self, attributes: Attributes) -> Sequence[int]:
-        further = _further_operands(attributes, 0)
-        return [further[_RESIDUAL]] if _RESIDUAL in further else ()
+class _Convolution(ConvolutionOp):
+    """Weights are `[channels of the result, height, width, channels of a group]`."""
 
     def weights_attributes(self, op: Op) -> Attributes:
         """What is known of weights and bias."""
         _, weights, *bias = self.operands(op)
-        return {**constant_attribute(weights), _HAS_BIAS: bool(bias)}
+        return {**constant_attribute(weights), HAS_BIAS: bool(bias)}
 
     def channel_mismatch(self, call: PlacedOp) -> str:
         """Why operands and result do not fit each other, but for their heights and widths."""
         x, weights, y = call.inputs[0].shape, call.inputs[1].shape, call.result.shape
         if {len(x), len(weights), len(y)} != {4} or x[0] != y[0] or weights[0] != y[3]:
             return call.shape_mismatch()
-        if call.attributes.get(_RESIDUAL, "") not in _RESIDUAL_MODES:
-            return f"its residual is {call.attributes[_RESIDUAL]}"
-        further = _further_operands(call.attributes, len(call.inputs))
-        if len(further) != len(call.inputs) - 2:
-            return f"it has {len(call.inputs)} operands, expected {2 + len(further)}"
-        for name, index in further.items():
-            shape = call.inputs[index].shape
-            if shape != y if name == _RESIDUAL else (prod(shape), *shape[-1:]) != (y[3], y[3]):
-                return call.shape_mismatch()
+        if reason := further_mismatch(call):
+            return reason
         return self.type_mismatch(call)
 
     def command(self, call: PlacedOp, **fields: FieldValue) -> KernelSpec:
         """One convolution, behind the packing of weights that are computed."""
-        made, further = ProductSpec(call), _further_operands(call.attributes, len(call.inputs))
+        made = ProductSpec(call)
         columns, height, width, depth = call.inputs[1].shape
         groups = call.inputs[0].shape[3] // depth
         weights, _, _ = made.panels(1, (1, 2, 3), 0)
-        residual = call.inputs[further[_RESIDUAL]] if _RESIDUAL in further else None
-        parts = (residual.offset, *residual.strides[:3]) if residual else (0, 0, 0, 0)
         made.add(
             "Convolution",
             input=0,
             weights=weights,
-            **further,
             result=made.result,
             groups=groups,
             depth=depth,
             columns=columns // groups,
             kernel_height=height,
             kernel_width=width,
-            residual_mode=_RESIDUAL_MODES[str(call.attributes.get(_RESIDUAL, ""))],
-            **{f"residual_{part}": number for part, number in zip(_PARTS, parts, strict=True)},
+            **further_fields(call),
             **fields,
         )
         return made.spec(self.name)
-
-
-_PARTS = ("first", "batch", "row", "pixel")
-
-
-def _further_operands(attributes: Attributes, count: int) -> dict[str, int]:
-    """The operands behind input and weights, by the names of their places; a text may lack some.
-
-    `count` is that of all operands, for a text that does not say whether there is a bias.
-    """
-    names = {
-        "bias": attributes.get(_HAS_BIAS, count == 3),
-        _RESIDUAL: attributes.get(_RESIDUAL),
-        "slopes": attributes.get(ACTIVATION) == PRELU,
-    }
-    return {name: index for index, name in enumerate((n for n, has in names.items() if has), 2)}
 
 
 class _Conv2D(_Convolution):
@@ -163,7 +116,7 @@ class _Conv2D(_Convolution):
         channels, (columns, *size, depth) = call.inputs[0].shape[3], call.inputs[1].shape
         if not depth or channels % depth or not channels or columns % (channels // depth):
             return call.shape_mismatch()
-        return window_mismatch(call, size, _ACTIVATIONS)
+        return window_mismatch(call, size, CONVOLUTION_ACTIVATIONS)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         size = call.inputs[1].shape[1:3]
@@ -222,7 +175,7 @@ class _TransposeConv(_Convolution):
             if not 0 <= begin <= end < size[dim] or call.inputs[0].shape[dim] != count:
                 return call.shape_mismatch()
         activation = call.attributes.get(ACTIVATION)
-        if activation not in _ACTIVATIONS:
+        if activation not in CONVOLUTION_ACTIVATIONS:
             return f"its activation is {activation}"
         return "" if size[3] == call.inputs[0].shape[3] else call.shape_mismatch()
 

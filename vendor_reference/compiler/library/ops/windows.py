@@ -6,6 +6,13 @@ from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
+from vendor_reference.compiler.library.convolutions import (
+    CONVOLUTION_ACTIVATIONS,
+    HAS_BIAS,
+    ConvolutionOp,
+    further_fields,
+    further_mismatch,
+)
 from vendor_reference.compiler.library.library_op import (
     FLOATS,
     Attributes,
@@ -34,22 +41,16 @@ _KERNEL_SIZE = "kernel_size"
 _SIZE, _ALIGN, _HALF = "size", "align_corners", "half_pixel_centers"
 
 
-class _DepthwiseConvolution(LibraryOp):
-    """Weights are `[1, kernel height, kernel width, channels of the result]`, the bias `[channels]`."""
+class _DepthwiseConvolution(ConvolutionOp):
+    """Weights are `[1, kernel height, kernel width, channels of the result]`."""
 
     name = "DEPTHWISE_CONV_2D"
     ie_name = "DepthwiseConvolution"
-    types = FLOATS
-    precision = ElementType.FLOAT32
-    fuses = (Fusion.ACTIVATION, Fusion.PADDING)
+    fuses = (Fusion.ACTIVATION, Fusion.RESIDUAL, Fusion.PADDING)
     num_inputs = (2, 3)
 
-    def parameter_refusal(self, op: Op) -> str:
-        ranks = [len(tensor.shape) for tensor in [*self.operands(op)[:2], *op.outputs]]
-        return "" if ranks == [4, 4, 4] else "its tensors are no images"
-
     def attributes(self, op: Op) -> Attributes:
-        return window_attributes(op)
+        return {**window_attributes(op), HAS_BIAS: len(self.operands(op)) > 2}
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
@@ -58,13 +59,14 @@ class _DepthwiseConvolution(LibraryOp):
         return windows_result(image, weights[1:3], weights[-1], attributes)
 
     def mismatch(self, call: PlacedOp) -> str:
-        x, weights = call.inputs[0].shape, call.inputs[1].shape
-        y, bias = call.result.shape, call.inputs[2:]
+        x, weights, y = call.inputs[0].shape, call.inputs[1].shape, call.result.shape
         if len(weights) != 4 or len(x) != 4 or len(y) != 4 or weights[0] != 1 or weights[3] != y[3]:
             return call.shape_mismatch()
-        if not x[3] or y[3] % x[3] or any(view.shape != (y[3],) for view in bias):
+        if not x[3] or y[3] % x[3]:
             return call.shape_mismatch()
-        return self.type_mismatch(call) or window_mismatch(call, weights[1:3])
+        if reason := further_mismatch(call) or self.type_mismatch(call):
+            return reason
+        return window_mismatch(call, weights[1:3], CONVOLUTION_ACTIVATIONS)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         weights = call.inputs[1].shape
@@ -73,8 +75,9 @@ class _DepthwiseConvolution(LibraryOp):
             self,
             call,
             "Depthwise",
-            ("input", "weights", "bias"),
+            ("input", "weights"),
             **window_fields(call, padding_before(call, weights[1:3])),
+            **further_fields(call),
             multiplier=call.result.shape[3] // call.inputs[0].shape[3],
             kernel_height=weights[1],
             kernel_width=weights[2],
