@@ -87,5 +87,5 @@ Vector activate(const Vector v, const uint activation, const float low, const fl
   if (activation == CLAMP) return v < low ? (Vector)low : v > high ? (Vector)high : v;
   if (activation == TANH) return tangent(v);
   if (activation == LOGISTIC) return 1 / (1 + exp(-v));
-  return v * clamp(v + 3, (Vector)0, (Vector)6) / 6;
+  return v * (clamp(v + 3, (Vector)0, (Vector)6) * (1 / 6.0f));
 }

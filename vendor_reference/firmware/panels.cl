@@ -29,35 +29,50 @@ union Lanes {
   float floats[WIDTH];
 };
 
-// The first `count` floats of a vector, where it has so many; the others are 0.
-INLINE Vector load_first(const __global float* from, const size_t count) {
-  if (count >= WIDTH) return LOAD(from);
-  union Lanes part;
-  part.vector = 0;
-  size_t i = 0;
-#if WIDTH == 16
-  if (count & 8) vstore8(vload8(0, from), 0, part.floats), i = 8;
-#endif
-  if (count & 4) vstore4(vload4(0, from + i), 0, part.floats + i), i += 4;
-  if (count & 2) vstore2(vload2(0, from + i), 0, part.floats + i), i += 2;
-  if (count & 1) part.floats[i] = from[i];
-  return part.vector;
+// The first `count` of four floats, or all of them; the others are 0.
+INLINE float4 load_quad(const __global float* from, const long count) {
+  if (count >= 4) return vload4(0, from);
+  float4 quad = 0;
+  if (count > 0) quad.x = from[0];
+  if (count > 1) quad.y = from[1];
+  if (count > 2) quad.z = from[2];
+  return quad;
 }
 
-INLINE void store_first(const Vector value, __global float* to, const size_t count) {
+INLINE void store_quad(const float4 quad, __global float* to, const long count) {
+  if (count >= 4) vstore4(quad, 0, to);
+  else if (count > 0) {
+    to[0] = quad.x;
+    if (count > 1) to[1] = quad.y;
+    if (count > 2) to[2] = quad.z;
+  }
+}
+
+// The same of a vector.
+INLINE Vector load_first(const __global float* from, const long count) {
+  if (count >= WIDTH) return LOAD(from);
+  const float8 eight = (float8)(load_quad(from, count), load_quad(from + 4, count - 4));
+#if WIDTH == 16
+  return (Vector)(eight, load_quad(from + 8, count - 8), load_quad(from + 12, count - 12));
+#else
+  return eight;
+#endif
+}
+
+INLINE void store_first(const Vector value, __global float* to, const long count) {
   if (count >= WIDTH) {
     STORE(value, to);
     return;
   }
-  union Lanes part;
-  part.vector = value;
-  size_t i = 0;
 #if WIDTH == 16
-  if (count & 8) vstore8(value.lo, 0, to), i = 8;
+  store_quad(value.hi.lo, to + 8, count - 8);
+  store_quad(value.hi.hi, to + 12, count - 12);
+  const float8 eight = value.lo;
+#else
+  const float8 eight = value;
 #endif
-  if (count & 4) vstore4(vload4(0, part.floats + i), 0, to + i), i += 4;
-  if (count & 2) vstore2(vload2(0, part.floats + i), 0, to + i), i += 2;
-  if (count & 1) to[i] = part.floats[i];
+  store_quad(eight.lo, to, count);
+  store_quad(eight.hi, to + 4, count - 4);
 }
 
 // Rows that lie evenly. Each is made of `num_taps` stretches of `depth` floats, `taps_across` of them side by side.
