@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pyopencl as cl
 
+from litert.core.sizes import Size
 from vendor_reference.device.opencl_device import OpenClDevice, shared_device
 from vendor_reference.device.program_text import ProgramText
 from vendor_reference.firmware.instructions import instruction_set
@@ -29,6 +30,25 @@ Command = tuple[str, Mapping[str, Any]]
 """An instruction's name, and its fields; places are arrays, which are written in place, or left out."""
 
 
+def clamp_fields(size: Size, low: float, high: float) -> dict[str, Any]:
+    """The fields of a Pool, but for its places, whose windows are pixels: it clamps `size` floats in a row."""
+    images = {
+        name: number
+        for image in ("input", "result")
+        for name, number in {
+            f"{image}_height": size,
+            f"{image}_width": 1,
+            f"{image}_first": 0,
+            f"{image}_pixel": 1,
+            f"{image}_row": 1,
+            f"{image}_batch": size,
+        }.items()
+    }
+    ones = ("batches", "channels", "window_height", "window_width", "stride_height", "stride_width")
+    zeros = ("top", "left", "is_mean", "activation")
+    return {**images, **dict.fromkeys(ones, 1), **dict.fromkeys(zeros, 0), "low": low, "high": high}
+
+
 @dataclass
 class Lab:
     """A device with the firmware.
@@ -36,7 +56,7 @@ class Lab:
     Example:
       lab = Lab()
       y = np.zeros_like(x)
-      lab.run([("Clamp", {"input": x, "result": y, "size": x.size, "low": 0, "high": 6})], workers=2)
+      lab.run([("Pool", {"input": x, "result": y, **clamp_fields(x.size, 0, 6)})], workers=2)
     """
 
     tuning: FirmwareTuning = field(default_factory=FirmwareTuning)

@@ -26,6 +26,7 @@ from tests.vendor_reference.executables import (
     out,
     task,
 )
+from tests.vendor_reference.firmware_runs import clamp_fields
 from tests.vendor_reference.runner import Runner, stop_measuring
 from vendor_reference.device.command_stream import find_layer_runs
 from vendor_reference.device.layer_run import MOST_SLOTS
@@ -46,15 +47,15 @@ pytestmark = pytest.mark.each_driver
 
 
 def clamp(source: Argument, result: Argument, size: Size, low: float, high: float) -> LayerTask:
-    fields = {"input": 1, "result": 2, "size": size, "low": low, "high": high}
-    words = instruction_set()["Clamp"].words(fields)
-    return LayerTask("RELU", [source, result], [LayerCommand("Clamp", words)])
+    fields = {"input": 1, "result": 2, **clamp_fields(size, low, high)}
+    words = instruction_set()["Pool"].words(fields)
+    return LayerTask("RELU", [source, result], [LayerCommand("Pool", words)])
 
 
 def made_of(tasks: Sequence[Task], inputs: int, outputs: int, **parts: Any) -> Executable:
     made = executable(DOUBLE, [], [floats(4)] * inputs, [floats(4)] * outputs, **parts)
     functions = [replace(made.functions[0], tasks=tasks)]
-    return replace(made, functions=functions, instructions=[instruction_set()["Clamp"]])
+    return replace(made, functions=functions, instructions=[instruction_set()["Pool"]])
 
 
 def test_layers_and_kernels_run_in_their_order(device: Any) -> None:
@@ -79,7 +80,7 @@ def test_each_layer_is_measured(device: Any) -> None:
     run.function.start_measuring(with_tasks=True)
     assert run([-2, 1, 3, 20]).tolist() == [0, 1, 3, 8]
     metrics, names = stop_measuring(run.function)
-    assert names == [f"task {i}, kernel 'Clamp' of op 'RELU', mean_us" for i in range(2)]
+    assert names == [f"task {i}, kernel 'Pool' of op 'RELU', mean_us" for i in range(2)]
     assert all(metrics[name] > 0 for name in names)
     assert run([-2, 2, 3, 20]).tolist() == [0, 2, 3, 8]
 
@@ -113,7 +114,7 @@ def test_an_instruction_with_other_fields_is_refused(device: Any) -> None:
     with pytest.raises(LiteRtError) as error:
         Runner(device, replace(made, instructions=[other]), DOUBLE)
     assert error.value.status is Status.INCOMPATIBLE_BYTE_CODE_VERSION
-    assert "'Clamp'" in error.value.what and "apply_plugin" in error.value.hint
+    assert "'Pool'" in error.value.what and "apply_plugin" in error.value.hint
 
 
 @given(

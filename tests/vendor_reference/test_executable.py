@@ -16,6 +16,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
+from tests.vendor_reference.firmware_runs import clamp_fields
 from vendor_reference.executable.byte_code import (
     MAGIC,
     PREFIX,
@@ -41,6 +42,8 @@ from vendor_reference.executable.executable import (
 )
 from vendor_reference.firmware.instructions import instruction_set
 
+POOL = instruction_set()["Pool"]
+POOL_WORDS = POOL.words({"input": 1, "result": 2, **clamp_fields(4, 0, 6)})
 F32, F16, I8 = ElementType.FLOAT32, ElementType.FLOAT16, ElementType.INT8
 
 SMALL = Executable(
@@ -71,7 +74,7 @@ SMALL = Executable(
                 LayerTask(
                     "RELU",
                     [Argument(ArgumentKind.INPUT), Argument(ArgumentKind.OUTPUT)],
-                    [LayerCommand("Clamp", (1, 2, 4, 0, 0x7F800000))],
+                    [LayerCommand("Pool", POOL_WORDS)],
                     "y",
                 ),
             ],
@@ -97,7 +100,7 @@ SMALL = Executable(
             16,
         ),
     ],
-    [instruction_set()["Clamp"]],
+    [POOL],
 )
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
@@ -280,7 +283,7 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 0, "entry"], "a b", "'a b' is not the name of a kernel"),
         (["functions", 0, "tasks", 1, "commands"], [], "0 elements, expected 1"),
         (["functions", 0, "tasks", 1, "commands", 0, 0], "Clip", "no fields of instruction 'Clip'"),
-        (["functions", 0, "tasks", 1, "commands", 0, 1], [1, 2], "2 elements, expected 5"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1], [1, 2], f"2 elements, expected {len(POOL_WORDS)}"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 1], 3, "3 is not from 0 to 2"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 2], 2**32, "is not from 0 to"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "a place that a run tells"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.vendor_reference.firmware_runs import Lab
+from tests.vendor_reference.firmware_runs import Lab, clamp_fields
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8, 20])
@@ -13,8 +13,8 @@ def test_commands_run_in_order_whatever_the_number_of_workers(workers: int) -> N
     x = np.random.default_rng(0).normal(size=100_003).astype(np.float32) * 8
     y, z = np.zeros_like(x), np.zeros_like(x)
     commands = [
-        ("Clamp", {"input": x, "result": y, "size": x.size, "low": -3.0, "high": 6.0}),
-        ("Clamp", {"input": y, "result": z, "size": x.size, "low": 0.0, "high": 100.0}),
+        ("Pool", {"input": x, "result": y, **clamp_fields(x.size, -3.0, 6.0)}),
+        ("Pool", {"input": y, "result": z, **clamp_fields(x.size, 0.0, 100.0)}),
     ] * 20
     Lab().run(commands, workers, repeats=3)
     np.testing.assert_array_equal(z, np.clip(x, 0, 6))

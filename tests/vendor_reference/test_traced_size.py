@@ -132,11 +132,11 @@ class _Leaking(ElementwiseOp):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda n: KernelSpec(commands=(Command.of("Clamp", size=int(n)),)),
-        lambda n: KernelSpec(commands=tuple(Command.of("Clamp", size=i) for i in range(n))),
-        lambda n: KernelSpec(commands=(Command.of("Clamp", low=n / 2),)),
-        lambda n: KernelSpec(commands=(Command.of("Clamp", low=n),)),
-        lambda n: KernelSpec(commands=(Command.of("Clamp", size=n - 3),)),
+        lambda n: KernelSpec(commands=(Command.of("Pool", channels=int(n)),)),
+        lambda n: KernelSpec(commands=tuple(Command.of("Pool", channels=i) for i in range(n))),
+        lambda n: KernelSpec(commands=(Command.of("Pool", low=n / 2),)),
+        lambda n: KernelSpec(commands=(Command.of("Pool", low=n),)),
+        lambda n: KernelSpec(commands=(Command.of("Pool", channels=n - 3),)),
         lambda n: KernelSpec(text="a kernel of its own"),
     ],
     ids=["a number", "a count", "a float", "in a float's place", "below zero", "no commands"],

@@ -6,7 +6,7 @@
 In memory the attribute holds the `KernelSpec` itself; only its text is a dictionary. What has its default is left
 out. A scalar is `{scalar = 0.5 : f32}`, a constant `{constant = dense<...> : ...}`, memory `{local = "B*2", type =
 f32}`, a zeroed output `{output = 0 : i64, zero}`, a file `["asset", "file name", "sha256"]`, a define `["name",
-"text"]`, a flag `unit`, a command of the firmware `{instruction = "Clamp", fields = {input = 0 : i64, ...}}`.
+"text"]`, a flag `unit`, a command of the firmware `{instruction = "Pool", fields = {input = 0 : i64, ...}}`.
 """
 
 from __future__ import annotations

@@ -50,15 +50,23 @@ INLINE void pool_vectors(const __global Pool* p, const __global float* input, co
     STORE(activate(p->is_mean ? all[v] / size : all[v], p->activation, p->low, p->high), y + v * WIDTH);
 }
 
-// The greatest of two by two pixels.
-INLINE void pool_four(const __global Pool* p, const __global float* x, __global float* y) {
-  Vector all = -FLT_MAX;
-#pragma unroll
-  for (uint i = 0; i < 4; ++i) {
-    const Vector in = LOAD(x + i / 2 * p->input_row + i % 2 * p->input_pixel);
-    all = in > all ? in : all;
-  }
-  STORE(activate(all, p->activation, p->low, p->high), y);
+// The channels from `begin` to `end` of the greatest of two by two pixels, all inside, for `pixels` results.
+void pool_pairs(const __global Pool* p, const __global float* x, const size_t begin, const size_t end,
+                const size_t pixels, __global float* y) {
+  const size_t row = p->input_row, pixel = p->input_pixel, step = p->stride_width * pixel, y_step = p->result_pixel;
+  const Vector low = p->low, high = p->high;
+  for (size_t i = 0; i < pixels; ++i, x += step, y += y_step)
+    for (size_t c = begin; c < end; c += WIDTH) {
+      const size_t channel = min(c, end - WIDTH);
+      const __global float* const in = x + channel;
+      Vector all = -FLT_MAX;
+      all = LOAD(in) > all ? LOAD(in) : all;
+      all = LOAD(in + pixel) > all ? LOAD(in + pixel) : all;
+      all = LOAD(in + row) > all ? LOAD(in + row) : all;
+      all = LOAD(in + row + pixel) > all ? LOAD(in + row + pixel) : all;
+      all = all < low ? low : all;
+      STORE(all > high ? high : all, y + channel);
+    }
 }
 
 void pool_scalars(const __global Pool* p, const struct PoolWindow* w, __global float* y) {
@@ -83,10 +91,6 @@ void pool_pixel(const __global Pool* p, const struct PoolWindow* w, const size_t
   const size_t end = min(begin + POOL_CHANNELS, (size_t)p->channels);
   if (p->channels < WIDTH) return pool_scalars(p, w, y);
   size_t c = begin;
-  if (w->height == 2 && w->width == 2 && !p->is_mean) {
-    for (; c < end; c += WIDTH) pool_four(p, w->input + min(c, end - WIDTH), y + min(c, end - WIDTH));
-    return;
-  }
   for (; c + 4 * WIDTH <= end; c += 4 * WIDTH) pool_vectors(p, w->input + c, w->height, w->width, y + c, 4);
   for (; c + 2 * WIDTH <= end; c += 2 * WIDTH) pool_vectors(p, w->input + c, w->height, w->width, y + c, 2);
   for (; c < end; c += WIDTH)
@@ -109,18 +113,27 @@ uint units_Pool(const Core* core, const __global Pool* p) {
 void run_Pool(const Core* core, const __global Pool* p, const uint unit) {
   const uint items = pool_items_per_unit(core, p), parts = divide_up(p->channels, POOL_CHANNELS);
   const uint end = min((unit + 1) * items, pool_items(p));
+  const bool has_pairs = p->window_height == 2 && p->window_width == 2 && p->input_width > 1 && !p->is_mean &&
+                         !p->left && p->activation == CLAMP && p->channels >= WIDTH;
   for (uint item = unit * items; item < end; ++item) {
     const size_t row = item / parts, batch = row / p->result_height, y = row % p->result_height;
     const long above = (long)(y * p->stride_height) - p->top;
     const size_t first = max(above, 0l), last = min(above + (long)p->window_height, (long)p->input_height);
     const __global float* const image = FLOATS(core, p->input) + p->input_first + batch * p->input_batch;
     __global float* result = FLOATS(core, p->result) + p->result_first + batch * p->result_batch + y * p->result_row;
-    for (size_t x = 0; x < p->result_width; ++x, result += p->result_pixel) {
+    const size_t part = (size_t)(item % parts) * POOL_CHANNELS;
+    size_t x = 0;
+    if (has_pairs && last - first == 2) {
+      x = min((p->input_width - 2) / p->stride_width + 1, p->result_width);
+      pool_pairs(p, image + first * p->input_row, part, min(part + POOL_CHANNELS, (size_t)p->channels), x, result);
+      result += x * p->result_pixel;
+    }
+    for (; x < p->result_width; ++x, result += p->result_pixel) {
       const long before = (long)(x * p->stride_width) - p->left;
       const size_t left = max(before, 0l), right = min(before + (long)p->window_width, (long)p->input_width);
       const __global float* const corner = image + first * p->input_row + left * p->input_pixel;
       const struct PoolWindow window = {corner, last - first, right - left};
-      pool_pixel(p, &window, (size_t)(item % parts) * POOL_CHANNELS, result);
+      pool_pixel(p, &window, part, result);
     }
   }
 }
