@@ -21,6 +21,7 @@ COMMANDS = {
     "diff": "show which ops of a model came, went and changed",
     "check": "say whether a compiled file will run here, without loading a driver",
     "layer": "check, run, measure and begin a kernel for a custom op",
+    "tune": "measure how the NPU's builtin ops run fastest on this device, and keep it",
     "vendor": "make, export and check a vendor's plugin and dispatch table",
     "transform": "run transformations on a TFLite model, without a vendor",
     "opt": "run passes of the reference compiler on IR text",

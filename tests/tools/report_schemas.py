@@ -23,6 +23,7 @@ from litert_npu_tools.layer.run import LayerRun
 from litert_npu_tools.layer.tune import TunedLayer
 from litert_npu_tools.profile_report import ProfileReport
 from litert_npu_tools.run_command import RunReport
+from litert_npu_tools.tune_command import TuningReport
 from litert_npu_tools.vendor.check_report import VendorFindings
 
 from compiler_plugin.commands import PluginInfo
@@ -47,6 +48,7 @@ REPORTS: Mapping[str, Any] = {
     "litert-npu layer check --sanitize": SanitizedLayer,
     "litert-npu layer run": LayerRun,
     "litert-npu layer tune": TunedLayer,
+    "litert-npu tune": TuningReport,
     "litert-npu vendor check": VendorFindings,
     "litert-npu transform": Report,
     "litert-npu transform --list_transformations": Sequence[TransformationInfo],

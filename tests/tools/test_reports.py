@@ -81,6 +81,8 @@ CASES = [
     ("litert-npu vendor check", 1, "LiteRtCompilerPlugin_Bad.py"),
     ("litert-npu vendor check", 2, "Nobody"),
     ("litert-npu vendor check", 2, "LiteRtCompilerPlugin_Bad.py --rule=api"),
+    ("litert-npu tune", 0, "--reset"),
+    ("litert-npu tune", 2, "now"),
     ("litert-npu info", 0, ""),
     ("litert-npu info", 2, "original.tflite"),
 ]

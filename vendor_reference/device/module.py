@@ -117,9 +117,7 @@ class Module:
             constants = {index: self._executable.constants[index] for index in used}
             with span(SpanKind.TRANSFER, "constants of layers"):
                 made = LayerConstants(self._device, constants)
-            self._layers[function.name] = LayerProgram(
-                firmware, self._device.firmware_tuning(), made
-            )
+            self._layers[function.name] = LayerProgram(firmware, self._device.firmware_tuning, made)
         return self._layers[function.name]
 
     def _load_library(self, asset: Source) -> CpuLayerLibrary:

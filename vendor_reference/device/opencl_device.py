@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pyopencl as cl
 
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
+from vendor_reference.device.firmware_choice import default_tuning, find_tuning
 from vendor_reference.device.opencl import describe_device, load_npu
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import (
@@ -18,9 +19,8 @@ from vendor_reference.device.opencl_memory import (
 )
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
 from vendor_reference.device.program_text import ProgramText
-from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.executable import Constant
-from vendor_reference.firmware.program import NARROW, ROWS, FirmwareTuning, firmware_text
+from vendor_reference.firmware.program import firmware_text
 
 
 class OpenClDevice(OpenClContext):
@@ -30,22 +30,20 @@ class OpenClDevice(OpenClContext):
       library: of its driver, which builds kernels in a child process; "" for one that the program has loaded: it
         builds them in this one.
       builder: of its programs.
+      default_tuning: what the firmware is built with where nobody has measured.
+      firmware_tuning: what it is built with for functions that are loaded from now on.
     """
 
     def __init__(self, device: cl.Device, library: str) -> None:
         super().__init__(device)
         self.library = library
         self.builder = ProgramBuilder(self, library)
-
-    def firmware_tuning(self) -> FirmwareTuning:
-        """What the firmware is built with for this device."""
-        widest = driver_of_device(self.info).widest_vector
-        width = widest if self.cl_device.native_vector_width_float >= widest else NARROW
-        return FirmwareTuning(width=width, rows=ROWS[width])
+        self.default_tuning = default_tuning(self.info, device.native_vector_width_float)
+        self.firmware_tuning = find_tuning(self.info) or self.default_tuning
 
     def build_firmware(self) -> DeviceProgram:
         """The program that runs layers of the library; found where it was built before."""
-        text = firmware_text(self.firmware_tuning())
+        text = firmware_text(self.firmware_tuning)
         return self.builder.build([ProgramText("firmware", text, "")])[0]
 
     def load_constant(self, constant: Constant) -> BufferMemory:

@@ -1,0 +1,98 @@
+"""What the firmware is built with for a device: what `litert-npu tune` has measured there, or a default."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+from contextlib import suppress
+from dataclasses import replace
+
+from litert.core.checked_json import JsonNode
+from litert.core.codec import integer, record
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.cache import cache_folder, keep_file
+from vendor_reference.drivers.device_info import DeviceInfo
+from vendor_reference.drivers.driver import driver_of_device
+from vendor_reference.firmware.program import NARROW, ROWS, FirmwareTuning
+
+_LOG = logging.getLogger(__name__)
+
+_PART = "tuning"
+_NAMES = re.compile(r"[0-9a-f]{64}\.json")
+_LIMIT_BYTES = 1 << 20
+_FEWEST_ROWS, _MOST_ROWS = 4, 8
+_MOST_OPERATIONS = 1 << 24
+_SCRATCH = FirmwareTuning().scratch
+"""The compiler counts on it."""
+
+_TUNING = record(
+    FirmwareTuning,
+    width=integer(NARROW, max(ROWS)),
+    rows=integer(_FEWEST_ROWS, _MOST_ROWS),
+    scratch=integer(_SCRATCH, _SCRATCH),
+    unit_operations=integer(1, _MOST_OPERATIONS),
+)
+
+
+def default_tuning(info: DeviceInfo, native_width: int) -> FirmwareTuning:
+    """What a device gets that nobody has measured; `native_width` is what it says of its vectors, in floats."""
+    widest = driver_of_device(info).widest_vector
+    width = widest if native_width >= widest else NARROW
+    return FirmwareTuning(width=width, rows=ROWS[width])
+
+
+def candidates(default: FirmwareTuning, info: DeviceInfo) -> list[FirmwareTuning]:
+    """What is worth a measurement: the default first, then other blocks of products, and other units of work."""
+    widths = [width for width in ROWS if width <= driver_of_device(info).widest_vector]
+    now = default.unit_operations
+    found = [replace(default, width=width, rows=rows) for width in widths for rows in ROWS.values()]
+    found += [replace(default, unit_operations=count) for count in (now // 2, now * 4, now * 16)]
+    return list(dict.fromkeys([default, *found]))
+
+
+def find_tuning(info: DeviceInfo) -> FirmwareTuning | None:
+    """What was kept for a device; None where nothing was, or it is damaged."""
+    try:
+        path = _path(info)
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return None
+    try:
+        node = JsonNode.parse(data, path, Status.SERIALIZATION).fields(("device", "tuning"))
+        tuning = _TUNING.read(node["tuning"])
+        if tuning.width not in ROWS or tuning.width > driver_of_device(info).widest_vector:
+            raise node["tuning"].error(f"no width of {tuning.width} here")
+        return tuning
+    except LiteRtError as error:
+        _LOG.warning("The firmware's tuning is damaged, and ignored: %s", error)
+        return None
+
+
+def keep_tuning(info: DeviceInfo, tuning: FirmwareTuning) -> None:
+    """Keeps a choice for the programs that come.
+
+    Raises:
+      OSError: there is no place for it.
+      LiteRtError: it cannot be written.
+    """
+    fields = {"device": list(info.identity), "tuning": _TUNING.dump(tuning)}
+    keep_file(_PART, _name(info), [json.dumps(fields).encode()], _NAMES, _LIMIT_BYTES)
+
+
+def forget_tuning(info: DeviceInfo) -> None:
+    """Takes back what was kept."""
+    with suppress(OSError):
+        os.unlink(_path(info))
+
+
+def _path(info: DeviceInfo) -> str:
+    return os.path.join(cache_folder(_PART), _name(info))
+
+
+def _name(info: DeviceInfo) -> str:
+    return hashlib.sha256(json.dumps(list(info.identity)).encode()).hexdigest() + ".json"
