@@ -21,7 +21,7 @@ from statistics import median
 from types import TracebackType
 from typing import Any
 
-from benchmarks.harness import ROOT
+from benchmarks.harness import ROOT, installed_environment
 
 OURS, STOCK, OPENVINO, OPENBLAS = "ours", "stock", "openvino", "openblas"
 
@@ -82,7 +82,11 @@ class Engine:
             stderr=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": str(threads), **(environment or {})},
+            env={
+                **installed_environment(),
+                "OPENBLAS_NUM_THREADS": str(threads),
+                **(environment or {}),
+            },
         )
         self.loaded = Loaded(**self._ask())
 

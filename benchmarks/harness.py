@@ -148,7 +148,7 @@ def run_child(
             text=True,
             errors="replace",
             pass_fds=[write_end],
-            env=_installed_environment() | dict(environment or {}),
+            env=installed_environment() | dict(environment or {}),
         )
         os.close(write_end)
         with open(read_end, "rb", closefd=False) as report:
@@ -158,7 +158,7 @@ def run_child(
     return Child(status, wall_s, peak_bytes, result.stdout, result.stderr)
 
 
-def _installed_environment() -> dict[str, str]:
+def installed_environment() -> dict[str, str]:
     """This one, where Python may keep compiled modules: an installed package has them from the start."""
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 

@@ -23,18 +23,34 @@ class JsonNode:
 
     Attributes:
       value: as Python's `json` gives it.
-      path: from the root, as in `$.arguments[2].key`.
       where: the file or module, for messages.
       status: of the errors that are raised about it.
     """
 
-    __slots__ = ("path", "status", "value", "where")
+    __slots__ = ("_parent", "_step", "status", "value", "where")
 
-    def __init__(self, value: object, path: str, where: str, status: Status) -> None:
+    def __init__(
+        self,
+        value: object,
+        step: str | int,
+        where: str,
+        status: Status,
+        parent: JsonNode | None = None,
+    ) -> None:
+        """Makes a root, whose path is `step`, or a child: the field or element `step` of its parent."""
         self.value = value
-        self.path = path
         self.where = where
         self.status = status
+        self._step = step
+        self._parent = parent
+
+    @property
+    def path(self) -> str:
+        """From the root, as in `$.arguments[2].key`."""
+        step, parent = self._step, self._parent
+        if parent is None:
+            return str(step)
+        return f"{parent.path}[{step}]" if isinstance(step, int) else f"{parent.path}.{step}"
 
     @classmethod
     def parse(cls, data: bytes | memoryview, where: str, status: Status) -> JsonNode:
@@ -83,7 +99,7 @@ class JsonNode:
             if value.get(name) is None:
                 raise self.error(f"field '{name}' is missing")
         found = {n: v for n, v in value.items() if n in known} if others else value
-        return {name: self._child(v, f".{name}") for name, v in found.items() if v is not None}
+        return {name: self._child(v, name) for name, v in found.items() if v is not None}
 
     def entries(self) -> Mapping[str, JsonNode]:
         """The entries of an object whose names are the user's own."""
@@ -91,7 +107,7 @@ class JsonNode:
         for name in value:
             if _HALF_PAIR.search(str(name)):
                 raise self.error(f"the name {name!a} has half of a surrogate pair")
-        return {str(name): self._child(v, f".{name}") for name, v in value.items()}
+        return {str(name): self._child(v, str(name)) for name, v in value.items()}
 
     def items(self, least: int = 0, most: int | None = None) -> list[JsonNode]:
         """The elements of an array of `least` to `most` elements."""
@@ -99,7 +115,7 @@ class JsonNode:
         if len(value) < least or (most is not None and len(value) > most):
             allowed = f"{least} or more" if most is None else f"{least} to {most}"
             raise self.error(f"{len(value)} elements, expected {allowed}")
-        return [self._child(v, f"[{i}]") for i, v in enumerate(value)]
+        return [self._child(v, i) for i, v in enumerate(value)]
 
     def integer(self, low: int, high: int) -> int:
         """A whole number from `low` to `high`, both included."""
@@ -142,7 +158,7 @@ class JsonNode:
         for step in steps:
             value: Any = node.value
             found = value.get(step) if isinstance(value, dict) else value[step]
-            node = node._child(found, f"[{step}]" if isinstance(step, int) else f".{step}")
+            node = node._child(found, step)
         return node
 
     def _expect(self, kind: type[_Kind], name: str) -> _Kind:
@@ -150,8 +166,8 @@ class JsonNode:
             raise self.error(f"{_shown(self.value)} is not {name}")
         return self.value
 
-    def _child(self, value: object, step: str) -> JsonNode:
-        return JsonNode(value, self.path + step, self.where, self.status)
+    def _child(self, value: object, step: str | int) -> JsonNode:
+        return JsonNode(value, step, self.where, self.status, self)
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -129,6 +129,7 @@ def test_constants_in_panels(shape: Sequence[int], panel: int, data: st.DataObje
     found: Array = read_constant(stored)
     rows = array.transpose(order).reshape(-1, shape[order[-1]])
     assert found.nbytes == stored.size_bytes
-    columns = np.concatenate(list(found), axis=1)
+    panels = found.view(np.float32).reshape(-1, len(rows), panel)
+    columns = np.concatenate(list(panels), axis=1)
     assert np.array_equal(columns[:, : rows.shape[1]], rows)
     assert not columns[:, rows.shape[1] :].any()

@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 
 from vendor_reference.device.opencl_context import OpenClContext
-from vendor_reference.device.opencl_memory import aligned_memory, read_constant
+from vendor_reference.device.opencl_memory import aligned_memory, write_constant
 from vendor_reference.executable.executable import Constant, align
 
 
@@ -32,8 +32,7 @@ class LayerConstants:
             return
         memory = aligned_memory((size,), np.dtype(np.uint8))
         for index, constant in constants.items():
-            place = memory[self.offsets[index] :][: constant.size_bytes]
-            place[:] = read_constant(constant).reshape(-1).view(np.uint8)
+            write_constant(constant, memory[self.offsets[index] :][: constant.size_bytes])
         use = cl.mem_flags.USE_HOST_PTR if context.in_place else cl.mem_flags.COPY_HOST_PTR
         flags = cl.mem_flags.READ_ONLY | use
         with context.allocating(f"{size} bytes of constants"):

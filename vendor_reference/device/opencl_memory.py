@@ -5,7 +5,6 @@ Constants are stored as the model has them; kernels read float32, where they are
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,33 +47,49 @@ class BufferMemory:
 
 
 def read_constant(constant: Constant) -> Array:
-    """A constant's bytes or numbers, from an address that suits kernels; not copied where that can be."""
-    if constant.panel and constant.size_bytes:
-        return _pack(read_constant(replace(constant, panel=0)), constant)
-    stored = np.frombuffer(constant.data.view, np.uint8)[: constant.tensor_type.size_bytes]
-    if constant.dequantization is not None:
-        return _dequantize(constant, stored, constant.dequantization)
-    if constant.order:
-        memory, placed = _ordered(constant, constant.tensor_type.element_type.numpy_dtype)
-        placed[...] = stored.view(memory.dtype).reshape(placed.shape)
-        return memory
-    if stored.ctypes.data % VECTOR_ALIGNMENT == 0:
+    """A constant's bytes as kernels read it, at an address that suits them; not copied where that can be."""
+    is_changed = constant.panel or constant.order or constant.dequantization is not None
+    stored = _stored_bytes(constant)
+    if not is_changed and stored.ctypes.data % VECTOR_ALIGNMENT == 0:
         return stored
-    copy = aligned_memory(stored.shape, stored.dtype)
-    copy[:] = stored
-    return copy
+    memory = aligned_memory((constant.size_bytes,), stored.dtype)
+    write_constant(constant, memory)
+    return memory
 
 
-def _dequantize(constant: Constant, stored: Array, how: Dequantization) -> Array:
-    """`scale * (q - zero_point)`; done in place, so that it takes no memory but the result's."""
-    element_type = constant.tensor_type.element_type
-    shape = constant.tensor_type.shape
+def write_constant(constant: Constant, memory: Array) -> None:
+    """Writes a constant as kernels read it, dequantized, ordered and packed, to its `size_bytes` of memory."""
+    stored, how = _stored_bytes(constant), constant.dequantization
+    if not memory.size:
+        return
+    if not constant.panel and not constant.order and how is None:
+        memory[:] = stored
+        return
+    element_type, shape = constant.tensor_type.element_type, constant.tensor_type.shape
     numbers = stored.view(element_type.numpy_dtype).reshape(shape)
-    memory, result = _ordered(constant, np.dtype(np.float32))
+    kept = memory.view(np.float32 if how is not None else numbers.dtype)
+    order = list(constant.order or range(len(shape)))
     if element_type is ElementType.FLOAT16:
-        result[...] = numbers
-        return memory
-    along = [1] * len(shape)
+        how = None  # the copy converts it
+    if constant.panel:
+        if how is not None:
+            numbers = _dequantize(numbers, how, np.empty(shape, np.float32))
+        _pack(numbers.transpose(order), constant.panel, kept)
+        return
+    placed = kept.reshape([shape[dim] for dim in order]).transpose(np.argsort(order))
+    if how is not None:
+        _dequantize(numbers, how, placed)
+    else:
+        placed[...] = numbers
+
+
+def _stored_bytes(constant: Constant) -> Array:
+    return np.frombuffer(constant.data.view, np.uint8)[: constant.tensor_type.size_bytes]
+
+
+def _dequantize(numbers: Array, how: Dequantization, result: Array) -> Array:
+    """`scale * (q - zero_point)`, in `result`; done in place, so that it takes no other memory."""
+    along = [1] * numbers.ndim
     if len(how.scale) > 1:
         along[how.dimension] = len(how.scale)
     zero_point = np.array(how.zero_point, np.int64).reshape(along)
@@ -85,30 +100,18 @@ def _dequantize(constant: Constant, stored: Array, how: Dequantization) -> Array
     else:
         result[...] = numbers
     result *= scale
-    return memory
+    return result
 
 
-def _pack(data: Array, constant: Constant) -> Array:
-    """`[K, N]` as `[ceil(N / panel), K, panel]`; what lies behind the last column is zero."""
-    panel, shape = constant.panel, constant.tensor_type.shape
-    last = shape[constant.order[-1] if constant.order else -1]
-    dtype = constant.tensor_type.element_type.numpy_dtype
-    rows = data.view(np.float32 if constant.dequantization else dtype).reshape(-1, last)
-    count = -(-last // panel)
-    packed = aligned_memory((count, len(rows), panel), rows.dtype)
-    whole = last // panel
-    packed[:whole] = rows[:, : whole * panel].reshape(len(rows), whole, panel).swapaxes(0, 1)
-    packed[whole:, :, : last - whole * panel] = rows[:, whole * panel :]
-    packed[whole:, :, last - whole * panel :] = 0
-    return packed
-
-
-def _ordered(constant: Constant, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """Memory for a constant as kernels read it; and that, seen with the dimensions in their own order."""
-    shape = constant.tensor_type.shape
-    order = list(constant.order or range(len(shape)))
-    memory = aligned_memory(tuple(shape[dim] for dim in order), dtype)
-    return memory, memory.transpose(np.argsort(order)) if order else memory
+def _pack(numbers: Array, panel: int, memory: Array) -> None:
+    """`[K, N]`, where K may be several dimensions, as `[ceil(N / panel), K, panel]`; zeros lie behind column N."""
+    rows = numbers.reshape(-1, numbers.shape[-1])
+    packed = memory.reshape(-1, len(rows), panel)
+    whole, rest = divmod(rows.shape[1], panel)
+    columns = rows[:, : whole * panel].reshape(len(rows), whole, panel)
+    packed[:whole] = columns.swapaxes(0, 1)
+    packed[whole:, :, :rest] = rows[:, whole * panel :]
+    packed[whole:, :, rest:] = 0
 
 
 def aligned_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -243,6 +243,14 @@ def _read_size(node: JsonNode, depth: int = 0) -> Size:
     return Operation(operator, _read_size(parts[1], depth + 1), _read_size(parts[2], depth + 1))
 
 
+def _read_words(node: JsonNode) -> Sequence[Size]:
+    """A command's: nearly all are numbers, and a network has thousands."""
+    words = node.value
+    if isinstance(words, list) and all(type(w) is int and 0 <= w <= MOST for w in words):
+        return words
+    return [_read_size(item) for item in node.items()]
+
+
 def _dump_size(size: Size) -> object:
     if isinstance(size, Dimension):
         return [size.shape, size.index]
@@ -284,6 +292,7 @@ def _entry_mistake(entry: str) -> str:
 SIZE: Codec[Size] = Codec(_read_size, _dump_size)
 """A size; whether its dimensions are there is checked with the whole."""
 
+_WORDS: Codec[Sequence[Size]] = Codec(_read_words, lambda words: [*map(_dump_size, words)])
 _INDEX = integer(0, MOST)
 _COUNT = integer(0, MOST_DIM)
 _NAME = checked(TEXT, lambda name: "" if name else "an empty name")
@@ -328,7 +337,7 @@ _LAYER_TASK = record(
     LayerTask,
     op_name=TEXT,
     arguments=array(_ARGUMENT),
-    commands=array(row(LayerCommand, instruction=_NAME, words=array(SIZE)), 1),
+    commands=array(row(LayerCommand, instruction=_NAME, words=_WORDS), 1),
     tensor=TEXT,
     always=lambda _: ("commands",),
 )

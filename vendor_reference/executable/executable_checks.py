@@ -314,13 +314,16 @@ class _FunctionChecks:
         instruction = self._instructions.get(command.instruction)
         if instruction is None:
             raise node.error(f"no fields of instruction '{command.instruction}'")
-        words = node.at(1).items(instruction.num_words, instruction.num_words)
+        if len(command.words) != instruction.num_words:
+            node.at(1).items(instruction.num_words, instruction.num_words)
         places = instruction.place_words
-        for number, (inner, word) in enumerate(zip(words, command.words, strict=True)):
+        for number, word in enumerate(command.words):
             if isinstance(word, int):
-                inner.integer(0, num_arguments if number in places else 2**32 - 1)
+                most = num_arguments if number in places else 2**32 - 1
+                if word > most:
+                    node.at(1, number).integer(0, most)
             elif number in places:
-                raise inner.error("a place that a run tells")
+                raise node.at(1, number).error("a place that a run tells")
 
     def _check_cpu_task(self, index: int, task: CpuTask) -> None:
         config, op = task.config, task.op
