@@ -19,6 +19,7 @@ from litert.core.progress import tell
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, measured
 from litert.model.blob import Blob
+from litert.model.expected_time import ExpectedCall
 from litert.model.graph import Buffer, Subgraph
 from litert.model.memory_plan import CallMemory
 
@@ -205,6 +206,13 @@ def report_calls(
         for part in plan.partitions
         for made in [compilation.partitions[part]]
         if made.call.memory is not None
+    ]
+    report.expected_times = [
+        ExpectedCall(made.call.name, index[id(made.module)], made.call.expected)
+        for plan in plans
+        for part in plan.partitions
+        for made in [compilation.partitions[part]]
+        if made.call.expected is not None
     ]
     report.modules = [module.size for module in modules]
     report.notes = compilation.notes

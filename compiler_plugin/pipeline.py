@@ -55,6 +55,7 @@ from litert.core.progress import Progress, listening
 from litert.core.tracing import SpanKind, measured, span
 from litert.model.assets import set_assets
 from litert.model.blob import Blob
+from litert.model.expected_time import set_expected_times
 from litert.model.graph import Appended, Model, Op
 from litert.model.manifest import Digest, Manifest, ShapeOutput, set_manifest
 from litert.model.memory_plan import set_memory
@@ -185,6 +186,7 @@ def apply_in_memory(
         )
         set_manifest(model, manifest)
         set_memory(model, report.memory)
+        set_expected_times(model, report.expected_times)
         yield model, report
 
 

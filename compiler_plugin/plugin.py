@@ -18,6 +18,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
 from litert.model.blob import Blob
+from litert.model.expected_time import ExpectedTime
 from litert.model.graph import Model, Op, Subgraph
 from litert.model.memory_plan import MemoryPlan
 
@@ -74,12 +75,15 @@ class CallInfo:
         order, the host adds an int32 output of shape `[rank]` behind the partition's own; `invoke` fills both.
       memory: what lies where while it runs, for people who look for time or room; None where the vendor does not
         say.
+      expected: how long it may take, for the report and for `litert-npu benchmark`; None where the vendor does not
+        say. What shapes it has to be the same on every machine, since the compiled file has it.
     """
 
     name: str
     byte_code_index: int = 0
     shape_outputs: Sequence[int] = ()
     memory: MemoryPlan | None = None
+    expected: ExpectedTime | None = None
 
 
 @dataclass(frozen=True, slots=True)

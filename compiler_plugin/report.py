@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
+from litert.model.expected_time import ExpectedCall, ExpectedTime
 from litert.model.memory_plan import CallMemory
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ NO_CALLS = "no op went to the NPU"
 """The warning about a model that is compiled, and calls no NPU."""
 
 _WIDTH = 100
+_MOST_CALLS = 5
+"""Of which each has a line; the report as JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,7 @@ class Report:
       assets: that were embedded, in their order.
       transformations: in the order in which they ran, before a vendor was asked.
       memory: what lies where while a call runs, of those whose vendor says it.
+      expected_times: of calls, as far as the vendor says it, and of the same ops on the CPU.
       notes: what the vendor has to say.
       warnings: what the host has to say.
       not_runnable: names of custom ops that neither the NPU nor stock LiteRT's CPU runs; a program may.
@@ -174,6 +178,7 @@ class Report:
     assets: Sequence[AssetReport] = ()
     transformations: Sequence[TransformationReport] = ()
     memory: Sequence[CallMemory] = ()
+    expected_times: Sequence[ExpectedCall] = ()
     notes: Sequence[str] = ()
     warnings: list[str] = field(default_factory=list)
     not_runnable: Sequence[str] = ()
@@ -252,12 +257,22 @@ class Report:
         modules = f", {_bytes(sum(self.modules))} of byte code" if self.modules else ""
         yield f"NPU: {len(npu)} of {_count(len(self.ops), 'op')}{calls}{modules}"
         yield from _wrap(_names(npu))
+        yield from self._expected_lines()
         yield f"CPU: {len(cpu)} of {_count(len(self.ops), 'op')}"
         by_reason: dict[str, list[OpReport]] = {}
         for op in cpu:
             by_reason.setdefault(op.reason, []).append(op)
         for reason, ops in sorted(by_reason.items(), key=lambda item: -len(item[1])):
             yield from _wrap(f"{_names(ops)}: {reason}")
+
+    def _expected_lines(self) -> Iterator[str]:
+        """A line for each of a few calls, and the sum of many."""
+        calls = self.expected_times
+        if len(calls) <= _MOST_CALLS:
+            yield from (f"  expected of {call.call}: {call.time}" for call in calls)
+        else:
+            total = ExpectedTime.sum(call.time for call in calls)
+            yield f"  expected of {_count(len(calls), 'call')}: {total}"
 
 
 def report_assets(

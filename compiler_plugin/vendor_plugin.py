@@ -36,6 +36,7 @@ from litert.core.version import COMPILER_PLUGIN_API_VERSION
 from litert.host.vendor_call import VendorCall
 from litert.model.assets import check_companion_path, check_op_name
 from litert.model.blob import Blob
+from litert.model.expected_time import find_time_mistake
 from litert.model.graph import Model, Op, Subgraph
 from litert.model.memory_plan import find_plan_mistake
 
@@ -281,6 +282,8 @@ class VendorPlugin:
             )
         if mistake := find_plan_mistake(call.memory):
             raise self._nonsense("compile", f"the memory of call '{call.name}': {mistake}")
+        if mistake := find_time_mistake(call.expected):
+            raise self._nonsense("compile", f"what call '{call.name}' may take: {mistake}")
 
     def _check_shape_outputs(self, call: CallInfo, ranks: Sequence[int]) -> None:
         indices = self._check_list(call.shape_outputs, int, "shape_outputs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from litert.core.progress import tell, told
 from litert.core.tracing import is_recording, paused
 from litert.core.version import SDK_VERSION
 from litert.model.dispatch_op import is_dispatch_op
+from litert.model.expected_time import ExpectedTime, read_expected_times
 from litert.model.reader import read_model
 
 from .array_files import INPUT, TensorSpec, complete_inputs, read_inputs
@@ -58,12 +60,14 @@ class CallTiming:
       runs_per_run: how often it ran in a run of the model.
       timing: of single runs of the call.
       vendor: the vendor's own measurements, by name.
+      expected: what the vendor's compiler expected of a run of the call; null where the file does not say it.
     """
 
     name: str
     runs_per_run: float
     timing: Timing
     vendor: Mapping[str, bool | int | float | str]
+    expected: ExpectedTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ class BenchmarkReport(PrintedReport):
         yield f"  here   {self.model}"
         for call in self.calls:
             yield f"  NPU call {name_text(call.name)}, {call.runs_per_run:g} a run: {call.timing}"
+            if call.expected:
+                yield f"    expected: {call.expected}"
             for name, value in call.vendor.items():
                 yield f"    {name}: {f'{value:.6g}' if isinstance(value, float) else value}"
         if self.stock:
@@ -168,7 +174,7 @@ def benchmark_model(
                     seconds = measure_s(run)
                     if index >= options.warm_up:
                         measured.append(seconds)
-            calls = _measure_calls(ours, max(1, options.runs // 2))
+            calls = _measure_calls(ours, max(1, options.runs // 2), _read_expected_times(path))
         for _ in range(_TRACED_RUNS if is_recording() else 0):
             ours.run()
         return BenchmarkReport(
@@ -188,7 +194,17 @@ def benchmark_model(
         )
 
 
-def _measure_calls(ours: SignatureRuns, runs: int) -> list[CallTiming]:
+def _read_expected_times(path: str) -> Mapping[str, ExpectedTime]:
+    """What a file says that its calls may take, by name; nothing of a name that several calls have."""
+    with read_model(path) as model:
+        times = read_expected_times(model, path)
+    counts = Counter(time.call for time in times)
+    return {time.call: time.time for time in times if counts[time.call] == 1}
+
+
+def _measure_calls(
+    ours: SignatureRuns, runs: int, expected: Mapping[str, ExpectedTime]
+) -> list[CallTiming]:
     """Measures each NPU call in so many runs."""
     ours.model.start_metrics_collection()
     try:
@@ -202,6 +218,7 @@ def _measure_calls(ours: SignatureRuns, runs: int) -> list[CallTiming]:
             len(call.times_s) / runs,
             Timing.of(call.times_s),
             {metric.name: metric.value for metric in call.vendor},
+            expected.get(call.name),
         )
         for call in metrics.calls
         if call.times_s

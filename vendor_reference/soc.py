@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.cost_model import EMULATED, CostModel
 
 _MIB = 1 << 20
 _GIB = 1 << 30
@@ -20,12 +21,14 @@ class SocModel:
       shaves: vector processors.
       cmx_size: fast memory on the chip, in bytes; a kernel's local memory lies in it.
       ddr_size: memory for what lives between two tasks, in bytes.
+      costs: how long ops are expected to take on it, and on the CPU beside it.
     """
 
     name: str
     shaves: int
     cmx_size: int
     ddr_size: int
+    costs: CostModel = EMULATED
 
 
 EMU4 = SocModel("EMU4", 4, 1 * _MIB, 1 * _GIB)

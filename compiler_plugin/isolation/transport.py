@@ -14,6 +14,7 @@ from typing import Any
 from compiler_plugin.isolation.exchange import Exchange
 from compiler_plugin.plugin import CallInfo, CompiledResult
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOptions
+from litert.model.expected_time import pack_time, unpack_time
 from litert.model.graph import Buffer, Model, Op, Subgraph
 from litert.model.memory_plan import pack_plan, unpack_plan
 from litert.model.model_tables import all_buffers
@@ -90,7 +91,13 @@ def pack_result(result: CompiledResult, exchange: Exchange) -> object:
     return {
         "byte_code": [exchange.put(module.view) for module in result.byte_code],
         "calls": [
-            [c.name, c.byte_code_index, list(c.shape_outputs), pack_plan(c.memory)]
+            [
+                c.name,
+                c.byte_code_index,
+                list(c.shape_outputs),
+                pack_plan(c.memory),
+                pack_time(c.expected),
+            ]
             for c in result.calls
         ],
         "notes": list(result.notes),
@@ -103,8 +110,8 @@ def unpack_result(packed: Mapping[str, Any], exchange: Exchange) -> CompiledResu
     return CompiledResult(
         [exchange.read(reference) for reference in packed["byte_code"]],
         [
-            CallInfo(name, index, shapes, unpack_plan(memory))
-            for name, index, shapes, memory in packed["calls"]
+            CallInfo(name, index, shapes, unpack_plan(memory), unpack_time(expected))
+            for name, index, shapes, memory, expected in packed["calls"]
         ],
         packed["notes"],
         packed["native_assets"],

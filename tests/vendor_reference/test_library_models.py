@@ -16,6 +16,7 @@ from litert import CompiledModel
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
+from litert.model.expected_time import read_expected_times
 from litert.model.graph import Model
 from litert.model.reader import read_model
 from litert.model.writer import write_model
@@ -108,6 +109,25 @@ def test_builtin_ops_stay_on_the_cpu_unless_they_are_asked_for(tmp_path: Path) -
     assert on_npu(report) == ["DEQUANTIZE", "MUL", "Softsign", "LOGISTIC"]
     x = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
     np.testing.assert_allclose(run(tmp_path, [x], (4, 63)), expected_of_mixed(x), rtol=1e-6)
+
+
+def test_what_joins_a_custom_op_goes_by_itself(tmp_path: Path) -> None:
+    """An op between two calls spares one; a lone one far from them would cost one."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", SHAPE)
+    lone = b.op("LOCAL_RESPONSE_NORMALIZATION", [x], [("norm", "float32", SHAPE)])
+    first = b.custom("Softsign", [lone], [("first", "float32", SHAPE)])
+    middle = b.op("ABS", [first], [("middle", "float32", SHAPE)])
+    second = b.custom("Softsign", [middle], [("second", "float32", SHAPE)])
+    other = b.op("EXP", [x], [("other", "float32", SHAPE)])
+    b.output(second, other)
+    report = apply(tmp_path, b.build(), ops="auto", asset=SOFTSIGN)
+    assert on_npu(report) == ["Softsign", "ABS", "Softsign"]
+    (call,) = report.expected_times
+    assert call.time.num_unknown == 2 and call.time.transfers_ns > 0
+    assert "expected of Partition_0: " in report.to_text()
+    with read_model(tmp_path / "compiled.tflite") as model:
+        assert read_expected_times(model) == [call]
 
 
 def test_what_the_library_cannot_do_is_in_the_report_with_a_reason(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ def test_the_library_has_the_ops_of_each_family() -> None:
 
 def test_ops_are_chosen_by_name_or_all() -> None:
     assert list(choose_ops("mul, ADD,add")) == ["MUL", "ADD"]
-    assert choose_ops("all") == library_ops()
+    assert choose_ops("all") == choose_ops("Auto") == library_ops()
+    assert choose_ops("none") == {}
 
 
 NEW_OP = '''"""SIGN."""
@@ -150,6 +151,9 @@ def test_an_op_says_how_many_results_it_has(
     [
         ("ADD,RELU7", "the library has no op 'RELU7'"),
         ("al", "Do you mean all?"),
+        ("atuo", "Do you mean auto?"),
+        ("non", "Do you mean none?"),
+        ("ADD,auto", "'auto' stands alone"),
         ("RELU_6", "Do you mean RELU6?"),
         (" , ", "names no op"),
         ("", "names no op"),

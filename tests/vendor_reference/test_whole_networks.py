@@ -1,7 +1,10 @@
-"""Each of MediaPipe's networks is one NPU call, and gives what stock's plain kernels give."""
+"""Each of MediaPipe's networks on the NPU, whole or as far as it gains, gives what stock's plain kernels give."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
+from compiler_plugin.report import Report
 from corpus.downloads import NETWORKS
 from corpus.mediapipe_ops import Array
 from corpus.whole_network import assets_of, picture_for, run_network
@@ -31,11 +35,65 @@ def test_a_network_is_one_call_and_stocks(
 ) -> None:
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
     path, compiled = networks / f"{name}.tflite", tmp_path / "compiled.tflite"
-    infos = [CustomOpInfo(op, str(asset)) for op, asset in assets_of(path).items()]
-    options = CompilerOptions(infos, vendor_options={"reference_ops": "all"})
-    report = apply_plugin(path, compiled, ApplyOptions(compiler=options))
+    report = apply(path, compiled, "all")
     assert {op.call for op in report.ops} == {"Partition_0"}
     assert b'["Pack"' not in compiled.read_bytes()  # weights are packed when they are loaded
+    check(path, compiled)
+
+
+@pytest.mark.each_driver
+@pytest.mark.parametrize(
+    ("name", "is_whole"),
+    [("palm_detection_lite", True), ("selfie_segmentation", False), ("face_landmark", None)],
+)
+def test_what_is_expected_to_gain_goes(
+    networks: Path,
+    tmp_path: Path,
+    name: str,
+    is_whole: bool | None,
+    shared_cache: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All of a network, what is around its custom op, or nothing; the reason has the numbers."""
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+    path, compiled = networks / f"{name}.tflite", tmp_path / "compiled.tflite"
+    report = apply(path, compiled, "auto")
+    assert bool(report.npu_ops) == (is_whole is not None) and (not report.cpu_ops) == bool(is_whole)
+    for call in report.expected_times:
+        assert call.time.npu_ns < call.time.cpu_ns or call.time.num_unknown
+    reasons = [op.reason for op in report.cpu_ops if op.name != "DEQUANTIZE"]
+    assert all(reason.startswith("no gain is expected") for reason in reasons)
+    check(path, compiled)
+
+
+@pytest.mark.parametrize("name", ["palm_detection_lite", "selfie_segmentation"])
+def test_the_choice_is_the_same_in_each_process(networks: Path, tmp_path: Path, name: str) -> None:
+    """Whatever order sets have, whatever driver is there, and however many threads."""
+    files = [tmp_path / "first.tflite", tmp_path / "second.tflite"]
+    path = networks / f"{name}.tflite"
+    infos = [f"--npu_custom_op_info={op},{asset}" for op, asset in assets_of(path).items()]
+    command = [sys.executable, "-m", "litert_npu_tools.apply_plugin", "--reference_ops=auto"]
+    for seed, file in enumerate(files):
+        environment = {"PYTHONHASHSEED": str(seed), "OMP_NUM_THREADS": str(seed + 1)}
+        driver = {"LITERT_NPU_OPENCL": "pocl"} if seed else {}
+        subprocess.run(
+            [*command, *infos, path, file],
+            env={**os.environ, **environment, **driver},
+            check=True,
+            capture_output=True,
+        )
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def apply(path: Path, compiled: Path, ops: str) -> Report:
+    """Compiles a network, its custom ops with the kernels of the examples."""
+    infos = [CustomOpInfo(op, str(asset)) for op, asset in assets_of(path).items()]
+    options = CompilerOptions(infos, vendor_options={"reference_ops": ops})
+    return apply_plugin(path, compiled, ApplyOptions(compiler=options))
+
+
+def check(path: Path, compiled: Path) -> None:
+    """Compares outputs with those of stock's plain kernels."""
     with CompiledModel.from_file(str(compiled)) as model:
         found = model.run(picture_for(path))
     for output, truth in stocks(path, with_xnnpack=False).items():

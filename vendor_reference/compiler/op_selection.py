@@ -2,7 +2,7 @@
 
 It takes ops that have a layer, with the DEQUANTIZE ops of constants that feed only them; and builtin ops
 that a layer overrides: one for an op of their name, where no custom op of the subgraph has that name. Of other
-builtin ops it takes those of its library that the user asks for.
+builtin ops it takes those of its library that the user asks for, or those that are expected to gain.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from types import MappingProxyType
 from litert.core.element_type import ElementType
 from litert.model.graph import Op, Subgraph, Tensor
 from litert.model.sparsity import find_sparsity_mistake
+from vendor_reference.compiler.auto_selection import find_losses
 from vendor_reference.compiler.largest_shapes import NO_BOUNDS, Bounds, bound_hint
 from vendor_reference.compiler.library.dynamic_kernel import dynamic_refusal
 from vendor_reference.compiler.library.library_op import LibraryOp, library_ops
+from vendor_reference.compiler.op_times import OpTimes
 from vendor_reference.compiler.overriding import activation_refusal, find_layer
 from vendor_reference.compiler.shape_rules import shapes_misfit, shapes_refusal
 from vendor_reference.compiler.unpacked_constants import unpacked_constant
@@ -52,14 +54,20 @@ def select_ops(
     layers: Mapping[str, CustomLayer],
     library: Mapping[str, LibraryOp] = NO_LIBRARY,
     bounds: Bounds = NO_BOUNDS,
+    times: OpTimes | None = None,
 ) -> Selected:
     """Says what the NPU takes of a subgraph.
 
-    `layers` are by custom code, `library` has the builtin ops that it takes where it can, `bounds` are those of
-    tensors of dynamic shape.
+    Args:
+      subgraph: that is partitioned.
+      layers: by custom code.
+      library: the builtin ops that it takes where it can.
+      bounds: of tensors of dynamic shape.
+      times: what is expected of ops, where builtin ops go only if they gain; None where all go.
     """
     refused: dict[Op, str] = {}
     taken: set[Op] = set()
+    by_layer: set[Op] = set()
     dequantize: list[Op] = []
     custom = {op.name for op in subgraph.ops if op.is_custom}
     for op in subgraph.ops:
@@ -70,7 +78,13 @@ def select_ops(
             refused[op] = reason
         else:
             taken.add(op)
+            if op.is_custom or (is_free and find_layer(op, layers) is not None):
+                by_layer.add(op)
     _keep_pairs_together(subgraph.ops, taken, refused)
+    if times is not None:
+        losses = find_losses(subgraph, taken, by_layer, times)
+        refused.update(losses)
+        taken -= losses.keys()
     outputs = set(subgraph.outputs)
     for op in reversed(dequantize):  # a DENSIFY behind the DEQUANTIZE that reads it
         if reason := _dequantize_refusal(op, taken, outputs):

@@ -1,4 +1,4 @@
-"""The reference vendor's own options: `--reference_ops=ADD,RELU`, `--reference_fp16=half`."""
+"""The reference vendor's own options: `--reference_ops=auto`, `--reference_fp16=half`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from vendor_reference.compiler.half_tensors import HalfTensors
 
 REFERENCE_OPS = "reference_ops"
 REFERENCE_FP16 = "reference_fp16"
+AUTO, ALL, NONE = "auto", "all", "none"
+DEFAULT_OPS = NONE
+"""What goes where nobody says it."""
 
 OPTIONS = {
-    REFERENCE_OPS: "Builtin ops that the NPU takes where it can: names with commas between them, or all.",
+    REFERENCE_OPS: "Builtin ops that the NPU takes where it can: auto takes those that are expected to gain; all; "
+    "none, the default; or names with commas between them.",
     REFERENCE_FP16: "What half tensors are in kernels that ask for no type: half or float on every device; or "
     "device, the default: half where the device has fp16 arithmetic, float elsewhere.",
 }

@@ -27,10 +27,17 @@ from vendor_reference.compiler.kernel_dump import dump_kernels
 from vendor_reference.compiler.largest_shapes import Bounds, find_bounds
 from vendor_reference.compiler.lowering import lower_partitions
 from vendor_reference.compiler.op_selection import NO_LIBRARY, select_ops
-from vendor_reference.compiler.overriding import overriding_notes
+from vendor_reference.compiler.op_times import OpTimes, expect_partition
+from vendor_reference.compiler.overriding import find_layer, overriding_notes
 from vendor_reference.compiler.parameter_use import find_parameter_notes
 from vendor_reference.compiler.pass_pipeline import check_dump_options
-from vendor_reference.compiler.reference_options import REFERENCE_OPS, half_tensors
+from vendor_reference.compiler.reference_options import (
+    AUTO,
+    DEFAULT_OPS,
+    NONE,
+    REFERENCE_OPS,
+    half_tensors,
+)
 from vendor_reference.custom_layers.asset_reader import read_layer
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.custom_layers.layer_folders import find_layers
@@ -50,11 +57,14 @@ class ReferencePlugin(CompilerPlugin):
         self._bounds: dict[str, tuple[int, ...]] = {}
         self._cpu_shapes = CpuLayerShapes(compiler_options.allow_native_assets)
         self._library = NO_LIBRARY
-        if REFERENCE_OPS in compiler_options.vendor_options:
+        self._cpu_ns: dict[str, int] = {}  # of the ops that stay, by subgraph
+        wanted = compiler_options.vendor_options.get(REFERENCE_OPS, DEFAULT_OPS)
+        self._is_auto = wanted.strip().lower() == AUTO
+        if wanted != NONE:
             # Here, as most compilations need no library.
             from vendor_reference.compiler.library.library_op import choose_ops
 
-            self._library = choose_ops(compiler_options.vendor_options[REFERENCE_OPS])
+            self._library = choose_ops(wanted)
         for info in compiler_options.custom_op_infos:
             with MappedFile(info.asset_path) as file:
                 self._layers[info.op_name] = self._read(info.op_name, info.asset_path, file.view)
@@ -71,8 +81,12 @@ class ReferencePlugin(CompilerPlugin):
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         bounds = find_bounds(subgraph, self._options.shape_bounds, self._layers, self._cpu_shapes)
         self._keep_bounds(bounds)
-        selected = select_ops(subgraph, self._layers, self._library, bounds)
+        times = self._op_times(soc_model) if self._is_auto else None
+        selected = select_ops(subgraph, self._layers, self._library, bounds, times)
         self._notes.update(dict.fromkeys(overriding_notes(selected.taken, self._layers)))
+        if self._library:
+            times = times or self._op_times(soc_model)
+            self._cpu_ns[subgraph.name] = sum(times.find(op).cpu for op in selected.refused)
         for op in selected.taken:
             op_list.push(op)
         for op, reason in selected.refused.items():
@@ -103,13 +117,16 @@ class ReferencePlugin(CompilerPlugin):
                 notes += dict.fromkeys(kernel_notes)  # ops with one kernel say the same
             except LiteRtError as error:
                 raise self._with_notes(error, notes) from error
+        functions = executable.functions_on(has_fp16=False).values()
+        times, cpu_ns = self._op_times(soc_model), max(self._cpu_ns.values(), default=0)
         calls = [
             CallInfo(
                 f.name,
                 shape_outputs=[output.output for output in f.dynamic_outputs],
                 memory=lowered.memory.get(f.name),
+                expected=expect_partition(partition, times, cpu_ns),
             )
-            for f in executable.functions_on(has_fp16=False).values()
+            for f, partition in zip(functions, partitions, strict=True)
         ]
         native = [name for name, layer in used.items() if layer and layer.is_native]
         return CompiledResult([write_executable(executable)], calls, notes, native)
@@ -121,6 +138,14 @@ class ReferencePlugin(CompilerPlugin):
 
     def close(self) -> None:
         self._layers.clear()
+
+    def _op_times(self, soc_model: str) -> OpTimes:
+        """What is expected of ops on a SoC model."""
+        return OpTimes(
+            get_soc_model(soc_model).costs,
+            {**self._options.shape_bounds, **self._bounds},
+            lambda op: op.is_custom or find_layer(op, self._layers) is not None,
+        )
 
     def _lower(
         self, soc_model: str, partitions: Sequence[Subgraph], half_ops: Collection[str] = ()

@@ -10,7 +10,7 @@ layer on IE; `mismatch` where such a layer is read from a text; `kernel` once it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
@@ -32,7 +32,7 @@ from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.steps import Scale
 from vendor_reference.compiler.library.traced_size import broadcast_size, is_same, range_of
 from vendor_reference.compiler.library.views import View
-from vendor_reference.compiler.reference_options import REFERENCE_OPS
+from vendor_reference.compiler.reference_options import ALL, AUTO, NONE, REFERENCE_OPS
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.firmware.operations import NUM_LOOPS
@@ -51,6 +51,9 @@ Shape: TypeAlias = tuple[int, ...]
 Value: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...]"
 Attributes: TypeAlias = Mapping[str, Value]
 """What an op is beside its tensors; a layer on IE has the same."""
+
+_WORDS = (AUTO, ALL, NONE)
+"""Which ops go, in one word."""
 
 SCALES = "scales"
 ZERO_POINTS = "zero_points"
@@ -293,36 +296,43 @@ def library_ops() -> Mapping[str, LibraryOp]:
 
 
 def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
-    """The ops that an option's value names, in either case, with commas between them; or `all`.
+    """The ops that an option's value names, in either case, with commas between them; or `auto`, `all` or `none`.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for an op that the library does not have.
     """
     known = library_ops()
     names = [name.strip().upper() for name in wanted.split(",") if name.strip()]
-    if names == ["ALL"]:
-        return known
+    if len(names) == 1 and names[0].lower() in _WORDS:
+        return {} if names[0].lower() == NONE else known
     if names == ["TRUE"]:  # the flag without a value
         names = []
     for name in names:
         if name not in known:
-            near = get_close_matches(name, [*known, "ALL"], 1)
-            meant = "all" if near == ["ALL"] else "".join(near)
-            hint = f"Do you mean {meant}? " if near else ""
-            raise LiteRtError(
-                Status.INVALID_TOOL_CONFIG,
-                f"--{REFERENCE_OPS}: the library has no op '{name}'",
-                "vendor 'Reference'",
-                f"{hint}It has {', '.join(known)}; all is all of them.",
-            )
+            raise _no_op(name, known)
     if not names:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
             f"--{REFERENCE_OPS} names no op",
             "vendor 'Reference'",
-            "Write --reference_ops=all, or names of builtin ops with commas between them.",
+            f"Write --{REFERENCE_OPS}={AUTO}, {ALL} or {NONE}, or names of builtin ops with commas between them.",
         )
     return {name: known[name] for name in dict.fromkeys(names)}
+
+
+def _no_op(name: str, known: Collection[str]) -> LiteRtError:
+    """The error about a name that an option's value has."""
+    if name.lower() in _WORDS:
+        what, hint = f"'{name.lower()}' stands alone", "Leave out the other names."
+    else:
+        near = get_close_matches(name, [*known, *map(str.upper, _WORDS)], 1)
+        meant = near[0].lower() if near and near[0].lower() in _WORDS else "".join(near)
+        what = f"the library has no op '{name}'"
+        hint = f"Do you mean {meant}? " if near else ""
+        hint += f"It has {', '.join(known)}; {ALL} is all of them, {AUTO} those that are expected to gain."
+    return LiteRtError(
+        Status.INVALID_TOOL_CONFIG, f"--{REFERENCE_OPS}: {what}", "vendor 'Reference'", hint
+    )
 
 
 def integers_of(attributes: Attributes, name: str) -> tuple[int, ...]:

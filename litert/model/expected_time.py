@@ -1,0 +1,142 @@
+"""How long a vendor's compiler expects an NPU call to take, and the same ops on the CPU.
+
+A compiled file has it as JSON under the metadata key `litert_npu_expected_times`. Nothing needs it to run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from litert.core.checked_json import JsonNode
+from litert.core.codec import ANY_TEXT, array, integer, nullable, record
+from litert.core.errors import LiteRtError, describe
+from litert.core.status import Status
+from litert.model.blob import Blob
+from litert.model.graph import Model
+
+EXPECTED_TIMES_KEY = "litert_npu_expected_times"
+
+_VERSION = 1
+_MOST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTime:
+    """What is expected of one run of an NPU call, in whole nanoseconds.
+
+    Attributes:
+      ops_ns: the call's ops on the NPU.
+      transfers_ns: transfers to the NPU and back.
+      call_ns: the call itself, whatever is in it.
+      cpu_ns: the same ops on the CPU.
+      num_unknown: how many of the ops nothing is expected of, such as custom ops; the times are without them.
+    """
+
+    ops_ns: int
+    transfers_ns: int
+    call_ns: int
+    cpu_ns: int
+    num_unknown: int = 0
+
+    @property
+    def npu_ns(self) -> int:
+        """All that the call takes."""
+        return self.ops_ns + self.transfers_ns + self.call_ns
+
+    @classmethod
+    def sum(cls, times: Iterable[ExpectedTime]) -> ExpectedTime:
+        """What is expected of several calls together."""
+        ops = transfers = call = cpu = num_unknown = 0
+        for time in times:
+            ops += time.ops_ns
+            transfers += time.transfers_ns
+            call += time.call_ns
+            cpu += time.cpu_ns
+            num_unknown += time.num_unknown
+        return cls(ops, transfers, call, cpu, num_unknown)
+
+    def __str__(self) -> str:
+        some = f"{self.num_unknown} op{'s' * (self.num_unknown > 1)}"
+        unknown = f", without {some} of unknown time" if self.num_unknown else ""
+        return (
+            f"{self.npu_ns / 1e6:.3f} ms, with {self.transfers_ns / 1e6:.3f} ms of transfers; "
+            f"{self.cpu_ns / 1e6:.3f} ms on the CPU{unknown}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """What is expected of a call of a file.
+
+    Attributes:
+      call: name of its function in the byte code.
+      module: index of the byte code module.
+      time: of one run.
+    """
+
+    call: str
+    module: int
+    time: ExpectedTime
+
+
+def set_expected_times(model: Model, calls: Sequence[ExpectedCall]) -> None:
+    """Puts what is expected of calls into a model; nothing, where there are no calls."""
+    if calls:
+        document = {"version": _VERSION, "calls": [_CALL.dump(call) for call in calls]}
+        text = json.dumps(document, separators=(",", ":"))
+        model.set_metadata(EXPECTED_TIMES_KEY, Blob(text.encode()))
+
+
+def read_expected_times(model: Model, where: str = "") -> Sequence[ExpectedCall]:
+    """What is expected of a model's calls, as far as the file says it.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER, for an entry that nobody writes; WRONG_VERSION.
+    """
+    blob = model.find_metadata(EXPECTED_TIMES_KEY)
+    if blob is None:
+        return ()
+    where = f"{where or 'model'}, metadata '{EXPECTED_TIMES_KEY}'"
+    root = JsonNode.parse(blob.view, where, Status.INVALID_FLATBUFFER)
+    fields = root.fields(("version", "calls"), is_open=True)
+    version = fields["version"].integer(0, _MOST)
+    if version != _VERSION:
+        raise LiteRtError(Status.WRONG_VERSION, f"version {version}, not {_VERSION}", where)
+    return array(_CALL).read(fields["calls"])
+
+
+def pack_time(time: ExpectedTime | None) -> object:
+    """An expected time as plain data."""
+    return nullable(_TIME).dump(time)
+
+
+def unpack_time(packed: object) -> ExpectedTime | None:
+    """What `pack_time` made."""
+    node = JsonNode(packed, "$", "expected time of a call", Status.SERIALIZATION)
+    return nullable(_TIME).read(node)
+
+
+def find_time_mistake(time: object) -> str:
+    """What is wrong with what a vendor expects of a call; "" for nothing."""
+    try:
+        assert time is None or isinstance(time, ExpectedTime)
+        unpack_time(pack_time(time))
+    except LiteRtError as error:
+        return error.what
+    except Exception as error:  # of values of any type
+        return describe(error)
+    return ""
+
+
+_NUMBER = integer(0, _MOST)
+_TIME = record(
+    ExpectedTime,
+    ops_ns=_NUMBER,
+    transfers_ns=_NUMBER,
+    call_ns=_NUMBER,
+    cpu_ns=_NUMBER,
+    num_unknown=_NUMBER,
+)
+_CALL = record(ExpectedCall, call=ANY_TEXT, module=_NUMBER, time=_TIME)
