@@ -108,7 +108,7 @@ class Blob:
       base: what they are a range of, from `offset` on: the file, or a whole model in memory; None for bytes alone.
     """
 
-    __slots__ = ("_view", "base", "offset", "size")
+    __slots__ = ("__weakref__", "_view", "base", "offset", "size")
 
     def __init__(
         self, view: bytes | memoryview, file: MappedFile | None = None, offset: int = 0

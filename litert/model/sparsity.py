@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.blob import Blob
 from litert.model.graph import Tensor
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 _SPARSE_CSR = 1
 
+_decoded: WeakKeyDictionary[Blob, tuple[tuple[object, ...], bytes]] = WeakKeyDictionary()
+"""Dense constants by the stored values, with what else they depend on: a compilation asks several times."""
+
 
 def find_sparsity_mistake(tensor: Tensor) -> str:
     """Why a sparse constant cannot be made dense; "" where it can."""
@@ -33,11 +38,20 @@ def find_sparsity_mistake(tensor: Tensor) -> str:
 
 
 def densify(tensor: Tensor) -> bytes:
-    """The bytes of a sparse constant with its zeros, in row order.
+    """The bytes of a sparse constant with its zeros, in row order; decoded once as long as its values live.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, if its tree does not fit its shape or its values.
     """
+    blob, form = tensor.buffer.blob, (tensor.sparsity, tensor.shape, tensor.element_type)
+    assert blob is not None
+    known = _decoded.get(blob)
+    if known is None or known[0] != form:
+        known = _decoded[blob] = form, _decode(tensor)
+    return known[1]
+
+
+def _decode(tensor: Tensor) -> bytes:
     import numpy as np
 
     bits, sparsity, shape = tensor.element_type.bits, tensor.sparsity, tensor.shape

@@ -46,6 +46,16 @@ def test_what_is_not_stored_is_zero() -> None:
     assert find_sparsity_mistake(matrix()) == ""
 
 
+def test_a_constant_is_decoded_again_only_where_it_is_another() -> None:
+    tensor = matrix()
+    dense = densify(tensor)
+    assert densify(tensor) is dense
+    tensor.sparsity = matrix(columns=(0, 3, 0)).sparsity
+    assert np.frombuffer(densify(tensor), np.int8).tolist()[:4] == [5, 0, 0, 6]
+    tensor.buffer = matrix(values=(8, 9, 7)).buffer
+    assert np.frombuffer(densify(tensor), np.int8).tolist()[:4] == [8, 0, 0, 9]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
