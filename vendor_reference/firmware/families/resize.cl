@@ -31,27 +31,48 @@ struct ResizePoint resize_point(const __global Resize* r, const uint i, const ui
 }
 
 // A row of results, of rows `above` and `below` of the input. points: three floats for each pixel, with the bits of the
-// offsets of `low` and `high`, and `part`.
-void resize_row(const __global Resize* r, const __global float* above, const __global float* below, const float part,
-                const __global float* points, __global float* y, const size_t count) {
+// offsets of `low` and `high`, and `part`. What is left of a vector is done by going back a little.
+NOINLINE void resize_row(const __global Resize* r, const __global float* above, const __global float* below,
+                         const float part, const __global float* points, __global float* y, const size_t count) {
+  const size_t channels = r->channels, step = r->result_pixel;
+  const Vector lower = part, upper = 1 - part;
+  for (size_t x = 0; x < count; ++x, y += step, points += 3) {
+    const size_t left = as_uint(points[0]), right = as_uint(points[1]);
+    const Vector across = points[2], back = 1 - across;
+    for (size_t i = 0; i < channels; i += WIDTH) {
+      const size_t c = min(i, channels - WIDTH);
+      const Vector up = LOAD(above + left + c) * back + LOAD(above + right + c) * across;
+      const Vector down = LOAD(below + left + c) * back + LOAD(below + right + c) * across;
+      STORE(up * upper + down * lower, y + c);
+    }
+  }
+}
+
+// The same of fewer channels than a vector has.
+NOINLINE void resize_narrow_row(const __global Resize* r, const __global float* above, const __global float* below,
+                                const float part, const __global float* points, __global float* y,
+                                const size_t count) {
   for (size_t x = 0; x < count; ++x, y += r->result_pixel, points += 3) {
     const size_t left = as_uint(points[0]), right = as_uint(points[1]);
-    size_t c = 0;
-    if (r->is_nearest) {
-      for (; c + WIDTH <= r->channels; c += WIDTH) STORE(LOAD(above + left + c), y + c);
-      for (; c < r->channels; ++c) y[c] = above[left + c];
-      continue;
-    }
-    for (; c + WIDTH <= r->channels; c += WIDTH) {
-      const Vector up = LOAD(above + left + c) * (1 - points[2]) + LOAD(above + right + c) * points[2];
-      const Vector down = LOAD(below + left + c) * (1 - points[2]) + LOAD(below + right + c) * points[2];
-      STORE(up * (1 - part) + down * part, y + c);
-    }
-    for (; c < r->channels; ++c) {
+    for (size_t c = 0; c < r->channels; ++c) {
       const float up = above[left + c] * (1 - points[2]) + above[right + c] * points[2];
       const float down = below[left + c] * (1 - points[2]) + below[right + c] * points[2];
       y[c] = up * (1 - part) + down * part;
     }
+  }
+}
+
+// The same of the nearest pixels, of any number of channels.
+NOINLINE void repeat_row(const __global Resize* r, const __global float* from, const __global float* points,
+                         __global float* y, const size_t count) {
+  const size_t channels = r->channels, step = r->result_pixel;
+  for (size_t x = 0; x < count; ++x, y += step, points += 3) {
+    const __global float* const pixel = from + as_uint(points[0]);
+    if (channels < WIDTH)
+      for (size_t c = 0; c < channels; ++c) y[c] = pixel[c];
+    else
+      for (size_t c = 0; c < channels; c += WIDTH)
+        STORE(LOAD(pixel + min(c, channels - WIDTH)), y + min(c, channels - WIDTH));
   }
 }
 
@@ -79,8 +100,12 @@ void run_Resize(const Core* core, const __global Resize* r, const uint unit) {
       const struct ResizePoint row = resize_point(r, line, r->input_height, r->result_height);
       const __global float* const in = FLOATS(core, r->input) + r->input_first + batch * r->input_batch;
       __global float* const image = FLOATS(core, r->result) + r->result_first + batch * r->result_batch;
-      resize_row(r, in + (size_t)row.low * r->input_row, in + (size_t)row.high * r->input_row, row.part, core->scratch,
-                 image + line * r->result_row + begin * r->result_pixel, count);
+      const __global float* const above = in + (size_t)row.low * r->input_row;
+      const __global float* const below = in + (size_t)row.high * r->input_row;
+      __global float* const y = image + line * r->result_row + begin * r->result_pixel;
+      if (r->is_nearest) repeat_row(r, above, core->scratch, y, count);
+      else if (r->channels < WIDTH) resize_narrow_row(r, above, below, row.part, core->scratch, y, count);
+      else resize_row(r, above, below, row.part, core->scratch, y, count);
     }
   }
 }
