@@ -44,7 +44,7 @@ def test_a_network_is_one_call_and_stocks(
 @pytest.mark.each_driver
 @pytest.mark.parametrize(
     ("name", "is_whole"),
-    [("palm_detection_lite", True), ("selfie_segmentation", False), ("face_landmark", None)],
+    [("selfie_segmentation", True), ("pose_landmark_full", False), ("hand_recrop", None)],
 )
 def test_what_is_expected_to_gain_goes(
     networks: Path,
@@ -54,7 +54,7 @@ def test_what_is_expected_to_gain_goes(
     shared_cache: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All of a network, what is around its custom op, or nothing; the reason has the numbers."""
+    """All of a network, a part of it, or nothing; what stays has a reason with numbers."""
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
     path, compiled = networks / f"{name}.tflite", tmp_path / "compiled.tflite"
     report = apply(path, compiled, "auto")
@@ -66,7 +66,7 @@ def test_what_is_expected_to_gain_goes(
     check(path, compiled)
 
 
-@pytest.mark.parametrize("name", ["palm_detection_lite", "selfie_segmentation"])
+@pytest.mark.parametrize("name", ["pose_landmark_full", "selfie_segmentation"])
 def test_the_choice_is_the_same_in_each_process(networks: Path, tmp_path: Path, name: str) -> None:
     """Whatever order sets have, whatever driver is there, and however many threads."""
     files = [tmp_path / "first.tflite", tmp_path / "second.tflite"]
