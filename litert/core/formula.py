@@ -6,7 +6,8 @@ size) is an error.
 
 Beyond them, any tensor of the op has its sizes: `INPUT1_DIMS[3]` is its X, as for kernels, and
 `INPUT1_SHAPE[3]` its last dimension of four, in the tensor's own order. `min(X, 8)` is the smaller of two values,
-`broadcast(B, INPUT1_DIMS[0])` what two are repeated to by NumPy's rules.
+`broadcast(B, INPUT1_DIMS[0])` the size that two are repeated to by NumPy's rules, `same(B, INPUT1_DIMS[0])` a size
+that two must share.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ _TOKEN = re.compile(
 )
 _SIZE = re.compile(r"(INPUT|OUTPUT)(\d{1,5})_(DIMS|SHAPE)[ \t]*\[[ \t]*(\d{1,5})[ \t]*\]", re.ASCII)
 _FUNCTIONS = [name for name in ARITHMETIC if name.isalpha()]
-_LENGTH = 500
+MOST_CHARACTERS = 2000
+"""Of a formula."""
 _DEPTH = 50
 _MOST = 2**31 - 1
 _HINT = (
     "Formulas have whole numbers, B, F, Y, X, sizes such as INPUT0_DIMS[3], + - * / %, parentheses, "
-    "min(X, 8) and broadcast(B, INPUT1_DIMS[0])."
+    "min(X, 8), broadcast(B, INPUT1_DIMS[0]) and same(B, INPUT1_DIMS[0])."
 )
 
 Shapes = Sequence[Sequence[Size] | None]
@@ -146,8 +148,8 @@ class _Parser:
         self._depth = 0
         self.has_letters = False
         self.tensor_sizes: dict[TensorSize, None] = {}
-        if len(text) > _LENGTH:
-            raise _error(text, f"has {len(text)} characters, at most {_LENGTH} are read")
+        if len(text) > MOST_CHARACTERS:
+            raise _error(text, f"has {len(text)} characters, at most {MOST_CHARACTERS} are read")
         at = 0
         while at < len(text):
             match = _TOKEN.match(text, at)
@@ -235,8 +237,7 @@ class _Parser:
             try:
                 made: Size = ARITHMETIC[name](*found)
             except ValueError as error:
-                what = f"has {name} of {error}, which are neither the same nor 1"
-                raise _error(self._text, what) from None
+                raise _error(self._text, f"has {name} of {error}") from None
             return made
 
         return value

@@ -104,12 +104,22 @@ def broadcast(lhs: Size, rhs: Size) -> Size:
     if lhs == 1:
         return rhs
     if isinstance(lhs, int) and isinstance(rhs, int):
-        raise ValueError(f"{lhs} and {rhs}")
+        raise ValueError(f"{lhs} and {rhs}, which are neither the same nor 1")
     return Operation("broadcast", lhs, rhs)
+
+
+def same(lhs: Size, rhs: Size) -> Size:
+    """The size that two are; numbers that differ are a `ValueError`."""
+    if lhs == rhs:
+        return lhs
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        raise ValueError(f"{lhs} and {rhs}, which are not the same")
+    return Operation("same", lhs, rhs)
 
 
 ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": add, "-": sub, "*": mul, "/": divide, "%": remainder, "min": minimum, "broadcast": broadcast,
+    "same": same,
 }  # fmt: skip
 """What the operators do, to numbers and to sizes."""
 
@@ -128,11 +138,11 @@ def shapes_in(size: Size) -> Iterator[Dimension]:
         yield from shapes_in(size.rhs)
 
 
-def evaluate(size: Size, shapes: Shapes, where: str) -> int:
+def evaluate(size: Size, shapes: Shapes, where: str, is_signed: bool = False) -> int:
     """A size's value where the shapes are these; `where` says for messages what it is the size of.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a zero divisor, and a value below 0 or above `MOST`.
+      LiteRtError: INVALID_ARGUMENT, for a zero divisor, and a value above `MOST`, or below 0 unless signed.
     """
     if isinstance(size, int):
         return size
@@ -140,9 +150,9 @@ def evaluate(size: Size, shapes: Shapes, where: str) -> int:
         value = _evaluate(size, shapes)
     except ZeroDivisionError:
         raise _error(size, "divides by zero", shapes, where) from None
-    except ValueError:
-        raise _error(size, "has sizes that are neither the same nor 1", shapes, where) from None
-    if not 0 <= value <= MOST:
+    except ValueError as error:
+        raise _error(size, f"has {error},", shapes, where) from None
+    if value > MOST or (value < 0 and not is_signed):
         limit = f", which is above {MOST}," if value > MOST else ""
         raise _error(size, f"is {value}{limit}", shapes, where)
     return value
@@ -201,6 +211,9 @@ def _interval(size: Size, bounds: Shapes) -> tuple[int, int]:
         ends = [d for d in (low, -1, 1, high) if low <= d <= high and d]
         if not ends:
             raise ZeroDivisionError
+    if size.operator == "same":
+        most = min(lhs[1], rhs[1])
+        return min(max(lhs[0], rhs[0]), most), most
     values = [ARITHMETIC[size.operator](a, b) for a, b in product(lhs, ends)]
     return min(values), max(values)
 

@@ -546,6 +546,11 @@ def _transpose(d: Drawing, options: dict[str, Any]) -> OpCase:
     return d.case("TRANSPOSE", [d.tensor(*d.sizes(rank, 9)), ints(*d.order(rank))], options)
 
 
+def _shape(d: Drawing, options: dict[str, Any]) -> OpCase:
+    x = d.tensor(*d.sizes(d.size(1, 4), 9))
+    return OpCase("SHAPE", [x], options, [options["out_type"].lower()])
+
+
 def _cast(d: Drawing, options: dict[str, Any]) -> OpCase:
     x = d.tensor(*d.sizes(d.size(1, 4), 9), has_specials=False)
     return OpCase("CAST", [x], {}, [options["out_data_type"].lower()])
@@ -629,5 +634,6 @@ MAKERS: Mapping[str, Maker] = {
     "SQUEEZE": Maker(_squeeze, tolerance=EXACT),
     "EXPAND_DIMS": Maker(_expand, tolerance=EXACT),
     "TRANSPOSE": Maker(_transpose, tolerance=EXACT),
+    "SHAPE": Maker(_shape, {"out_type": ("INT32", "INT64")}, tolerance=EXACT),
     "CAST": Maker(_cast, _CASTS, tolerance=EXACT),
 }

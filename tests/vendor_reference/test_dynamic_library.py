@@ -49,22 +49,38 @@ class Network:
         self.builder = ModelBuilder()
         self._num_made = 0
 
-    def input(self, name: str, *pattern: int) -> Tensor:
+    def input(self, name: str, *pattern: int, dtype: str = F32) -> Tensor:
         shape = [max(size, 1) for size in pattern]
-        return self.builder.input(name, F32, shape, shape_signature=pattern)
+        return self.builder.input(name, dtype, shape, shape_signature=pattern)
 
     def op(self, name: str, inputs: Sequence[Tensor], *pattern: int, **options: Any) -> Tensor:
-        made: Tensor = self.builder.op(name, inputs, [self._result(pattern)], **options)
+        """An op of one result, of float32 unless `dtype` says it."""
+        result = self._result(pattern, options.pop("dtype", F32))
+        made: Tensor = self.builder.op(name, inputs, [result], **options)
         return made
+
+    def parts(
+        self, name: str, inputs: Sequence[Tensor], patterns: Sequence[Sequence[int]], **options: Any
+    ) -> Sequence[Tensor]:
+        """An op of several results."""
+        results = [self._result(pattern) for pattern in patterns]
+        self.builder.op(name, inputs, results, **options)
+        return results
+
+    def ints(self, *values: Any) -> Tensor:
+        """A constant of int32."""
+        self._num_made += 1
+        return self.builder.constant(f"c{self._num_made}", np.array(values, np.int32))
 
     def custom(self, name: str, inputs: Sequence[Tensor], *pattern: int) -> Tensor:
         made: Tensor = self.builder.custom(name, inputs, [self._result(pattern)])
         return made
 
-    def _result(self, pattern: Sequence[int]) -> Tensor:
+    def _result(self, pattern: Sequence[int], dtype: str = F32) -> Tensor:
         shape = [max(size, 1) for size in pattern]
         self._num_made += 1
-        return self.builder.tensor(f"t{self._num_made}", F32, shape, shape_signature=pattern)
+        name = f"t{self._num_made}"
+        return self.builder.tensor(name, dtype, shape, shape_signature=pattern)
 
     def compile(
         self,
@@ -256,8 +272,8 @@ def test_what_a_run_repeats_is_added_behind_a_convolution(tmp_path: Path) -> Non
 def test_an_op_that_says_no_shape_is_refused_in_words(tmp_path: Path) -> None:
     network = Network()
     x = network.input("x", -1, 3)
-    ids = network.builder.constant("ids", np.zeros(2, np.int32))
-    report = network.compile(tmp_path, {"x": (4, 3)}, network.op("GATHER", [x, ids], 2, 3))
+    made = network.op("RESHAPE", [x, network.ints(2, 3)], 2, 3)
+    report = network.compile(tmp_path, {"x": (4, 3)}, made)
     (op,) = report.ops
     assert not op.call and "[INPUT0_SHAPE[0], 3]" in str(op.reason)
 

@@ -17,6 +17,8 @@ from litert.core.sizes import Dimension, find_largest
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.cpu_library import CpuLayerShapes
+from vendor_reference.compiler.library.dynamic_kernel import largest_results
+from vendor_reference.compiler.library.library_op import library_ops
 from vendor_reference.compiler.shape_rules import (
     ByKernel,
     alike_input,
@@ -105,6 +107,15 @@ def _derive(
         return cpu_shapes.find(op, layer, bounds.shapes)
     if layer is not None:
         return [_derive_custom(op, layer, index, bounds) for index in range(len(op.outputs))]
+    rule = library_ops().get(op.name)
+    found = largest_results(rule, op, bounds.shapes) if rule is not None else ""
+    if not isinstance(found, str):
+        return [
+            shape
+            if len(shape) == len(tensor.shape)
+            else f"{op.name} makes {list(shape)} of its operands, the model gives it {tensor.type}"
+            for tensor, shape in zip(op.outputs, found, strict=True)
+        ]
     inputs = [bounds.shapes[t] for t in op.inputs if t is not None]
     return [largest_builtin(op, tensor, inputs) for tensor in op.outputs]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from litert.core.errors import LiteRtError
-from litert.core.sizes import Shapes, Size, evaluate
+from litert.core.sizes import Shapes, Size, evaluate, shapes_in
 from litert.core.status import Status
 from vendor_reference.device.function_memory import Slot, find_slot
+from vendor_reference.device.size_program import compile_sizes
 from vendor_reference.executable.executable import Argument, Executable, LayerTask, Task
 from vendor_reference.firmware.instructions import instruction_set
 from vendor_reference.firmware.program import NOWHERE
@@ -20,7 +21,12 @@ from vendor_reference.firmware.program import NOWHERE
 Place: TypeAlias = tuple[int, int]
 """A region, and an offset in it, in units."""
 
+Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
+
 _MOST_WORD = 2**32 - 1
+_NO_WORD = 2**32
+_MOST_REMEMBERED = 16
+"""Shapes of runs whose words are kept."""
 
 
 def find_layer_runs(tasks: Sequence[Task], most_slots: int) -> Mapping[int, Sequence[LayerTask]]:
@@ -64,31 +70,71 @@ class CommandStream:
 
     Attributes:
       words: of 32 bits; those that a run tells are 0.
-      told: sizes that a run tells, by the word that they go to.
+      told: sizes that a run tells, and whether they may be below 0, by the word that they go to.
       offsets: of each task's first word.
       counts: of each task's commands.
     """
 
-    words: np.ndarray[Any, np.dtype[np.uint32]]
-    told: Mapping[int, Size]
+    words: Words
+    told: Mapping[int, tuple[Size, bool]]
     offsets: Sequence[int]
     counts: Sequence[int]
 
-    def tell(self, shapes: Shapes, where: str) -> None:
-        """Puts the sizes in that depend on shapes."""
-        for index, size in self.told.items():
-            value = evaluate(size, shapes, where)
-            if value > _MOST_WORD:
-                what = f"a size is {value}, the most is {_MOST_WORD}"
-                raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
-            self.words[index] = value
+
+class ToldWords:
+    """The words of a stream for the shapes of a run; those of the last shapes are remembered."""
+
+    def __init__(self, stream: CommandStream, where: str) -> None:
+        """Compiles the sizes; `where` is for errors."""
+        self._stream = stream
+        self._where = where
+        sizes = {size: number for number, size in enumerate({s for s, _ in stream.told.values()})}
+        self._program = compile_sizes(list(sizes))
+        self._shapes = sorted({d.shape for size in sizes for d in shapes_in(size)})
+        self._places = np.array(list(stream.told))
+        self._sources = np.array([sizes[size] for size, _ in stream.told.values()])
+        signed = np.array([is_signed for _, is_signed in stream.told.values()])
+        self._least = np.where(signed, -(2**31), 0)
+        self._most = np.where(signed, 2**31 - 1, 2**32 - 1)
+        self._remembered: dict[tuple[Sequence[int], ...], Words] = {}
+
+    def find(self, shapes: Shapes) -> Words:
+        """All words, which stay as they are; INVALID_ARGUMENT, for a size that cannot be."""
+        key = tuple(map(shapes, self._shapes))
+        words = self._remembered.pop(key, None)
+        if words is None:
+            words = self._stream.words.copy()
+            words[self._places] = self._evaluate(shapes)
+            if len(self._remembered) == _MOST_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+        self._remembered[key] = words
+        return words
+
+    def _evaluate(self, shapes: Shapes) -> Words:
+        try:
+            found = np.array(self._program(shapes), np.int64)[self._sources]
+        except (ArithmeticError, ValueError):
+            found = np.array([_NO_WORD])
+        if (found < self._least).any() or (found > self._most).any():
+            self._raise(shapes)
+        words: Words = found.astype(np.uint32)
+        return words
+
+    def _raise(self, shapes: Shapes) -> NoReturn:
+        """Raises the error of the first size that has no value, or none that a word can be."""
+        for size, is_signed in self._stream.told.values():
+            value = evaluate(size, shapes, self._where, is_signed)
+            if value > (_MOST_WORD >> is_signed) or value < -(2**31):
+                what = f"a size is {value}, the most is {_MOST_WORD >> is_signed}"
+                raise LiteRtError(Status.INVALID_ARGUMENT, what, self._where)
+        raise AssertionError("each size has a value")
 
 
 def assemble(tasks: Sequence[LayerTask], find_place: Callable[[Argument], Place]) -> CommandStream:
     """The stream of tasks whose instructions have been checked; `find_place` says where an argument lies."""
     numbers = {name: number for number, name in enumerate(instruction_set())}
     words: list[int] = []
-    told: dict[int, Size] = {}
+    told: dict[int, tuple[Size, bool]] = {}
     offsets: list[int] = []
     for task in tasks:
         offsets.append(len(words))
@@ -98,6 +144,7 @@ def assemble(tasks: Sequence[LayerTask], find_place: Callable[[Argument], Place]
             size = 2 + instruction.num_words + len(instruction.places)
             words += [numbers[command.instruction], size]
             places = set(instruction.place_words)
+            signed = [f.kind == "int" for f in instruction.fields for _ in range(f.count)]
             for index, word in enumerate(command.words):
                 if index in places:
                     assert isinstance(word, int)
@@ -105,7 +152,7 @@ def assemble(tasks: Sequence[LayerTask], find_place: Callable[[Argument], Place]
                 elif isinstance(word, int):
                     words.append(word)
                 else:
-                    told[len(words)] = word
+                    told[len(words)] = (word, signed[index])
                     words.append(0)
     counts = [len(task.commands) for task in tasks]
     return CommandStream(np.array(words, np.uint32), told, offsets, counts)

@@ -13,7 +13,7 @@ from pyopencl import enqueue_nd_range_kernel
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Shapes
 from litert.core.status import Status
-from vendor_reference.device.command_stream import Place, assemble, slots_of
+from vendor_reference.device.command_stream import Place, ToldWords, assemble, slots_of
 from vendor_reference.device.function_memory import FunctionMemory, Slot, find_slot
 from vendor_reference.device.layer_constants import LayerConstants
 from vendor_reference.device.opencl_context import OpenClContext
@@ -83,6 +83,8 @@ class LayerRun:
         self._fault = np.zeros(FAULT_WORDS, np.uint32)
         self._fetched: cl.Event | None = None
         self._num_workers = context.info.compute_units
+        self._told = ToldWords(self._stream, self._where) if self._stream.told else None
+        self._words: Array | None = None  # of the last shapes
         self._changed: Array | None = None
         cl_context, flags = context.cl_context, cl.mem_flags
         given = flags.COPY_HOST_PTR
@@ -107,9 +109,10 @@ class LayerRun:
 
     def settle(self, shapes: Shapes) -> LayerRun:
         """Sets the shapes of the runs from now on; INVALID_ARGUMENT, for a size that cannot be."""
-        if self._stream.told:
-            self._stream.tell(shapes, self._where)
-            self._changed = self._stream.words.copy()
+        if self._told is not None:
+            words = self._told.find(shapes)
+            if words is not self._words:
+                self._words = self._changed = words
         return self
 
     def run(self, queue: cl.CommandQueue) -> cl.Event:

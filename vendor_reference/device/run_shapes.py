@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from operator import le
 
 from litert.core.errors import LiteRtError
-from litert.core.sizes import evaluate
+from litert.core.sizes import Size, evaluate, shapes_in
 from litert.core.status import Status
+from vendor_reference.device.size_program import SizeProgram, compile_sizes
 from vendor_reference.executable.executable import (
     CpuTask,
     Function,
@@ -17,6 +20,9 @@ from vendor_reference.executable.executable import (
 from vendor_reference.executable.shape_use import BEFORE_ALL, find_times
 
 Shape = tuple[int, ...]
+
+_MOST_KEPT = 16
+"""Shapes of inputs whose further shapes are kept."""
 
 
 class RunShapes:
@@ -37,6 +43,7 @@ class RunShapes:
             for index, shape in enumerate(self._shapes)
             if shape.kind is ShapeKind.INPUT
         }
+        self._ahead = _ShapesAhead(self._shapes, self._times)
         self._values: list[Shape | None] = [None] * len(self._shapes)
         for index in self._inputs.values():
             self._values[index] = self._shapes[index].bound
@@ -103,7 +110,12 @@ class RunShapes:
           LiteRtError: INVALID_ARGUMENT, for a formula without a value, or one that has another than the model;
             with what the library of a CPU layer says.
         """
-        computed = []
+        computed: list[int] = []
+        if task == BEFORE_ALL:
+            found = self._ahead.find(self.__getitem__)
+            computed += found
+            for index, value in found.items():
+                self._values[index] = value
         for index, shape in enumerate(self._shapes):
             is_found = shape.kind in (ShapeKind.COMPUTED, ShapeKind.ASKED)
             if is_found and self._times[index] <= task and self._values[index] is None:
@@ -142,6 +154,51 @@ class RunShapes:
         what = f"the shape of '{shape.name}' that the kernel has written, {format_shape(numbers)},"
         _check(shape, tuple(numbers), what, where, Status.RUNTIME_FAILURE)
         self._values[index] = tuple(numbers)
+
+
+class _ShapesAhead:
+    """The shapes that follow from the inputs' alone, by formulas, at once; those of the last inputs are kept."""
+
+    def __init__(self, shapes: Sequence[ShapeValue], times: Sequence[int]) -> None:
+        self._inputs = [i for i, shape in enumerate(shapes) if shape.kind is ShapeKind.INPUT]
+        self._sizes: dict[int, Sequence[Size]] = {}
+        for index, shape in enumerate(shapes):
+            is_computed = shape.kind is ShapeKind.COMPUTED and times[index] == BEFORE_ALL
+            sources = {d.shape for size in shape.sizes for d in shapes_in(size)}
+            if is_computed and sources <= {*self._inputs, *self._sizes}:
+                self._sizes[index] = shape.sizes
+        checked = [shapes[index] for index in self._sizes]
+        self._bounds = [most for shape in checked for most in shape.bound]
+        self._fixed = [
+            (i, n) for i, n in enumerate(p for s in checked for p in s.pattern) if n >= 0
+        ]
+        self._program: SizeProgram | None = None
+        self._kept: dict[tuple[Shape, ...], Mapping[int, Shape]] = {}
+
+    def find(self, shapes: Callable[[int], Shape]) -> Mapping[int, Shape]:
+        """The shapes by their index; nothing where one cannot be, which whoever finds it alone says in words."""
+        key = tuple(map(shapes, self._inputs))
+        found = self._kept.pop(key, None)
+        if found is None:
+            found = self._compute(shapes)
+            if len(self._kept) == _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        self._kept[key] = found
+        return found
+
+    def _compute(self, shapes: Callable[[int], Shape]) -> Mapping[int, Shape]:
+        if self._program is None:
+            sizes = [size for shape in self._sizes.values() for size in shape]
+            self._program = compile_sizes(sizes, self._sizes)
+        try:
+            numbers = self._program(shapes)
+        except (ArithmeticError, ValueError):
+            return {}
+        is_bounded = all(map(le, numbers, self._bounds)) and min(numbers, default=0) >= 0
+        if not is_bounded or any(numbers[index] != n for index, n in self._fixed):
+            return {}
+        rest = iter(numbers)
+        return {index: tuple(islice(rest, len(s))) for index, s in self._sizes.items()}
 
 
 NOT_WRITTEN = (2**32 - 1,)

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
-from litert.core.sizes import Dimension, Size
+from litert.core.sizes import Dimension, Size, find_largest
 from litert.core.status import Status
 from vendor_reference.compiler.ir.attributes import read_fp16_of
 from vendor_reference.compiler.ir.names import at_function
@@ -82,8 +82,8 @@ class FunctionShapes:
         *passed, result = op.shapes
         sizes = function.evaluate([self._sizes(value) for value in passed])
         bound = self._bounds.get(result)
-        if bound is None:  # handed on as it is
-            bound = self.values[self.index[passed[0]]].bound
+        if bound is None:  # of a view, or handed on as it is
+            bound = tuple(find_largest(size, self.bound) for size in sizes)
         pattern = tuple(b if size == b else -1 for size, b in zip(sizes, bound, strict=True))
         name = self._name(result)
         self._add(result, name, ShapeKind.COMPUTED, pattern, bound, sizes=sizes)

@@ -12,12 +12,14 @@ from typing import TypeVar
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.formula import MOST_CHARACTERS
 from litert.core.status import Status
 from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.library.library_op import Attributes, LibraryOp, PlacedOp
 from vendor_reference.compiler.library.traced_size import (
     NotTraceableError,
     TracedSize,
+    is_same,
     range_of,
     traced_size,
 )
@@ -79,12 +81,21 @@ def result_sizes(rule: LibraryOp, operands: Sequence[Sizes], attributes: Attribu
         tuple(traced_size(size, 2) if isinstance(size, str) else size for size in sizes)
         for sizes in operands
     ]
-    found = _traced(rule, lambda: rule.result_shapes(shapes, attributes))
-    if found is None:
-        shown = " and ".join(f"[{', '.join(map(str, sizes))}]" for sizes in operands)
-        what = f"{rule.name}: its operands {shown} do not tell the shape of its result"
-        raise LiteRtError(Status.UNSUPPORTED, what)
-    return [tuple(map(_told, shape)) for shape in found]
+    found = _result_shapes(rule, shapes, attributes)
+    return _traced(rule, lambda: [tuple(map(_told, shape)) for shape in found])
+
+
+def largest_results(
+    rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]
+) -> Sequence[Shape] | str:
+    """The largest shapes of an op's results, of those of its operands; or why they are not known."""
+    if reason := rule.option_refusal(op):
+        return reason
+    try:
+        found = _op_results(rule, op, _operands(rule, op, bounds))
+    except LiteRtError as error:
+        return error.what
+    return [tuple(range_of(size)[1] for size in shape) for shape in found]
 
 
 def dynamic_kernel(
@@ -101,9 +112,7 @@ def dynamic_kernel(
 
     def ask(choose: Callable[[int], int]) -> KernelSpec:
         inputs = tuple(operand.view(choose) for operand in operands)
-        shapes = rule.result_shapes([view.shape for view in inputs], attributes)
-        if shapes is None:
-            raise NotTraceableError("its result")
+        shapes = _result_shapes(rule, [view.shape for view in inputs], attributes)
         made = tuple(
             View.dense(element_type, tuple(shape), order)
             for (element_type, order), shape in zip(results, shapes, strict=True)
@@ -122,7 +131,7 @@ def dynamic_kernel(
 
     first, *others = (_traced(rule, lambda: ask(choose)) for choose in _CHOICES)  # noqa: B023
     if any(other != first for other in others):
-        raise _error(rule)
+        raise _error(rule, "it uses a size as a number")
     return first
 
 
@@ -130,17 +139,13 @@ def dynamic_refusal(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> 
     """Why the NPU cannot do an op with tensors whose shape a run tells; "" where it can."""
     if reason := rule.option_refusal(op):
         return reason
-    operands = [
-        DynamicTensor(t.element_type, input_sizes(i, t.type.shape), bounds.get(t, t.shape))
-        for i, t in enumerate(rule.operands(op))
-    ]
+    operands = _operands(rule, op, bounds)
     attributes = rule.attributes(op)
     try:
-        found = result_sizes(rule, [operand.sizes for operand in operands], attributes)
-        for tensor, sizes in zip(op.outputs, found, strict=True):
-            if not _may_be(tensor, sizes):
-                shown = ", ".join(map(str, sizes))
-                return f"it makes [{shown}] of its operands, the model gives it {tensor.type}"
+        shapes = _op_results(rule, op, operands)
+        for tensor, shape in zip(op.outputs, shapes, strict=True):
+            if not _may_be(tensor, shape):
+                return f"it makes {list(shape)} of its operands, the model gives it {tensor.type}"
         results = [(tensor.element_type, None) for tensor in op.outputs]
         if not rule.is_view:
             dynamic_kernel(rule, operands, results, attributes)
@@ -149,12 +154,40 @@ def dynamic_refusal(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> 
     return ""
 
 
-def _may_be(tensor: Tensor, sizes: Sizes) -> bool:
+def _operands(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> Sequence[DynamicTensor]:
+    return [
+        DynamicTensor(t.element_type, input_sizes(i, t.type.shape), bounds.get(t, t.shape))
+        for i, t in enumerate(rule.operands(op))
+    ]
+
+
+def _op_results(rule: LibraryOp, op: Op, operands: Sequence[DynamicTensor]) -> Sequence[Shape]:
+    """The shapes of an op's results where operands are as large as they can be."""
+    shapes = [operand.view(lambda bound: bound).shape for operand in operands]
+    found = _result_shapes(rule, shapes, rule.attributes(op))
+    if len(found) != len(op.outputs):
+        what = f"{rule.name}: it makes {len(found)} results, the model has {len(op.outputs)}"
+        raise LiteRtError(Status.UNSUPPORTED, what)
+    return found
+
+
+def _result_shapes(
+    rule: LibraryOp, shapes: Sequence[Shape], attributes: Attributes
+) -> Sequence[Shape]:
+    """The shapes of an op's results, of those of its operands, as they are traced."""
+    found = _traced(rule, lambda: rule.result_shapes(shapes, attributes))
+    if found is None:
+        shown = " and ".join(str(list(shape)) for shape in shapes)
+        what = f"{rule.name}: its operands {shown} do not tell the shape of its result"
+        raise LiteRtError(Status.UNSUPPORTED, what)
+    return [tuple(shape) for shape in found]
+
+
+def _may_be(tensor: Tensor, shape: Shape) -> bool:
     """Whether a result can have what the model says of its shape."""
     pattern = tensor.type.shape
-    return len(sizes) == len(pattern) and all(
-        size == fixed or fixed < 0 or isinstance(size, str)
-        for size, fixed in zip(sizes, pattern, strict=True)
+    return len(shape) == len(pattern) and all(
+        fixed < 0 or is_same(size, fixed) for size, fixed in zip(shape, pattern, strict=True)
     )
 
 
@@ -170,10 +203,10 @@ def _command(command: Command) -> Command:
     for name, value in command.fields:
         numbers = value if isinstance(value, tuple) else (value,)
         for number in numbers:
-            if isinstance(number, TracedSize) and (
-                kinds[name] == "float" or range_of(number)[0] < 0
-            ):
-                raise NotTraceableError(f"{name} = {number}")
+            if not isinstance(number, TracedSize) or kinds[name] == "int":
+                continue
+            if kinds[name] == "float" or number.least < 0:
+                raise NotTraceableError(f"{name} is {number}")
         fields.append((name, _told_field(value)))
     return Command(command.instruction, tuple(fields))
 
@@ -183,16 +216,21 @@ def _told_field(value: FieldValue) -> FieldValue:
 
 
 def _told(number: _Made) -> _Made | str:
-    return str(number) if isinstance(number, TracedSize) else number
+    if not isinstance(number, TracedSize):
+        return number
+    text = str(number)
+    if len(text) > MOST_CHARACTERS:
+        raise NotTraceableError(f"a formula has {len(text)} characters")
+    return text
 
 
 def _traced(rule: LibraryOp, compute: Callable[[], _Made]) -> _Made:
     try:
         return compute()
     except NotTraceableError as error:
-        raise _error(rule) from error
+        raise _error(rule, str(error)) from error
 
 
-def _error(rule: LibraryOp) -> LiteRtError:
-    what = f"{rule.name}: its kernel cannot go by shapes that a run tells"
+def _error(rule: LibraryOp, why: str) -> LiteRtError:
+    what = f"{rule.name}: its kernel cannot go by shapes that a run tells: {why}"
     return LiteRtError(Status.UNSUPPORTED, what, hint="Convert the model with fixed shapes.")

@@ -30,7 +30,12 @@ from litert.model.schema_types import enum_name
 from vendor_reference.compiler.library.elementwise import Formula
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.steps import Scale
-from vendor_reference.compiler.library.traced_size import broadcast_size, is_same, range_of
+from vendor_reference.compiler.library.traced_size import (
+    broadcast_size,
+    is_same,
+    range_of,
+    same_size,
+)
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.reference_options import ALL, AUTO, NONE, REFERENCE_OPS
 from vendor_reference.custom_layers.cl_types import CL_TYPES
@@ -123,8 +128,7 @@ class PlacedOp:
 
     def integer(self, name: str) -> int | None:
         """An attribute that is an integer; None where it is not."""
-        found = self.attributes.get(name)
-        return found if isinstance(found, int) else None
+        return integer_of(self.attributes, name)
 
     def shape_mismatch(self) -> str:
         """The sentence that shapes do not fit."""
@@ -335,15 +339,21 @@ def _no_op(name: str, known: Collection[str]) -> LiteRtError:
     )
 
 
+def type_names(types: Sequence[ElementType]) -> str:
+    """Types as the documents list them."""
+    return "any" if set(types) == set(NUMBERS) else ", ".join(t.name.lower() for t in types)
+
+
 def integers_of(attributes: Attributes, name: str) -> tuple[int, ...]:
     """An attribute that is integers; none where it is not."""
     found = attributes.get(name)
     return tuple(int(n) for n in found) if isinstance(found, tuple) else ()
 
 
-def type_names(types: Sequence[ElementType]) -> str:
-    """Types as the documents list them."""
-    return "any" if set(types) == set(NUMBERS) else ", ".join(t.name.lower() for t in types)
+def integer_of(attributes: Attributes, name: str) -> int | None:
+    """An attribute that is an integer; None where it is not."""
+    found = attributes.get(name)
+    return found if isinstance(found, int) else None
 
 
 def count_from_front(dim: int, rank: int) -> int:
@@ -419,6 +429,34 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape | None:
     for shape in shapes:
         padded = (1,) * (rank - len(shape)) + shape
         sizes = [broadcast_size(*pair) for pair in zip(made, padded, strict=True)]
+        if None in sizes:
+            return None
+        made = tuple(size for size in sizes if size is not None)
+    return made
+
+
+def result_mismatch(op: LibraryOp, call: PlacedOp) -> str:
+    """Why the results have not the shapes that the op says; "" where they have."""
+    expected = op.result_shapes([view.shape for view in call.inputs], call.attributes)
+    found = [view.shape for view in call.results]
+    if expected is None or len(expected) != len(found):
+        return call.shape_mismatch()
+    is_same_shape = all(map(is_shape, expected, found))
+    return "" if is_same_shape else call.shape_mismatch()
+
+
+def is_shape(shape: Shape, other: Shape) -> bool:
+    """Whether two shapes are known to be the same, whatever a run tells."""
+    return len(shape) == len(other) and all(map(is_same, shape, other))
+
+
+def common_shape(shapes: Sequence[Shape]) -> Shape | None:
+    """The shape that all must have, which a run checks where it is not known; None where they cannot."""
+    made = shapes[0]
+    for shape in shapes[1:]:
+        if len(shape) != len(made):
+            return None
+        sizes = [same_size(*pair) for pair in zip(made, shape, strict=True)]
         if None in sizes:
             return None
         made = tuple(size for size in sizes if size is not None)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from vendor_reference.compiler.library.library_op import PlacedOp, scale_mismatch
+from vendor_reference.compiler.library.traced_size import is_multiple, is_same, range_of
 from vendor_reference.compiler.library.views import Loops, View, plan_loops
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.firmware.instructions import Command, FieldValue, instruction_set
@@ -60,7 +61,7 @@ def move_kernel(
     The commands get all inputs of the layer. `value` is the element, in bytes, that fills parts without a source.
     """
     commands = []
-    for part in [part for part in parts if part.result.num_elements] or parts[:1]:
+    for part in [p for p in parts if range_of(p.result.num_elements)[1]] or parts[:1]:
         result, source = part.result, part.source
         places = {"result": num_inputs + part.output}
         if source is None:
@@ -104,15 +105,16 @@ def command_loops(loops: Loops) -> Iterator[Mapping[str, FieldValue]]:
 
 def _widened(loops: Loops, size: int) -> tuple[Loops, int]:
     """Loops over larger elements, and the bytes of these, where pairs of neighbours stay together."""
-    while size < _WORD_BYTES and loops.steps == (1, 1) and loops.sizes[-1] % 2 == 0:
+    while size < _WORD_BYTES and is_multiple(loops.sizes[-1], 2):
         apart = [n for strides in loops.strides for n in strides[:-1]]
-        if any(n % 2 for n in (*apart, *loops.offsets)):
+        is_row = all(is_same(step, 1) for step in loops.steps)
+        if not is_row or not all(is_multiple(n, 2) for n in (*apart, *loops.offsets)):
             break
         size *= 2
         sizes = (*loops.sizes[:-1], loops.sizes[-1] // 2)
         strides = tuple((*(n // 2 for n in s[:-1]), 1) for s in loops.strides)
         loops = Loops(sizes, strides, tuple(n // 2 for n in loops.offsets))
-        if sizes[-1] == 1 and len(sizes) > 1:
+        if is_same(sizes[-1], 1) and len(sizes) > 1:
             loops = loops.ordered(range(len(sizes) - 1))
             break
     return loops, size
@@ -121,7 +123,10 @@ def _widened(loops: Loops, size: int) -> tuple[Loops, int]:
 def _inner_turn(loops: Loops) -> Loops:
     """The same loops; where rows are written that are read apart, that which reads in rows is next to them."""
     reads, writes = loops.strides
-    if writes[-1] != 1 or reads[-1] in (0, 1) or 1 not in reads:
+    in_rows = [i for i, stride in enumerate(reads) if is_same(stride, 1)]
+    last = len(reads) - 1
+    is_apart = is_same(writes[-1], 1) and not is_same(reads[-1], 0) and last not in in_rows
+    if not is_apart or not in_rows:
         return loops
-    turned, last = reads.index(1), len(reads) - 1
+    turned = in_rows[0]
     return loops.ordered([*(i for i in range(last) if i != turned), turned, last])

@@ -56,7 +56,7 @@ class TracedSize(int):
             factors = [atom.text for atom in product]
             if abs(times) != 1 or not factors:
                 factors.append(str(abs(times)))
-            sign = "-" if times < 0 else "+" if text else ""
+            sign = ("-" if text else "0-") if times < 0 else "+" if text else ""
             text += sign + "*".join(factors)
         return text
 
@@ -132,13 +132,13 @@ class TracedSize(int):
             return (least > 0) - (most < 0)
         if (operator == "<" and least == 0) or (operator == ">" and most == 0):
             return 0
-        raise NotTraceableError(f"{self} {operator} {other}")
+        raise NotTraceableError(f"whether {self} {operator} {other} is not known")
 
 
 def traced_size(text: str, value: int, most: int = _MOST, least: int = 1) -> int:
     """A size of its own, which a formula calls `text`; a number where it can be one alone."""
-    if least < 0 or most > _MOST:
-        raise NotTraceableError(text)
+    if least < 0:
+        raise NotTraceableError(f"{text} is below 0")
     return most if least == most else _make({(_Atom(text, value, least, most),): 1})
 
 
@@ -150,6 +150,60 @@ def range_of(size: int) -> tuple[int, int]:
 def is_same(size: int, other: int) -> bool:
     """Whether two sizes are known to be the same, whatever a run tells."""
     return range_of(size - other) == (0, 0)
+
+
+def is_multiple(size: int, divisor: int) -> bool:
+    """Whether a size is known to be a multiple of a number, whatever a run tells."""
+    return all(times % divisor == 0 for times in _terms_of(size).values())
+
+
+def same_size(size: int, other: int) -> int | None:
+    """The size that two must share, which a run checks where it is not known; None where they cannot."""
+    if is_same(size, other):
+        return size
+    (low, high), (least, most) = range_of(size), range_of(other)
+    if max(low, least) > min(high, most):
+        return None
+    return _checked(f"same({size},{other})", int.__int__(size), max(low, least), min(high, most))
+
+
+def exact_quotient(size: int, divisor: int) -> int | None:
+    """A quotient without a remainder, which a run checks where it is not known; None where there is one."""
+    quotient = size // divisor
+    if is_same(quotient * divisor, size):
+        return quotient
+    if not isinstance(size, TracedSize) and not isinstance(divisor, TracedSize):
+        return None
+    least, most = range_of(quotient)
+    whole, by = _factor(size), _factor(divisor)
+    text = f"(same({size},{whole}/{by}*{by})/{by})"
+    return _checked(text, int.__int__(quotient), least, most)
+
+
+def unless_negative(size: int) -> int:
+    """The same size as one part of further formulas; as a size that is below 0 it ends a run."""
+    return quotient_towards_zero(size, 1)
+
+
+def at_least(size: int, least: int) -> int | None:
+    """The same size, which a run checks to be no smaller where it is not known; None where it is smaller."""
+    low, most = range_of(size)
+    if low >= least:
+        return size
+    if most < least:
+        return None
+    text = f"(same(min({size},{least}),{least})/{least}*{_factor(size)})"
+    return _checked(text, int.__int__(size), least, most)
+
+
+def index_below(index: int, size: int) -> int | None:
+    """The same number, which a run checks to be an index where it is not known; None where it is none."""
+    low, most = range_of(size)
+    if low > index:
+        return index
+    if most <= index:
+        return None
+    return _checked(f"(same(min({size},{index + 1}),{index + 1})-1)", index, index, index)
 
 
 def factor_unless_one(size: int) -> int:
@@ -197,7 +251,9 @@ def broadcast_size(size: int, other: int) -> int | None:
         return None
     value = max(int.__int__(size), int.__int__(other))
     (low, high), (least, most) = range_of(size), range_of(other)
-    return traced_size(f"broadcast({size},{other})", value, max(high, most), max(low, least))
+    if low == high or least == most:  # it is that number, or a run ends
+        low = least = high = most = low if low == high else least
+    return _checked(f"broadcast({size},{other})", value, max(low, least), max(high, most))
 
 
 def _terms_of(size: int) -> _Terms:
@@ -215,12 +271,12 @@ def _divide(size: int, other: int) -> int:
     """The quotient, rounded down; a formula rounds towards zero."""
     divisor = range_of(other)
     if divisor[0] < 1:
-        raise NotTraceableError(f"({size})/({other})")
+        raise NotTraceableError(f"({size})/({other}) divides by 0")
+    exact = _divide_terms(_terms_of(size), _terms_of(other))
+    if exact is not None:
+        return _make(exact)
     if range_of(size)[1] <= 0:
         return -((-size + other - 1) // other) if range_of(size) != (0, 0) else 0
-    terms = _terms_of(size)
-    if divisor[0] == divisor[1] and all(times % divisor[0] == 0 for times in terms.values()):
-        return _make({product: times // divisor[0] for product, times in terms.items()})
     if is_same(size, other):
         return 1
     least, most = range_of(size)
@@ -238,6 +294,31 @@ def _remain(size: int, other: int) -> int:
     value = int.__int__(size) % int.__int__(other)
     most = min(range_of(size)[1], range_of(other)[1] - 1)
     return traced_size(f"({_factor(size)}%{_factor(other)})", value, most, 0)
+
+
+def _divide_terms(terms: _Terms, divisor: _Terms) -> _Terms | None:
+    """The quotient of each term by a divisor of one term; None where one leaves a remainder."""
+    if len(divisor) != 1:
+        return None
+    ((taken, number),) = divisor.items()
+    made = {}
+    for product, times in terms.items():
+        left = list(product)
+        for atom in taken:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if times % number:
+            return None
+        made[tuple(left)] = times // number
+    return made
+
+
+def _checked(text: str, value: int, least: int, most: int) -> int:
+    """A size whose formula ends a run that it does not fit; it stays one where it can be one number alone."""
+    if least < 0:
+        raise NotTraceableError(f"{text} is below 0")
+    return _make({(_Atom(text, value, least, most),): 1})
 
 
 def _factor(size: int) -> str:

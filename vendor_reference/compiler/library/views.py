@@ -7,7 +7,7 @@ loop, so that most kernels run over few long rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from litert.core.element_type import ElementType
@@ -87,8 +87,12 @@ class View:
         return self.permuted([d for d in range(len(self.shape)) if d not in dims])
 
     def squeezed(self) -> View:
-        """Without the dimensions of size 1."""
-        return self.without([d for d, size in enumerate(self.shape) if size == 1])
+        """Without the dimensions of size 1, whatever a run tells."""
+        return self.without([d for d, size in enumerate(self.shape) if is_same(size, 1)])
+
+    def sized_as(self, other: View) -> View:
+        """With the sizes of another view, which are the same in each run that goes on."""
+        return replace(self, shape=other.shape)
 
     def broadcast(self, shape: Sequence[int]) -> View:
         """The view repeated to a shape, by NumPy's rules: from the last dimension on.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
@@ -9,11 +11,16 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
+    Shape,
+    common_shape,
     count_from_front,
     find_integers,
+    integer_of,
     option,
+    result_mismatch,
 )
 from vendor_reference.compiler.library.moves import command_loops
+from vendor_reference.compiler.library.traced_size import is_same
 from vendor_reference.compiler.library.views import View, plan_loops
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.firmware.instructions import Command
@@ -36,7 +43,8 @@ class _Gather(LibraryOp):
         assert operand is not None
         if found is None or not -len(operand.shape) <= axis < len(operand.shape):
             return ""
-        wrong = [index for index in found if not 0 <= index < operand.shape[axis]]
+        size = operand.type.shape[axis]
+        wrong = [index for index in found if index < 0 or 0 <= size <= index]
         return f"its index {wrong[0]} is out of bounds" if wrong else ""
 
     def attributes(self, op: Op) -> Attributes:
@@ -47,6 +55,18 @@ class _Gather(LibraryOp):
             _AXIS: count_from_front(axis, len(operand.shape)),
             _BATCH_DIMS: count_from_front(batch_dims, len(indices.shape)),
         }
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        (shape, picked), axis = shapes, integer_of(attributes, _AXIS)
+        batch_dims = integer_of(attributes, _BATCH_DIMS)
+        if axis is None or batch_dims is None:
+            return None
+        batch = common_shape([shape[:batch_dims], picked[:batch_dims]])
+        if batch is None:
+            return None
+        return [(*batch, *shape[batch_dims:axis], *picked[batch_dims:], *shape[axis + 1 :])]
 
     def mismatch(self, call: PlacedOp) -> str:
         axis, batch_dims = call.integer(_AXIS), call.integer(_BATCH_DIMS)
@@ -60,12 +80,12 @@ class _Gather(LibraryOp):
             return f"its indices are {indices.element_type.name}"
         if result.element_type is not operand.element_type:
             return f"it makes {result.element_type.name} of {operand.element_type.name}"
-        gathered = (*shape[:axis], *picked[batch_dims:], *shape[axis + 1 :])
-        if gathered != result.shape or shape[:batch_dims] != picked[:batch_dims]:
-            return call.shape_mismatch()
+        if reason := result_mismatch(self, call):
+            return reason
         if operand.element_type in INTEGER_LIMITS and call.scale(0) != call.scale(2):
             return "operand 0 and its result have different scales or zero points"
-        return "" if shape[axis] or not result.num_elements else "its dimension has no elements"
+        is_empty = is_same(shape[axis], 0) and not is_same(result.num_elements, 0)
+        return "its dimension has no elements" if is_empty else ""
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         axis, batch_dims = call.integer(_AXIS), call.integer(_BATCH_DIMS)

@@ -15,13 +15,19 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
+    Shape,
     activation_of,
+    common_shape,
     count_from_front,
     find_integers,
     find_scale,
+    integer_of,
+    integers_of,
     option,
+    result_mismatch,
 )
 from vendor_reference.compiler.library.moves import MovedPart, move_kernel, move_mismatch
+from vendor_reference.compiler.library.traced_size import at_least
 from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
@@ -41,11 +47,11 @@ class _Joining(LibraryOp):
         axis = count_from_front(int(option(op, _AXIS)), len(op.outputs[0].shape))
         return {**super().attributes(op), _AXIS: axis}
 
-    def axis_mismatch(self, call: PlacedOp) -> str:
-        """Why the result has no such axis; "" where it has."""
+    def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.result.shape
-        is_there = axis is not None and 0 <= axis < len(shape)
-        return "" if is_there else f"it joins along dimension {axis} of {list(shape)}"
+        if axis is None or not 0 <= axis < len(shape):
+            return f"it joins along dimension {axis} of {list(shape)}"
+        return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         return move_kernel(self.name, len(call.inputs), _copies(self.parts(call), call))
@@ -64,16 +70,17 @@ class _Concatenation(_Joining):
         activation = activation_of(op)
         return "" if activation == "NONE" else f"its activation is {activation}"
 
-    def mismatch(self, call: PlacedOp) -> str:
-        if reason := self.axis_mismatch(call):
-            return reason
-        axis, shape = call.integer(_AXIS), call.result.shape
-        assert axis is not None
-        if any(len(view.shape) != len(shape) for view in call.inputs):
-            return call.shape_mismatch()
-        joined = sum(view.shape[axis] for view in call.inputs)
-        shapes = {(*v.shape[:axis], joined, *v.shape[axis + 1 :]) for v in call.inputs}
-        return move_mismatch(call) if shapes == {shape} else call.shape_mismatch()
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        axis = integer_of(attributes, _AXIS)
+        if axis is None or any(axis >= len(shape) for shape in shapes):
+            return None
+        others = common_shape([(*shape[:axis], *shape[axis + 1 :]) for shape in shapes])
+        if others is None:
+            return None
+        joined = sum(shape[axis] for shape in shapes)
+        return [(*others[:axis], joined, *others[axis:])]
 
     def parts(self, call: PlacedOp) -> Sequence[View]:
         axis, begin, parts = call.integer(_AXIS), 0, []
@@ -92,13 +99,13 @@ class _Pack(_Joining):
     num_inputs = (1, 4096)
     constraints = ("one scale for all tensors",)
 
-    def mismatch(self, call: PlacedOp) -> str:
-        if reason := self.axis_mismatch(call):
-            return reason
-        axis, shape = call.integer(_AXIS), call.result.shape
-        assert axis is not None
-        joined = {(*v.shape[:axis], len(call.inputs), *v.shape[axis:]) for v in call.inputs}
-        return move_mismatch(call) if joined == {shape} else call.shape_mismatch()
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        axis, shape = integer_of(attributes, _AXIS), common_shape(shapes)
+        if axis is None or shape is None or axis > len(shape):
+            return None
+        return [(*shape[:axis], len(shapes), *shape[axis:])]
 
     def parts(self, call: PlacedOp) -> Sequence[View]:
         axis = call.integer(_AXIS)
@@ -142,8 +149,13 @@ class _Pad(LibraryOp):
             _VALUE: self._value(op),
         }
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        return _padded(shapes[0], attributes)
+
     def mismatch(self, call: PlacedOp) -> str:
-        if reason := _padding_mismatch(call):
+        if reason := _padding_mismatch(self, call):
             return reason
         if not isinstance(call.attributes.get(_VALUE), (int, float)):
             return "the value around it is not given"
@@ -210,16 +222,19 @@ class _MirrorPad(LibraryOp):
             _REPEATS_BORDER: is_symmetric,
         }
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        shape = _mirrored(shapes[0], attributes)
+        return None if shape is None else _padded(shape, attributes)
+
     def mismatch(self, call: PlacedOp) -> str:
-        if reason := _padding_mismatch(call):
-            return reason
-        is_symmetric, shape = call.attributes.get(_REPEATS_BORDER), call.inputs[0].shape
-        if not isinstance(is_symmetric, bool):
+        shape = call.inputs[0].shape
+        if not isinstance(call.attributes.get(_REPEATS_BORDER), bool):
             return f"'{_REPEATS_BORDER}' is not given"
-        sides = zip(shape, call.integers(_BEFORE), call.integers(_AFTER), strict=True)
-        if any(max(before, after) > size - (not is_symmetric) for size, before, after in sides):
+        if _has_paddings(shape, call.attributes) and _mirrored(shape, call.attributes) is None:
             return f"its paddings are larger than its operand, {list(shape)}"
-        return move_mismatch(call)
+        return _padding_mismatch(self, call) or move_mismatch(call)
 
     def parts(self, call: PlacedOp) -> Sequence[View]:
         return [call.result.part(call.integers(_BEFORE), call.inputs[0].shape)]
@@ -246,19 +261,50 @@ class _MirrorPad(LibraryOp):
         return move_kernel(self.name, 1, parts)
 
 
-def _padding_mismatch(call: PlacedOp) -> str:
-    before, after, shape = call.integers(_BEFORE), call.integers(_AFTER), call.inputs[0].shape
-    if {len(before), len(after)} != {len(shape)} or min((*before, *after), default=0) < 0:
+def _paddings(attributes: Attributes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The elements before and after each dimension."""
+    return integers_of(attributes, _BEFORE), integers_of(attributes, _AFTER)
+
+
+def _has_paddings(shape: Shape, attributes: Attributes) -> bool:
+    before, after = _paddings(attributes)
+    is_each_there = {len(before), len(after)} == {len(shape)}
+    return is_each_there and min((*before, *after), default=0) >= 0
+
+
+def _padded(shape: Shape, attributes: Attributes) -> Sequence[Shape] | None:
+    """The one result's shape."""
+    if not _has_paddings(shape, attributes):
+        return None
+    return [tuple(map(sum, zip(shape, *_paddings(attributes), strict=True)))]
+
+
+def _mirrored(shape: Shape, attributes: Attributes) -> Shape | None:
+    """The operand's shape, no smaller than what is mirrored of it; None where it is."""
+    if not _has_paddings(shape, attributes):
+        return None
+    skipped = 0 if attributes.get(_REPEATS_BORDER) else 1
+    sides = zip(shape, *_paddings(attributes), strict=True)
+    sizes = [at_least(size, max(b, a) + skipped if b or a else 0) for size, b, a in sides]
+    return None if None in sizes else tuple(size for size in sizes if size is not None)
+
+
+def _padding_mismatch(op: LibraryOp, call: PlacedOp) -> str:
+    if not _has_paddings(call.inputs[0].shape, call.attributes):
+        before, after = call.integers(_BEFORE), call.integers(_AFTER)
         return f"its paddings are {before} and {after}"
-    padded = [sum(sizes) for sizes in zip(shape, before, after, strict=True)]
-    return "" if tuple(padded) == call.result.shape else call.shape_mismatch()
+    return result_mismatch(op, call)
 
 
 def _copies(parts: Sequence[View], call: PlacedOp) -> list[MovedPart]:
     """What is copied of the operands: those that do not lie in the result already."""
     pairs = enumerate(zip(parts, call.inputs, strict=True))
     there = call.integers(IN_PLACE)
-    return [MovedPart(part, view, index) for index, (part, view) in pairs if index not in there]
+    return [
+        MovedPart(part, view.sized_as(part), index)
+        for index, (part, view) in pairs
+        if index not in there
+    ]
 
 
 OPS = (

@@ -17,8 +17,10 @@ from vendor_reference.compiler.library.library_op import (
     Shape,
     count_from_front,
     find_integers,
+    integer_of,
     integers_of,
     option,
+    result_mismatch,
     scale_mismatch,
 )
 from vendor_reference.compiler.library.moves import MAX_LOOPS, command_loops
@@ -184,16 +186,18 @@ class _Extreme(LibraryOp):
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
     ) -> Sequence[Shape] | None:
-        (shape,), axis = shapes, attributes.get(_AXIS)
-        return [tuple(size for d, size in enumerate(shape) if d != axis)]
+        shape, axis = shapes[0], integer_of(attributes, _AXIS)
+        if axis is None or not 0 <= axis < len(shape):
+            return None
+        return [(*shape[:axis], *shape[axis + 1 :])]
 
     def mismatch(self, call: PlacedOp) -> str:
         axis, operand, result = call.integer(_AXIS), call.inputs[0], call.result
         shape = operand.shape
-        if axis is None or not 0 <= axis < len(shape) or not shape[axis]:
+        if axis is None or not 0 <= axis < len(shape) or is_same(shape[axis], 0):
             return f"it searches dimension {axis} of {list(shape)}"
-        if [result.shape] != self.result_shapes([shape], call.attributes):
-            return call.shape_mismatch()
+        if reason := result_mismatch(self, call):
+            return reason
         if operand.element_type not in self.types or result.element_type not in INTEGERS:
             return f"it makes {result.element_type.name} of {operand.element_type.name}"
         return ""

@@ -3,26 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from litert.model.graph import Op
+from litert.model.builtin_options import read_builtin_options
+from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.library.library_op import (
+    INTEGERS,
     Attributes,
     LibraryOp,
     PlacedOp,
+    Shape,
     count_from_front,
     find_integers,
+    integer_of,
+    integers_of,
+    is_shape,
     option,
+    result_mismatch,
 )
-from vendor_reference.compiler.library.moves import MovedPart, move_kernel, move_mismatch
-from vendor_reference.compiler.library.views import View
-from vendor_reference.custom_layers.kernel_spec import KernelSpec
+from vendor_reference.compiler.library.moves import (
+    MovedPart,
+    command_loops,
+    move_kernel,
+    move_mismatch,
+)
+from vendor_reference.compiler.library.shape_chain import read_sizes
+from vendor_reference.compiler.library.traced_size import (
+    broadcast_size,
+    exact_quotient,
+    is_same,
+    range_of,
+    same_size,
+)
+from vendor_reference.compiler.library.views import View, plan_loops
+from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
+from vendor_reference.firmware.instructions import Command
 
 _ORDER = "order"
 _BLOCK_SIZE = "block_size"
+_REPEATS = "repeats"
+_SHAPE = "shape"
 
 
 class _Reshape(LibraryOp):
-    """Elements stay where they are. What says the new shape besides the model is not looked at."""
+    """Elements stay where they are.
+
+    Where a run tells the shape, `shape` has its sizes: -1 is what is left, -2 dimension 0 of the operand, -3
+    dimension 1, ... Else what says it besides the model is not looked at.
+    """
 
     is_view = True
     constraints = ("one scale for all tensors",)
@@ -33,13 +61,105 @@ class _Reshape(LibraryOp):
         self.ie_name = ie_name
         self.num_inputs = num_inputs
 
+    def parameter_refusal(self, op: Op) -> str:
+        if not _is_open(op) or self._sizes(op) is not None:
+            return ""
+        return "more than one size of its result is computed, and not of its operand"
+
+    def attributes(self, op: Op) -> Attributes:
+        sizes = self._sizes(op) if _is_open(op) else None
+        return {**super().attributes(op), **({} if sizes is None else {_SHAPE: sizes})}
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        shape, wanted = shapes[0], attributes.get(_SHAPE)
+        if not isinstance(wanted, tuple) or any(-2 - int(n) >= len(shape) for n in wanted):
+            return None
+        sizes = [shape[-2 - int(n)] if n < -1 else int(n) for n in wanted]
+        total, known = prod(shape), prod(size for size in sizes if range_of(size)[0] >= 0)
+        if -1 in wanted:
+            left = exact_quotient(total, known) if range_of(known)[0] > 0 else None
+            return (
+                None if left is None else [tuple(left if range_of(n)[0] < 0 else n for n in sizes)]
+            )
+        return [tuple(sizes)] if is_same(total, known) else None
+
     def mismatch(self, call: PlacedOp) -> str:
+        if _SHAPE in call.attributes:
+            return result_mismatch(self, call) or move_mismatch(call)
         if call.inputs[0].num_elements != call.result.num_elements:
             return call.shape_mismatch()
         return move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         return move_kernel(self.name, 1, [MovedPart(_row(call.result), _row(call.inputs[0]))])
+
+    def _sizes(self, op: Op) -> tuple[int, ...] | None:
+        """What `shape` is; None where it is not known."""
+        operand, pattern = op.inputs[0], op.outputs[0].type.shape
+        assert operand is not None
+        sizes = _find_sizes(op, operand)
+        if sizes is None or len(sizes) != len(pattern):
+            sizes = [-1] * len(pattern)
+        sizes = [fixed if fixed >= 0 else size for size, fixed in zip(sizes, pattern, strict=True)]
+        return tuple(sizes) if sizes.count(-1) < 2 else None
+
+
+def _is_open(op: Op) -> bool:
+    return not all(t.type.layout.is_static for t in (*op.inputs[:1], *op.outputs) if t is not None)
+
+
+def _find_sizes(op: Op, operand: Tensor) -> Sequence[int] | None:
+    """The result's sizes as `shape` has them, by what the op has beside its operand; -1 for others."""
+    rank = len(operand.shape)
+    own = [-2 - dim if size < 0 else size for dim, size in enumerate(operand.type.shape)]
+    if op.name == "RESHAPE":
+        return read_sizes(op.inputs[1], operand) if len(op.inputs) > 1 else None
+    if op.name == "EXPAND_DIMS":
+        axis = find_integers(op.inputs[1])
+        if axis is None or len(axis) != 1:
+            return None
+        at = count_from_front(axis[0], rank + 1)
+        return [*own[:at], 1, *own[at:]]
+    given = read_builtin_options(op)["squeeze_dims"]
+    dims = given if isinstance(given, Sequence) else ()
+    squeezed = [count_from_front(dim, rank) for dim in dims if isinstance(dim, int)]
+    return [n for dim, n in enumerate(own) if (dim not in squeezed if squeezed else n != 1)]
+
+
+class _Shape(LibraryOp):
+    """The sizes of an operand, as numbers."""
+
+    name = "SHAPE"
+    ie_name = "ShapeOf"
+    is_layout_agnostic = True
+    constraints = ("the result is int32 or int64",)
+
+    def attributes(self, op: Op) -> Attributes:
+        return {}
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        return [(len(shapes[0]),)]
+
+    def mismatch(self, call: PlacedOp) -> str:
+        if call.result.element_type not in INTEGERS:
+            return f"it makes {call.result.element_type.name}"
+        return result_mismatch(self, call)
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        result, sizes = call.result, call.inputs[0].shape or (0,)
+        commands = []
+        for dim, size in enumerate(sizes):
+            place = result.between(0, dim, dim + 1) if call.inputs[0].shape else result
+            value = View(place.element_type, place.shape, (0,) * len(place.shape))
+            (nest,) = command_loops(plan_loops([value, place]))
+            element_bytes = result.element_type.bits // 8
+            command = Command.of("Move", result=1, value=(size, 0), bytes=element_bytes, **nest)
+            commands.append(command)
+        return KernelSpec(self.name, tensor_arguments(1), commands=tuple(commands))
 
 
 class _Transpose(LibraryOp):
@@ -61,13 +181,18 @@ class _Transpose(LibraryOp):
             _ORDER: tuple(count_from_front(dim, rank) for dim in order),
         }
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        shape, order = shapes[0], integers_of(attributes, _ORDER)
+        is_permutation = sorted(order) == list(range(len(shape)))
+        return [tuple(shape[dim] for dim in order)] if is_permutation else None
+
     def mismatch(self, call: PlacedOp) -> str:
-        shape, order = call.inputs[0].shape, call.integers(_ORDER)
-        if sorted(order) != list(range(len(shape))):
-            return f"{order} is no permutation of {len(shape)} dimensions"
-        if tuple(shape[dim] for dim in order) != call.result.shape:
-            return call.shape_mismatch()
-        return move_mismatch(call)
+        rank, order = len(call.inputs[0].shape), call.integers(_ORDER)
+        if sorted(order) != list(range(rank)):
+            return f"{order} is no permutation of {rank} dimensions"
+        return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         source = call.inputs[0].permuted(call.integers(_ORDER))
@@ -89,17 +214,25 @@ class _Blocks(LibraryOp):
     def attributes(self, op: Op) -> Attributes:
         return {**super().attributes(op), _BLOCK_SIZE: int(option(op, _BLOCK_SIZE))}
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        size, shape = integer_of(attributes, _BLOCK_SIZE), shapes[0]
+        if size is None or size < 1 or len(shape) != 4:
+            return None
+        batch, *sides, channels = shape
+        if self._is_to_depth:
+            made = [exact_quotient(side, size) for side in sides]
+            made.append(channels * size**2)
+        else:
+            made = [*(side * size for side in sides), exact_quotient(channels, size**2)]
+        return None if None in made else [(batch, *(n for n in made if n is not None))]
+
     def mismatch(self, call: PlacedOp) -> str:
-        size, (deep, wide) = call.integer(_BLOCK_SIZE), self._deep_and_wide(call)
+        size = call.integer(_BLOCK_SIZE)
         if size is None or size < 1:
             return f"its block size is {size}"
-        if len(deep.shape) != 4 or len(wide.shape) != 4:
-            return call.shape_mismatch()
-        batch, height, width, channels = deep.shape
-        if channels % size**2:
-            return call.shape_mismatch()
-        fits = wide.shape == (batch, height * size, width * size, channels // size**2)
-        return move_mismatch(call) if fits else call.shape_mismatch()
+        return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         size, (deep, wide) = call.integer(_BLOCK_SIZE), self._deep_and_wide(call)
@@ -108,41 +241,90 @@ class _Blocks(LibraryOp):
         deep = deep.split(3, deep.shape[3] // size).split(4, wide.shape[-1])
         deep = deep.permuted((0, 1, 3, 2, 4, 5))
         source, result = (wide, deep) if self._is_to_depth else (deep, wide)
-        return move_kernel(self.name, 1, [MovedPart(result, source)])
+        return move_kernel(self.name, 1, [MovedPart(result, source.sized_as(result))])
 
     def _deep_and_wide(self, call: PlacedOp) -> Sequence[View]:
         return call.tensors[::-1] if self._is_to_depth else call.tensors
 
 
-class _Repeat(LibraryOp):
-    """Each dimension as often as the result is larger; BROADCAST_TO repeats those of size 1, and adds others."""
+class _Tile(LibraryOp):
+    """Dimension `i` is repeated `repeats[i]` times."""
 
+    name = "TILE"
+    ie_name = "Tile"
     num_inputs = (2, 2)
     num_parameters = 1
     constraints = ("one scale for all tensors",)
 
-    def __init__(self, name: str, ie_name: str) -> None:
-        self.name = name
-        self.ie_name = ie_name
+    def attributes(self, op: Op) -> Attributes:
+        repeats = find_integers(op.inputs[1])
+        if repeats is None and op.inputs[0] is not None:
+            sizes = zip(op.outputs[0].type.shape, op.inputs[0].type.shape, strict=False)
+            repeats = tuple(made // max(size, 1) for made, size in sizes)
+        return {**super().attributes(op), _REPEATS: repeats or ()}
+
+    def parameter_refusal(self, op: Op) -> str:
+        tensors = (op.inputs[0], op.outputs[0])
+        is_fixed = all(t is not None and t.type.layout.is_static for t in tensors)
+        is_known = is_fixed or find_integers(op.inputs[1]) is not None
+        return "" if is_known else "its multiples are computed, and a run tells its sizes"
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        shape, repeats = shapes[0], integers_of(attributes, _REPEATS)
+        if len(shape) != len(repeats) or min(repeats, default=0) < 0:
+            return None
+        return [tuple(size * times for size, times in zip(shape, repeats, strict=True))]
 
     def mismatch(self, call: PlacedOp) -> str:
-        shape, result = call.inputs[0].shape, call.result.shape
-        missing = len(result) - len(shape)
-        if missing < 0 or (missing and self.name == "TILE"):
-            return call.shape_mismatch()
-        for size, wanted in zip(shape, result[missing:], strict=True):
-            is_multiple = size and wanted % size == 0 if self.name == "TILE" else size == 1
-            if size != wanted and not is_multiple:
-                return call.shape_mismatch()
-        return move_mismatch(call)
+        return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         source, result = call.inputs[0], call.result
-        dim = len(result.shape) - len(source.shape)
-        strides = (0,) * dim
-        for size, stride in zip(source.shape, source.strides, strict=True):
-            result, strides, dim = result.split(dim, size), (*strides, 0, stride), dim + 2
+        for dim, size in reversed(list(enumerate(source.shape))):
+            result = result.split(dim, size)
+        strides = tuple(n for stride in source.strides for n in (0, stride))
         source = View(source.element_type, result.shape, strides, source.offset)
+        return move_kernel(self.name, 1, [MovedPart(result, source)])
+
+
+class _Broadcast(LibraryOp):
+    """Dimensions of size 1 become those of `shape`, from the last on; others are added."""
+
+    name = "BROADCAST_TO"
+    ie_name = "Broadcast"
+    num_inputs = (2, 2)
+    num_parameters = 1
+    constraints = ("one scale for all tensors",)
+
+    def attributes(self, op: Op) -> Attributes:
+        found = find_integers(op.inputs[1]) or op.outputs[0].type.shape
+        return {**super().attributes(op), _SHAPE: tuple(found)}
+
+    def parameter_refusal(self, op: Op) -> str:
+        is_known = op.outputs[0].type.layout.is_static or find_integers(op.inputs[1]) is not None
+        return "" if is_known else "its shape is computed, and a run tells it"
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        shape, wanted = shapes[0], integers_of(attributes, _SHAPE)
+        missing = len(wanted) - len(shape)
+        if missing < 0:
+            return None
+        made = [
+            same_size(size, 1) if to == 1 else broadcast_size(size, to)
+            for size, to in zip(shape, wanted[missing:], strict=True)
+        ]
+        found = (*wanted[:missing], *(size for size in made if size is not None))
+        return [found] if is_shape(found, wanted) else None
+
+    def mismatch(self, call: PlacedOp) -> str:
+        return result_mismatch(self, call) or move_mismatch(call)
+
+    def kernel(self, call: PlacedOp) -> KernelSpec:
+        source, result = call.inputs[0].broadcast(call.result.shape), call.result
         return move_kernel(self.name, 1, [MovedPart(result, source)])
 
 
@@ -159,6 +341,7 @@ OPS = (
     _Transpose(),
     _Blocks("DEPTH_TO_SPACE", "DepthToSpace", is_to_depth=False),
     _Blocks("SPACE_TO_DEPTH", "SpaceToDepth", is_to_depth=True),
-    _Repeat("BROADCAST_TO", "Broadcast"),
-    _Repeat("TILE", "Tile"),
+    _Broadcast(),
+    _Tile(),
+    _Shape(),
 )

@@ -9,18 +9,40 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
     PlacedOp,
+    Shape,
     count_from_front,
     find_integers,
+    integer_of,
+    integers_of,
+    is_shape,
     option,
+    result_mismatch,
 )
 from vendor_reference.compiler.library.moves import MovedPart, move_kernel, move_mismatch
+from vendor_reference.compiler.library.traced_size import (
+    TracedSize,
+    at_least,
+    exact_quotient,
+    index_below,
+    is_same,
+    range_of,
+    unless_negative,
+)
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 _BEGIN, _SIZES, _STEPS, _AXIS = "begin", "sizes", "steps", "axis"
+_KEPT = "kept"
+_TO_THE_END = 2**31 - 1
+"""What converters write as the end of a whole dimension."""
 
 
 class _Slice(LibraryOp):
-    """`sizes[i]` elements of dimension `i`, from `begin[i]` on and `steps[i]` apart."""
+    """`sizes[i]` elements of dimension `i`, from `begin[i]` on and `steps[i]` apart.
+
+    Of a dimension that a run tells, `begin[i]` below 0 counts from behind its last element, and so does `sizes[i]`
+    as an end: -1 is all elements that are left, -2 all but one. `kept` are the dimensions of the result, -1 for a
+    new one, where it has not the operand's.
+    """
 
     name = "SLICE"
     ie_name = "Slice"
@@ -33,36 +55,92 @@ class _Slice(LibraryOp):
         for name, tensor in zip(names, op.inputs[1:], strict=False):
             if find_integers(tensor) is None:
                 return f"its {name} is computed"
-        return ""
+        return self.number_refusal(op)
+
+    def number_refusal(self, op: Op) -> str:
+        """Why its constants cannot be what they are; "" where they can."""
+        begin, sizes = (find_integers(tensor) or () for tensor in op.inputs[1:])
+        is_there = min(begin, default=0) >= 0 and min(sizes, default=0) >= -1
+        return "" if is_there else f"it begins at {begin} and takes {sizes} elements"
 
     def attributes(self, op: Op) -> Attributes:
         begin, sizes = (find_integers(tensor) or () for tensor in op.inputs[1:])
         assert op.inputs[0] is not None
-        rest = [size - first for size, first in zip(op.inputs[0].shape, begin, strict=False)]
+        given = zip(op.inputs[0].type.shape, begin, sizes, strict=False)
         return {
             **super().attributes(op),
             _BEGIN: begin,
-            _SIZES: tuple(r if s == -1 else s for s, r in zip(sizes, rest, strict=False)),
+            _SIZES: tuple(size - b if count == -1 < size else count for size, b, count in given),
             _STEPS: (1,) * len(begin),
         }
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        slices = _slices(shapes[0], attributes)
+        kept = integers_of(attributes, _KEPT) or range(len(shapes[0]))
+        if slices is None or not set(kept) <= {-1, *range(len(slices))}:
+            return None
+        return [tuple(1 if dim < 0 else slices[dim][1] for dim in kept)]
+
     def mismatch(self, call: PlacedOp) -> str:
-        shape = call.inputs[0].shape
-        begin, sizes, steps = (call.integers(name) for name in (_BEGIN, _SIZES, _STEPS))
-        if {len(begin), len(sizes), len(steps)} != {len(shape)}:
+        shape, slices = call.inputs[0].shape, _slices(call.inputs[0].shape, call.attributes)
+        begin = call.integers(_BEGIN)
+        if {len(call.integers(name)) for name in (_BEGIN, _SIZES, _STEPS)} != {len(shape)}:
             return f"it begins at {begin} of {list(shape)}"
-        for size, first, count, step in zip(shape, begin, sizes, steps, strict=True):
-            last = first + (count - 1) * step
-            if count < 0 or (count and not (0 <= first < size and 0 <= last < size)):
-                return f"it takes {sizes} elements from {begin} on of {list(shape)}"
-        if [n for n in sizes if n != 1] != [n for n in call.result.shape if n != 1]:
-            return call.shape_mismatch()
-        return move_mismatch(call)
+        if slices is None:
+            sizes = call.integers(_SIZES)
+            return f"it takes {sizes} elements from {begin} on of {list(shape)}"
+        taken = tuple(count for _, count, _ in slices if not is_same(count, 1))
+        found = tuple(size for size in call.result.shape if not is_same(size, 1))
+        return move_mismatch(call) if is_shape(taken, found) else call.shape_mismatch()
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
-        begin, sizes, steps = (call.integers(name) for name in (_BEGIN, _SIZES, _STEPS))
+        slices = _slices(call.inputs[0].shape, call.attributes)
+        assert slices is not None
+        begin, sizes, steps = zip(*slices, strict=True) if slices else ((), (), ())
         source = call.inputs[0].part(begin, sizes, steps)
         return move_kernel(self.name, 1, [MovedPart(call.result.squeezed(), source.squeezed())])
+
+
+def _slices(shape: Shape, attributes: Attributes) -> Sequence[tuple[int, int, int]] | None:
+    """For each dimension the first index, the number of indices, and the step; None where they do not fit."""
+    given = [integers_of(attributes, name) for name in (_BEGIN, _SIZES, _STEPS)]
+    if {*map(len, given)} != {len(shape)}:
+        return None
+    slices = []
+    for size, first, count, step in zip(shape, *given, strict=True):
+        if isinstance(size, TracedSize) or first < 0 or count < 0:
+            found = _open_slice(size, first, count, step)
+        else:
+            last = first + (count - 1) * step
+            is_there = not count or (0 <= first < size and 0 <= last < size)
+            found = (first, count) if is_there else None
+        if found is None or range_of(found[1])[1] < 0:
+            return None
+        slices.append((*found, step))
+    return slices
+
+
+def _open_slice(size: int, first: int, count: int, step: int) -> tuple[int, int] | None:
+    """The first index of a dimension that a run tells, and the number of indices; None where they do not fit."""
+    if step < 0:
+        return (size - 1, (size - step - 1) // -step) if first == -1 == count else None
+    reach = (max(count, 1) - 1) * step
+    if first < 0:
+        whole = at_least(size, -first)
+        left = 1 + count - first if count < 0 else -first - reach
+        if whole is None or left < 0:
+            return None
+        return whole + first, count if count >= 0 else -(-left // step)
+    if count >= 0:
+        last = index_below(first + reach, size)
+        return None if last is None else (last - reach, count)
+    whole = at_least(size, first - count - 1)
+    if whole is None:
+        return None
+    left = unless_negative(whole + 1 + count - first)
+    return first, (left + step - 1) // step
 
 
 class _StridedSlice(_Slice):
@@ -74,16 +152,28 @@ class _StridedSlice(_Slice):
     num_parameters = 3
     constraints = ("one scale for all tensors", "begin, end and strides are constants")
 
+    def number_refusal(self, op: Op) -> str:
+        is_known = None not in _plan_slices(op)[0]
+        return "" if is_known else "it takes a part of fixed size of a dimension that a run tells"
+
     def attributes(self, op: Op) -> Attributes:
-        assert op.inputs[0] is not None
-        slices = _plan_slices(op, op.inputs[0].shape)
-        begin, sizes, steps = zip(*slices, strict=True) if slices else ((), (), ())
+        slices, kept = _plan_slices(op)
+        taken = [part for part in slices if part is not None]
+        begin, sizes, steps = zip(*taken, strict=True) if taken else ((), (), ())
         scales = LibraryOp.attributes(self, op)
-        return {**scales, _BEGIN: begin, _SIZES: sizes, _STEPS: steps}
+        is_whole = kept == [*range(len(slices))]
+        found = {**scales, _BEGIN: begin, _SIZES: sizes, _STEPS: steps}
+        return found if is_whole else {**found, _KEPT: tuple(kept)}
 
 
-def _plan_slices(op: Op, shape: Sequence[int]) -> list[tuple[int, int, int]]:
-    """For each dimension the first index, the number of indices, and the step; none where they do not fit."""
+_Part = tuple[int, int, int]
+"""The first index, the number of indices, and the step."""
+
+
+def _plan_slices(op: Op) -> tuple[list[_Part | None], list[int]]:
+    """A part of each dimension, None where a run tells it, and the result's dimensions; empty for a misfit."""
+    assert op.inputs[0] is not None
+    shape = op.inputs[0].type.shape
     bounds = [find_integers(tensor) or () for tensor in op.inputs[1:]]
     masks = {
         name: int(option(op, f"{name}_mask"))
@@ -91,30 +181,50 @@ def _plan_slices(op: Op, shape: Sequence[int]) -> list[tuple[int, int, int]]:
     }
     count = min(map(len, bounds))
     new_axes = [bool(masks["new_axis"] >> i & 1) for i in range(count)]
-    slices: list[tuple[int, int, int]] = []
+    slices: list[_Part | None] = []
+    kept: list[int] = []
+
+    def take_whole(end: int) -> None:
+        for dim in range(len(slices), end):
+            kept.append(dim)
+            slices.append((0, shape[dim], 1))
+
     for index, (begin, end, step) in enumerate(zip(*bounds, strict=False)):
         bit = 1 << index
         if masks["ellipsis"] & bit:
-            left = new_axes[index + 1 :].count(False)
-            slices += [(0, size, 1) for size in shape[len(slices) : len(shape) - left]]
+            take_whole(len(shape) - new_axes[index + 1 :].count(False))
         elif masks["new_axis"] & bit:
-            continue
+            kept.append(-1)
         elif len(slices) == len(shape) or not step:
-            return []
+            return [], []
         else:
             size = shape[len(slices)]
             end += begin if option(op, "offset") else 0
             if masks["shrink_axis"] & bit:
-                slices.append((begin + size if begin < 0 else begin, 1, 1))
-            else:
-                first = None if masks["begin"] & bit else begin
-                chosen = range(size)[slice(first, None if masks["end"] & bit else end, step)]
-                slices.append((chosen.start, len(chosen), step))
-    return [*slices, *((0, size, 1) for size in shape[len(slices) :])]
+                slices.append((begin + size if begin < 0 <= size else begin, 1, 1))
+                continue
+            first = None if masks["begin"] & bit else begin
+            taken = slice(first, None if masks["end"] & bit else end, step)
+            kept.append(len(slices))
+            slices.append(_part(size, taken))
+    take_whole(len(shape))
+    return slices, kept
+
+
+def _part(size: int, taken: slice) -> _Part | None:
+    """A part of a dimension, whose size is below 0 where a run tells it; None where that tells the part, too."""
+    if size >= 0:
+        chosen = range(size)[taken]
+        return chosen.start if chosen else 0, len(chosen), taken.step
+    end = -1 if taken.stop is None or taken.stop == _TO_THE_END else taken.stop - 1
+    if taken.step < 0:
+        is_whole = taken.start in (None, -1) and taken.stop is None
+        return (-1, -1, taken.step) if is_whole else None
+    return (taken.start or 0, end, taken.step) if end < 0 else None
 
 
 class _Split(LibraryOp):
-    """Results are one behind the other along `axis`."""
+    """Results are one behind the other along `axis`; of `sizes` there, those of -1 share evenly what is left."""
 
     num_outputs = (1, 4096)
     is_layout_agnostic = True
@@ -141,27 +251,46 @@ class _Split(LibraryOp):
     def attributes(self, op: Op) -> Attributes:
         (axis,) = find_integers(op.inputs[self._axis]) or (0,)
         rank = len(self.operands(op)[0].shape)
-        return {**super().attributes(op), _AXIS: count_from_front(axis, rank)}
+        axis = count_from_front(axis, rank)
+        return {**super().attributes(op), _AXIS: axis, _SIZES: self._sizes(op, axis)}
+
+    def _sizes(self, op: Op, axis: int) -> tuple[int, ...]:
+        if self.name == "SPLIT":
+            return (-1,) * len(op.outputs)
+        found = find_integers(op.inputs[1])
+        return found or tuple(dict(enumerate(t.type.shape)).get(axis, 0) for t in op.outputs)
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        shape, axis, sizes = (
+            shapes[0],
+            integer_of(attributes, _AXIS),
+            integers_of(attributes, _SIZES),
+        )
+        if axis is None or not 0 <= axis < len(shape) or not sizes:
+            return None
+        given, shared = sum(n for n in sizes if n >= 0), sizes.count(-1)
+        whole = at_least(shape[axis], given)
+        if whole is None or min(sizes) < -1 or not (shared or is_same(whole, given)):
+            return None
+        rest = exact_quotient(unless_negative(whole - given), max(shared, 1))
+        if rest is None:
+            return None
+        return [(*shape[:axis], rest if n < 0 else n, *shape[axis + 1 :]) for n in sizes]
 
     def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.inputs[0].shape
         if axis is None or not 0 <= axis < len(shape):
             return f"it splits dimension {axis} of {list(shape)}"
-        if any(len(view.shape) != len(shape) for view in call.results):
-            return call.shape_mismatch()
-        whole = sum(view.shape[axis] for view in call.results)
-        shapes = {(*v.shape[:axis], whole, *v.shape[axis + 1 :]) for v in call.results}
-        is_even = len({view.shape for view in call.results}) == 1
-        if shapes != {shape} or (self.name == "SPLIT" and not is_even):
-            return call.shape_mismatch()
-        return move_mismatch(call)
+        return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         axis, begin, parts = call.integer(_AXIS), 0, []
         assert axis is not None
         for index, view in enumerate(call.results):
             source = call.inputs[0].between(axis, begin, begin + view.shape[axis])
-            parts.append(MovedPart(view, source, output=index))
+            parts.append(MovedPart(view, source.sized_as(view), output=index))
             begin += view.shape[axis]
         return move_kernel(self.name, 1, parts, num_outputs=len(call.results))
 
@@ -178,12 +307,19 @@ class _Unpack(LibraryOp):
         axis, rank = int(option(op, _AXIS)), len(self.operands(op)[0].shape)
         return {**super().attributes(op), _AXIS: count_from_front(axis, rank)}
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        shape, axis = shapes[0], integer_of(attributes, _AXIS)
+        if axis is None or not 0 <= axis < len(shape) or isinstance(shape[axis], TracedSize):
+            return None
+        return [(*shape[:axis], *shape[axis + 1 :])] * shape[axis]
+
     def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.inputs[0].shape
         if axis is None or not 0 <= axis < len(shape):
             return f"it splits dimension {axis} of {list(shape)}"
-        joined = {(*v.shape[:axis], len(call.results), *v.shape[axis:]) for v in call.results}
-        return move_mismatch(call) if joined == {shape} else call.shape_mismatch()
+        return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         axis = call.integer(_AXIS)

@@ -1,0 +1,72 @@
+"""Many sizes as one Python function: what they share is computed once, and nothing is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from litert.core.sizes import ARITHMETIC, Dimension, Operation, Shapes, Size
+
+SizeProgram = Callable[[Shapes], Sequence[int]]
+
+_FUNCTIONS = {"/": "divide", "%": "remainder"}
+
+
+def compile_sizes(
+    sizes: Sequence[Size], shapes: Mapping[int, Sequence[Size]] | None = None
+) -> SizeProgram:
+    """The function that gives all values, in order, where the shapes are these.
+
+    It raises what the operators do, ZeroDivisionError and ValueError, and does not check values: `evaluate` does,
+    and says which size it is.
+
+    Args:
+      sizes: without those of a shape that stands behind it in `shapes`.
+      shapes: that are not asked for, but computed by sizes, too.
+    """
+    writer = _Writer(shapes or {})
+    names = [writer.name(size) for size in sizes]
+    text = "\n    ".join(["def program(shapes):", *writer.lines, f"return [{', '.join(names)}]"])
+    scope: dict[str, Callable[..., Any]] = {
+        name: ARITHMETIC[operator] for operator, name in _FUNCTIONS.items()
+    }
+    scope |= {name: function for name, function in ARITHMETIC.items() if name.isalpha()}
+    exec(compile(text, "<sizes>", "exec"), scope)  # of numbers and names that are made here alone
+    program: SizeProgram = scope["program"]
+    return program
+
+
+class _Writer:
+    """The lines of a function; equal operations are one."""
+
+    def __init__(self, computed: Mapping[int, Sequence[Size]]) -> None:
+        self.lines: list[str] = []
+        self._names: dict[Size, str] = {}
+        self._asked: set[int] = set()
+        self._computed = computed
+        for shape in computed.values():
+            for size in shape:
+                self.name(size)
+
+    def name(self, size: Size) -> str:
+        """What a size is called in the function, which computes it from then on."""
+        if isinstance(size, int):
+            return str(int(size))
+        if size not in self._names:
+            self._names[size] = self._write(size)
+        return self._names[size]
+
+    def _write(self, size: Size) -> str:
+        if isinstance(size, Dimension):
+            if size.shape in self._computed:
+                return self.name(self._computed[size.shape][size.index])
+            if size.shape not in self._asked:
+                self._asked.add(size.shape)
+                self.lines.append(f"s{size.shape} = shapes({size.shape})")
+            return f"s{size.shape}[{size.index}]"
+        assert isinstance(size, Operation)
+        lhs, rhs, made = self.name(size.lhs), self.name(size.rhs), f"v{len(self._names)}"
+        called = _FUNCTIONS.get(size.operator, size.operator)
+        value = f"{called}({lhs}, {rhs})" if called.isalpha() else f"{lhs} {called} {rhs}"
+        self.lines.append(f"{made} = {value}")
+        return made
