@@ -274,6 +274,28 @@ def test_weights_of_halves_need_no_dequantize(tmp_path: Path, dtype: str) -> Non
     np.testing.assert_array_equal(results["sum"], [[2, -1], [4, 1.5]])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("shape", [(6, 7, 21), (2, 5000)])
+def test_a_softmax_of_integers_is_stocks(
+    tmp_path: Path, dtype: str, shape: tuple[int, ...]
+) -> None:
+    """By at most one step; also of rows that workers share."""
+    low = np.iinfo(dtype).min
+    b = ModelBuilder()
+    x = b.input("x", dtype, shape, quantization=Quantization([0.07], [low + 100]))
+    y = b.tensor("y", dtype, shape, quantization=Quantization([1 / 256], [low]))
+    b.op("SOFTMAX", [x], [y], beta=0.5)
+    b.output(y)
+    model = b.build()
+    assert all(op.call for op in apply(tmp_path, model).ops)
+    values = np.random.default_rng(0).integers(low, low + 60, shape).astype(dtype)
+    values[..., ::997] = low + 255
+    (expected,) = run_stock(model, [values])
+    found = run(tmp_path, [values], shape, dtype)
+    assert np.abs(found.astype(int) - expected).max() <= 1
+    assert found.astype(int).max() > low + 20
+
+
 def test_a_real_network_is_stocks(networks: Path, tmp_path: Path) -> None:
     model = read_model(networks / "selfie_segmentation.tflite")
     report = apply(tmp_path, model)

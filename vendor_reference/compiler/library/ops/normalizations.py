@@ -7,7 +7,9 @@ from math import prod
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
+from vendor_reference.compiler.library.elementwise import Formula, KernelOperand, loop_fields
 from vendor_reference.compiler.library.library_op import (
+    BYTES,
     FLOATS,
     Attributes,
     LibraryOp,
@@ -19,8 +21,9 @@ from vendor_reference.compiler.library.library_op import (
 from vendor_reference.compiler.library.moves import command_loops
 from vendor_reference.compiler.library.ops.reductions import ELEMENT_TYPES
 from vendor_reference.compiler.library.traced_size import range_of
-from vendor_reference.compiler.library.views import plan_loops
+from vendor_reference.compiler.library.views import View, plan_loops
 from vendor_reference.custom_layers.kernel_spec import (
+    ConstantArgument,
     InternalArgument,
     KernelArgument,
     KernelSpec,
@@ -47,13 +50,15 @@ class _Normalization(LibraryOp):
         self.name = name
         self.ie_name = ie_name
         self.constraints = ("no fused activation",) if name == "L2_NORMALIZATION" else ()
+        self.quantized = BYTES if name == "SOFTMAX" else ()
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op) if self.name == "L2_NORMALIZATION" else "NONE"
         return "" if activation == "NONE" else f"its activation is {activation}"
 
     def attributes(self, op: Op) -> Attributes:
-        return {_BETA: float(option(op, _BETA))} if self.name == "SOFTMAX" else {}
+        beta = {_BETA: float(option(op, _BETA))} if self.name == "SOFTMAX" else {}
+        return {**super().attributes(op), **beta}
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
@@ -68,6 +73,28 @@ class _Normalization(LibraryOp):
         return self.type_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
+        is_quantized = call.result.element_type in self.quantized
+        return self._quantized_kernel(call) if is_quantized else self._float_kernel(call)
+
+    def _quantized_kernel(self, call: PlacedOp) -> KernelSpec:
+        """Integers become floats in scratch memory, which is where these are normalized."""
+        dense = View.dense(ElementType.FLOAT32, call.result.shape)
+        floats = InternalArgument(ElementType.FLOAT32, str(prod(dense.shape)))
+        inner = self._float_kernel(PlacedOp((dense,), (dense,), call.attributes))
+        read = Formula("a", [KernelOperand(call.inputs[0], call.scale(0))], KernelOperand(dense))
+        write = Formula("a", [KernelOperand(dense)], KernelOperand(call.result, call.scale(-1)))
+        programs = [ConstantArgument(ElementType.UINT32, f.program()) for f in (read, write)]
+        places = {"input": 2, "result": 2, "statistics": 5}
+        commands = [
+            Command(c.instruction, tuple((name, places.get(name, v)) for name, v in c.fields))
+            for c in inner.commands
+        ]
+        arguments = (*tensor_arguments(1), floats, *programs, *inner.arguments[2:])
+        first = _elementwise(read, a=0, result=2, program=3)
+        last = _elementwise(write, a=2, result=1, program=4)
+        return KernelSpec(self.name, arguments, commands=(first, *commands, last))
+
+    def _float_kernel(self, call: PlacedOp) -> KernelSpec:
         operand, result = call.inputs[0], call.result
         last = len(result.shape) - 1
         rows = plan_loops([operand.without([last]), result.without([last])])
@@ -100,6 +127,11 @@ class _Normalization(LibraryOp):
             for nest in command_loops(loops)
         ]
         return KernelSpec(self.name, arguments, commands=tuple(commands))
+
+
+def _elementwise(formula: Formula, **places: int) -> Command:
+    loops = plan_loops([*(operand.view for operand in formula.operands), formula.result.view])
+    return Command.of("Elementwise", **places, **loop_fields(loops))
 
 
 OPS = (
