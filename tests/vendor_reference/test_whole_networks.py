@@ -13,11 +13,16 @@ import pytest
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.report import Report
+from compiler_plugin.transformations import edit_model
 from corpus.downloads import NETWORKS
 from corpus.mediapipe_ops import Array
 from corpus.whole_network import assets_of, picture_for, run_network
 from litert import CompiledModel
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.errors import LiteRtError
+from litert.model.reader import read_model
+from litert.model.writer import write_model
+from tests.vendor_reference.test_dynamic_library import Stock
 
 TOLERANCE = 1e-4
 """Of an output's greatest magnitude; or three times what XNNPACK differs by. The last bit of the picture changes
@@ -100,6 +105,33 @@ def check(path: Path, compiled: Path) -> None:
         others = np.abs(stocks(path, with_xnnpack=True)[output] - truth).max()
         allowed = max(TOLERANCE * np.abs(truth).max(), 3 * others)
         assert np.abs(found[output] - truth).max() <= allowed, output
+
+
+@pytest.mark.each_driver
+def test_a_network_goes_by_the_batch_and_the_image_of_a_run(
+    networks: Path, tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+    opened, compiled = tmp_path / "opened.tflite", tmp_path / "compiled.tflite"
+    with read_model(networks / "hand_landmark_lite.tflite") as model:
+        with edit_model(model) as (graph,):
+            graph.find_node("input_1").out_port(0).data.set_shape((-1, -1, -1, 3))
+        write_model(model, opened)
+    options = CompilerOptions(
+        shape_bounds={"input_1": (2, 224, 224, 3)}, vendor_options={"reference_ops": "all"}
+    )
+    report = apply_plugin(opened, compiled, ApplyOptions(compiler=options))
+    assert {op.call for op in report.ops} == {"Partition_0"}
+    assert b'["Pack"' not in compiled.read_bytes()
+    stock, rng = Stock(opened), np.random.default_rng(0)
+    with CompiledModel.from_file(str(compiled)) as network:
+        for shape in ((1, 96, 128, 3), (2, 224, 224, 3), (1, 224, 224, 3), (2, 32, 160, 3)):
+            picture = {"input_1": rng.uniform(0, 1, shape).astype(np.float32)}
+            for truth, found in zip(stock.run(picture), network.run(picture).values(), strict=True):
+                assert found.shape == truth.shape
+                assert np.abs(found - truth).max() <= TOLERANCE * np.abs(truth).max()
+        with pytest.raises(LiteRtError, match="neither the same nor 1"):  # as in stock
+            network.run({"input_1": np.zeros((1, 96, 130, 3), np.float32)})
 
 
 @cache
