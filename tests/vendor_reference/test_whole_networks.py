@@ -115,7 +115,9 @@ def test_a_network_goes_by_the_batch_and_the_image_of_a_run(
     opened, compiled = tmp_path / "opened.tflite", tmp_path / "compiled.tflite"
     with read_model(networks / "hand_landmark_lite.tflite") as model:
         with edit_model(model) as (graph,):
-            graph.find_node("input_1").out_port(0).data.set_shape((-1, -1, -1, 3))
+            image = graph.find_node("input_1")
+            assert image is not None
+            image.out_port(0).data.set_shape((-1, -1, -1, 3))
         write_model(model, opened)
     options = CompilerOptions(
         shape_bounds={"input_1": (2, 224, 224, 3)}, vendor_options={"reference_ops": "all"}
