@@ -292,3 +292,31 @@ def test_operands_are_repeated_where_a_run_says_so(tmp_path: Path) -> None:
         pytest.raises(LiteRtError, match="neither the same nor 1"),
     ):
         model.run({"x": random(2, 3, 3), "y": random(2, 3)})
+
+
+def test_products_of_batches_that_a_run_tells(tmp_path: Path) -> None:
+    network = Network()
+    x, y = network.input("x", -1, 2, -1, 8), network.input("y", -1, 2, -1, 8)
+    scores = network.op("BATCH_MATMUL", [x, y], -1, 2, -1, -1, adj_y=True)
+    shares = network.op("SOFTMAX", [scores], -1, 2, -1, -1, beta=1.0)
+    mixed = network.op("BATCH_MATMUL", [shares, y], -1, 2, -1, 8)
+    report = network.compile(tmp_path, {"x": (3, 2, 40, 8), "y": (3, 2, 40, 8)}, mixed)
+    shapes = [((3, 40), (3, 40)), ((1, 1), (1, 1)), ((2, 7), (1, 33)), ((1, 39), (3, 2))]
+    runs = [
+        {"x": random(batch, 2, rows, 8), "y": random(batches, 2, columns, 8)}
+        for (batch, rows), (batches, columns) in shapes
+    ]
+    check_runs(tmp_path, runs, report)
+
+
+def test_padding_around_an_open_image_is_a_part_of_a_convolution(tmp_path: Path) -> None:
+    network, open_shape = Network(), (-1, -1, -1, 3)
+    x = network.input("x", *open_shape)
+    sides = network.builder.constant("sides", np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32))
+    padded = network.op("PAD", [x, sides], *open_shape)
+    given = [network.builder.constant(n, random(*s)) for n, s in (("w", (3, 3, 3, 3)), ("b", (3,)))]
+    strides = {"padding": "SAME", "stride_h": 2, "stride_w": 3}
+    made = network.op("CONV_2D", [padded, *given], *open_shape, **strides)
+    report = network.compile(tmp_path, {"x": (3, 9, 8, 3)}, made)
+    shapes = [(3, 9, 8, 3), (1, 1, 1, 3), (2, 4, 7, 3), (1, 9, 5, 3), (3, 6, 6, 3)]
+    check_runs(tmp_path, [{"x": random(*shape)} for shape in shapes], report)

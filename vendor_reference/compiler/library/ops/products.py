@@ -33,6 +33,7 @@ from vendor_reference.compiler.library.products import (
     matrix_strides,
     three,
 )
+from vendor_reference.compiler.library.traced_size import same_size
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.library.windows import (
     ACTIVATION,
@@ -289,14 +290,16 @@ class _BatchMatMul(LibraryOp):
         if made is None or [result] != made:
             return call.shape_mismatch()
         (_, depth), (inner, _) = _turned(shapes, call.attributes)
-        if depth != inner:
+        if same_size(depth, inner) is None:
             return call.shape_mismatch()
         return self.type_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         made, (left, right) = ProductSpec(call), call.inputs
         shapes = [view.shape for view in call.inputs]
-        (rows, depth), (_, columns) = _turned(shapes, call.attributes)
+        (rows, of_left), (inner, columns) = _turned(shapes, call.attributes)
+        depth = same_size(of_left, inner)
+        assert depth is not None
         rank, last = len(right.shape), len(right.shape) - 1
         dims = (last, last - 1) if call.attributes.get(_ADJOINT_RIGHT) else (last - 1, last)
         panels, panel_depth, apart = made.panels(1, dims[:1], dims[1])
@@ -304,7 +307,7 @@ class _BatchMatMul(LibraryOp):
         if call.attributes.get(_ADJOINT_LEFT):
             last = len(left.shape) - 1
             place = made.rows(0, tuple(range(last - 1)), last, last - 1)
-            left = View.dense(left.element_type, (*left.shape[:-2], rows, depth))
+            left = View.dense(left.element_type, (*left.shape[:-2], rows, of_left))
         outer = call.result.shape[:-2]
         of_right = View.dense(right.element_type, (*right.shape[: rank - 2], apart, 1))
         result_row, result_batch = matrix_strides(call.result, outer)
