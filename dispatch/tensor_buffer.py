@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from dispatch.event import Event
+from dispatch.host_pages import map_pages
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 64
 """Of host memory that the runtime allocates, in bytes."""
-
-_LARGE = 4 << 20  # bytes from which huge pages are asked for
 
 
 class BufferType(IntEnum):
@@ -86,11 +83,7 @@ class TensorBuffer:
         import numpy as np  # here, since `dispatch` is imported by commands that run nothing
 
         size = tensor_type.size_bytes if size is None else size
-        # Private: shared memory, the default, is slower to touch first.
-        memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if size >= _LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
-            with suppress(OSError):  # a kernel without them
-                memory.madvise(mmap.MADV_HUGEPAGE)  # a pass over 64 MB takes a tenth less
+        memory = map_pages(size)
         address = np.frombuffer(memory, np.uint8).ctypes.data
         return cls(tensor_type, address, size, memory)
 

@@ -111,6 +111,7 @@ class PlannedSubgraph:
 
         Where only a run tells its shape, the buffer is of the largest; else as `requirements`. A `former` one of
         the host's memory that is large enough is given the new shape: the pages of a new one cost more than a run.
+        In place of a smaller one, twice its size is reserved, so that few of many growing shapes need new pages.
         """
         wanted = self._wanted(tensor)
         self._check_is_bounded(tensor, wanted, where)
@@ -119,9 +120,11 @@ class PlannedSubgraph:
         if tensor in self._untold and wanted:
             shape = largest_shape(self._pattern(tensor), size, tensor_type.element_type)
             tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
-        if former is not None and former.size >= size and not isinstance(former, DeviceBuffer):
-            former.tensor_type = tensor_type
-            return former
+        if former is not None and not isinstance(former, DeviceBuffer):
+            if former.size >= size:
+                former.tensor_type = tensor_type
+                return former
+            size = max(size, 2 * former.size)
         for kernel in self.kernels:
             made = kernel.allocate(tensor, tensor_type, size)
             if made is not None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import pyopencl as cl
 
+from dispatch.host_pages import map_pages
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.executable.executable import (
@@ -127,8 +128,12 @@ class _Arena:
         self._alignment = context.cl_device.mem_base_addr_align // 8
         self.buffer: cl.Buffer | None = None
         if size_bytes:
-            size = spread_offset(size_bytes, self._alignment)
-            self.buffer = cl.Buffer(context.cl_context, cl.mem_flags.READ_WRITE, size)
+            size, flags = spread_offset(size_bytes, self._alignment), cl.mem_flags
+            if context.in_place:  # huge pages: of a larger shape, few are new
+                use, pages = flags.READ_WRITE | flags.USE_HOST_PTR, map_pages(size)
+                self.buffer = cl.Buffer(context.cl_context, use, hostbuf=pages)
+            else:
+                self.buffer = cl.Buffer(context.cl_context, flags.READ_WRITE, size)
         self._places: dict[tuple[int, int], cl.Buffer] = {}
 
     def origin(self, offset: int) -> int:
