@@ -1,21 +1,46 @@
-"""Shapes that a model computes of shapes: PACK, CONCATENATION and STRIDED_SLICE of what SHAPE makes.
+"""Shapes that a model computes of shapes: SHAPE, then PACK, CONCATENATION, STRIDED_SLICE, MUL, ADD, SUB.
 
-Converters write such chains for a reshape whose batch is open.
+Converters write such chains for ops whose result has an open batch, or an open image.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
 
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Tensor
-from vendor_reference.compiler.library.library_op import find_integers
+from vendor_reference.compiler.library.library_op import (
+    Attributes,
+    Shape,
+    activation_of,
+    find_integers,
+    integers_of,
+)
+from vendor_reference.compiler.library.traced_size import unless_negative
 
 _LEFT = -1
+_TIMES, _ADDED = "_times", "_added"
+_MOST = 2**31 - 1
+"""Of numbers in a chain."""
 
 
-def read_sizes(shape: Tensor | None, operand: Tensor) -> Sequence[int] | None:
-    """The numbers of a tensor that is a shape; -2 is dimension 0 of `operand`, -3 dimension 1, -1 anything else.
+@dataclass(frozen=True, slots=True)
+class ChainSize:
+    """A size that a model computes: `times` dimension `dim` of an operand, plus `added`."""
+
+    added: int
+    times: int = 0
+    dim: int = 0
+
+
+Sizes = Sequence["ChainSize | None"]
+"""None is a size that is not known."""
+
+
+def read_sizes(shape: Tensor | None, operand: Tensor) -> Sizes | None:
+    """The numbers of a tensor that is a shape, of the sizes of `operand`.
 
     None where even their count is not known.
     """
@@ -23,36 +48,111 @@ def read_sizes(shape: Tensor | None, operand: Tensor) -> Sequence[int] | None:
         return None
     found = find_integers(shape)
     if found is not None:
-        return found
+        return [ChainSize(number) for number in found]
     producer = shape.producer
     if producer is None:
         return None
     inputs = [tensor for tensor in producer.inputs if tensor is not None]
     if producer.name == "SHAPE":
-        return _sizes_of(inputs[0], operand)
+        own = own_sizes(inputs[0])
+        return own if inputs[0] is operand else [n if n and not n.times else None for n in own]
     if producer.name in ("PACK", "CONCATENATION"):
         parts = [_read_part(tensor, operand) for tensor in inputs]
         return None if None in parts else [n for part in parts for n in part or ()]
     if producer.name in ("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS"):
         return read_sizes(inputs[0], operand)
+    if producer.name in ("MUL", "ADD", "SUB"):
+        return _read_arithmetic(producer, operand)
     return _read_slice(producer, operand) if producer.name == "STRIDED_SLICE" else None
 
 
-def _read_part(tensor: Tensor, operand: Tensor) -> Sequence[int] | None:
-    found = read_sizes(tensor, operand)
-    if found is not None or not tensor.type.layout.is_static:
-        return found
-    return [_LEFT] * tensor.type.num_elements
+def own_sizes(operand: Tensor) -> Sizes:
+    """The sizes of an operand itself."""
+    sizes = enumerate(operand.type.shape)
+    return [ChainSize(size) if size >= 0 else ChainSize(0, 1, dim) for dim, size in sizes]
 
 
-def _sizes_of(tensor: Tensor, operand: Tensor) -> Sequence[int]:
+def size_attributes(name: str, sizes: Sizes) -> Attributes:
+    """Sizes as attributes of a layer.
+
+    `name` has fixed sizes, -1 for a size that is not known, -2 for dimension 0 of operand 0, -3 for dimension 1,
+    ...; `name_times` and `name_added`, where a model multiplies or adds, a number for each.
+    """
+    shown = [size or ChainSize(_LEFT) for size in sizes]
+    codes = tuple(-2 - n.dim if n.times else max(n.added, _LEFT) for n in shown)
+    times = tuple(n.times if n.times else 1 for n in shown)
+    added = tuple(n.added if n.times else 0 for n in shown)
+    return {
+        name: codes,
+        **({name + _TIMES: times} if set(times) - {1} else {}),
+        **({name + _ADDED: added} if any(added) else {}),
+    }
+
+
+def find_sizes(attributes: Attributes, name: str) -> Sizes | None:
+    """The sizes that `size_attributes` has made attributes of; None where there are none."""
+    codes = integers_of(attributes, name)
+    times = integers_of(attributes, name + _TIMES) or (1,) * len(codes)
+    added = integers_of(attributes, name + _ADDED) or (0,) * len(codes)
+    if name not in attributes or not len(codes) == len(times) == len(added):
+        return None
     return [
-        size if size >= 0 else -2 - dim if tensor is operand else _LEFT
-        for dim, size in enumerate(tensor.type.shape)
+        ChainSize(more, factor, -2 - code)
+        if code < _LEFT
+        else None
+        if code == _LEFT
+        else ChainSize(code)
+        for code, factor, more in zip(codes, times, added, strict=True)
     ]
 
 
-def _read_slice(op: Op, operand: Tensor) -> Sequence[int] | None:
+def sizes_of(attributes: Attributes, name: str, operand: Shape) -> Sequence[int | None] | None:
+    """The same, where the operand has such a shape, whose sizes may be traced."""
+    sizes = find_sizes(attributes, name)
+    if sizes is None or any(size and size.times and size.dim >= len(operand) for size in sizes):
+        return None
+    return [None if size is None else _size_of(size, operand) for size in sizes]
+
+
+def _size_of(size: ChainSize, operand: Shape) -> int:
+    if not size.times:
+        return size.added
+    made = operand[size.dim] * size.times + size.added
+    return unless_negative(made) if min(size.times, size.added) < 0 else made
+
+
+def _read_part(tensor: Tensor, operand: Tensor) -> Sizes | None:
+    found = read_sizes(tensor, operand)
+    if found is not None or not tensor.type.layout.is_static:
+        return found
+    return [None] * tensor.type.num_elements
+
+
+def _read_arithmetic(op: Op, operand: Tensor) -> Sizes | None:
+    """Sizes that constants are multiplied with, or added to; None for other operands."""
+    tensors = list(op.inputs)
+    if op.name != "SUB" and find_integers(tensors[0]) is not None:
+        tensors.reverse()
+    sizes, numbers = read_sizes(tensors[0], operand), find_integers(tensors[1])
+    if sizes is None or numbers is None or activation_of(op) != "NONE":
+        return None
+    count = max(len(sizes), len(numbers))
+    if {len(sizes), len(numbers)} - {1, count}:
+        return None
+    pairs = zip(cycle(sizes), cycle(numbers), strict=False)  # one number is for all of the other
+    return [size and _compute(op.name, size, n) for size, n in islice(pairs, count)]
+
+
+def _compute(name: str, size: ChainSize, number: int) -> ChainSize | None:
+    if name == "MUL":
+        made = ChainSize(size.added * number, size.times * number, size.dim)
+    else:
+        added = size.added + (number if name == "ADD" else -number)
+        made = ChainSize(added, size.times, size.dim)
+    return made if max(abs(made.added), abs(made.times)) <= _MOST else None
+
+
+def _read_slice(op: Op, operand: Tensor) -> Sizes | None:
     """A part of a shape: one number, or those from an index to another."""
     whole = read_sizes(op.inputs[0], operand)
     bounds = [find_integers(tensor) for tensor in op.inputs[1:]]

@@ -23,8 +23,8 @@ from vendor_reference.compiler.library.library_op import (
     PlacedOp,
     Shape,
     broadcast_shape,
-    find_integers,
     option,
+    result_mismatch,
 )
 from vendor_reference.compiler.library.products import (
     MOST_BATCHES,
@@ -32,6 +32,14 @@ from vendor_reference.compiler.library.products import (
     constant_attribute,
     matrix_strides,
     three,
+)
+from vendor_reference.compiler.library.shape_chain import (
+    Sizes,
+    find_sizes,
+    own_sizes,
+    read_sizes,
+    size_attributes,
+    sizes_of,
 )
 from vendor_reference.compiler.library.traced_size import same_size
 from vendor_reference.compiler.library.views import View
@@ -53,6 +61,7 @@ from vendor_reference.compiler.library.windows import (
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.firmware.instructions import FieldValue
 
+_SHAPE = "shape"
 _KEEPS_DIMS = "keep_num_dims"
 _ADJOINT_LEFT, _ADJOINT_RIGHT = "adj_x", "adj_y"
 
@@ -136,44 +145,67 @@ class _TransposeConv(_Convolution):
     num_inputs = (3, 4)
     num_parameters = 1
     fuses = (Fusion.ACTIVATION, Fusion.RESIDUAL)
-    constraints = ("the shape of the result is a constant",)
+    constraints = ("the shape of the result is a constant, or computed of the operand's SHAPE",)
 
     def operands(self, op: Op) -> Sequence[Tensor]:
         _, weights, x, *bias = op.inputs
         return [tensor for tensor in (x, weights, *bias) if tensor is not None]
 
     def parameter_refusal(self, op: Op) -> str:
-        if find_integers(op.inputs[0]) != op.outputs[0].shape:
-            return "the shape of its result is computed, or not that of its output"
-        return super().parameter_refusal(op)
+        if reason := super().parameter_refusal(op):
+            return reason
+        sizes, pattern = self._sizes(op), op.outputs[0].type.shape
+        if len(sizes) != 4 or None in sizes:
+            return "the shape of its result is computed, and not of its operand's"
+        told = [size.added if size and not size.times else -1 for size in sizes]
+        if any(min(pair) >= 0 and pair[0] != pair[1] for pair in zip(told, pattern, strict=True)):
+            return f"it makes {told}, the model gives it {op.outputs[0].type}"
+        sides = zip(told[:3], self.operands(op)[0].type.shape, strict=False)
+        is_fixed_alone = any(made >= 0 > size for made, size in sides)
+        return "a run tells a size of its operand, the result's is fixed" if is_fixed_alone else ""
 
     def attributes(self, op: Op) -> Attributes:
-        _, weights, *_ = self.operands(op)
-        strides = int(option(op, "stride_h")), int(option(op, "stride_w"))
-        sizes, taps = op.outputs[0].shape[1:3], weights.shape[1:3]
+        _, weights, *_ = tensors = self.operands(op)
+        strides, sizes = (int(option(op, "stride_h")), int(option(op, "stride_w"))), self._sizes(op)
         is_same = enum_name("Padding", int(option(op, "padding"))) == "SAME"
-        pads = [
-            max((-(-size // max(stride, 1)) - 1) * stride + tap - size, 0) if is_same else 0
-            for size, tap, stride in zip(sizes, taps, strides, strict=True)
+        pads = [  # where a size is `stride` times the operand's and `added` to it, those of `added`
+            max((-(-size.added // max(stride, 1)) - 1) * stride + tap - size.added, 0)
+            if is_same
+            else 0
+            for size, tap, stride in zip(sizes[1:3], weights.shape[1:3], strides, strict=True)
+            if size is not None
         ]
+        is_fixed = all(tensor.type.layout.is_static for tensor in (*tensors, *op.outputs))
         return {
             STRIDES: strides,
             PADS_BEGIN: tuple(total // 2 for total in pads),
             PADS_END: tuple(total - total // 2 for total in pads),
             ACTIVATION: window_activation(op),
+            **({} if is_fixed else size_attributes(_SHAPE, sizes)),
             **self.weights_attributes(op),
         }
 
+    def result_shapes(
+        self, shapes: Sequence[Shape], attributes: Attributes
+    ) -> Sequence[Shape] | None:
+        sizes = sizes_of(attributes, _SHAPE, shapes[0])
+        if sizes is None or None in sizes:
+            return None
+        return [tuple(size for size in sizes if size is not None)]
+
     def mismatch(self, call: PlacedOp) -> str:
-        if reason := self.channel_mismatch(call):
+        reason = result_mismatch(self, call) if _SHAPE in call.attributes else ""
+        if reason or (reason := self.channel_mismatch(call)):
             return reason
         numbers = [call.integers(name) for name in (STRIDES, PADS_BEGIN, PADS_END)]
         strides, size = numbers[0], call.inputs[1].shape
         if any(len(pair) != 2 for pair in numbers) or min(*strides, *size) < 1:
             return f"its windows are {list(size[1:3])}, with strides {strides}"
         for dim, stride, begin, end in zip((1, 2), *numbers, strict=True):
-            count = (call.result.shape[dim] + begin + end - size[dim]) // stride + 1
-            if not 0 <= begin <= end < size[dim] or call.inputs[0].shape[dim] != count:
+            left = self._left_over(call, dim, stride)
+            if left is None:
+                return "height and width of its result are not the operand's times its strides"
+            if not 0 <= begin <= end < size[dim] or not 0 <= left + begin + end < stride:
                 return call.shape_mismatch()
         activation = call.attributes.get(ACTIVATION)
         if activation not in CONVOLUTION_ACTIVATIONS:
@@ -184,6 +216,22 @@ class _TransposeConv(_Convolution):
         fields = dict(window_fields(call, call.integers(PADS_BEGIN)))
         del fields["channels"]
         return self.command(call, **fields, dilation_height=1, dilation_width=1, transposed=1)
+
+    def _left_over(self, call: PlacedOp, dim: int, stride: int) -> int | None:
+        """How much larger the result is than its windows; None where a run tells that."""
+        sizes, taps = find_sizes(call.attributes, _SHAPE), call.inputs[1].shape[dim]
+        size = sizes[dim] if sizes else None
+        if size is None or not size.times:
+            return call.result.shape[dim] - (call.inputs[0].shape[dim] - 1) * stride - taps
+        return size.added + stride - taps if (size.dim, size.times) == (dim, stride) else None
+
+    def _sizes(self, op: Op) -> Sizes:
+        """The result's; its batch is the operand's, also where another tensor says it."""
+        x, *_ = self.operands(op)
+        sizes = list(read_sizes(op.inputs[0], x) or ())
+        if sizes and sizes[0] is None:
+            sizes[0] = own_sizes(x)[0]
+        return sizes
 
 
 class _FullyConnected(LibraryOp):

@@ -27,7 +27,14 @@ from vendor_reference.compiler.library.moves import (
     move_kernel,
     move_mismatch,
 )
-from vendor_reference.compiler.library.shape_chain import read_sizes
+from vendor_reference.compiler.library.shape_chain import (
+    ChainSize,
+    Sizes,
+    own_sizes,
+    read_sizes,
+    size_attributes,
+    sizes_of,
+)
 from vendor_reference.compiler.library.traced_size import (
     broadcast_size,
     exact_quotient,
@@ -48,8 +55,8 @@ _SHAPE = "shape"
 class _Reshape(LibraryOp):
     """Elements stay where they are.
 
-    Where a run tells the shape, `shape` has its sizes: -1 is what is left, -2 dimension 0 of the operand, -3
-    dimension 1, ... Else what says it besides the model is not looked at.
+    Where a run tells the shape, `shape` has its sizes, as `size_attributes` say them; -1 is what is left. Else
+    what says it besides the model is not looked at.
     """
 
     is_view = True
@@ -68,22 +75,22 @@ class _Reshape(LibraryOp):
 
     def attributes(self, op: Op) -> Attributes:
         sizes = self._sizes(op) if _is_open(op) else None
-        return {**super().attributes(op), **({} if sizes is None else {_SHAPE: sizes})}
+        own = {} if sizes is None else size_attributes(_SHAPE, sizes)
+        return {**super().attributes(op), **own}
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
     ) -> Sequence[Shape] | None:
-        shape, wanted = shapes[0], attributes.get(_SHAPE)
-        if not isinstance(wanted, tuple) or any(-2 - int(n) >= len(shape) for n in wanted):
+        sizes = sizes_of(attributes, _SHAPE, shapes[0])
+        if sizes is None:
             return None
-        sizes = [shape[-2 - int(n)] if n < -1 else int(n) for n in wanted]
-        total, known = prod(shape), prod(size for size in sizes if range_of(size)[0] >= 0)
-        if -1 in wanted:
+        total, known = prod(shapes[0]), prod(size for size in sizes if size is not None)
+        left: int | None = 1
+        if None in sizes:
             left = exact_quotient(total, known) if range_of(known)[0] > 0 else None
-            return (
-                None if left is None else [tuple(left if range_of(n)[0] < 0 else n for n in sizes)]
-            )
-        return [tuple(sizes)] if is_same(total, known) else None
+        elif not is_same(total, known):
+            return None
+        return None if left is None else [tuple(left if n is None else n for n in sizes)]
 
     def mismatch(self, call: PlacedOp) -> str:
         if _SHAPE in call.attributes:
@@ -95,37 +102,43 @@ class _Reshape(LibraryOp):
     def kernel(self, call: PlacedOp) -> KernelSpec:
         return move_kernel(self.name, 1, [MovedPart(_row(call.result), _row(call.inputs[0]))])
 
-    def _sizes(self, op: Op) -> tuple[int, ...] | None:
+    def _sizes(self, op: Op) -> Sizes | None:
         """What `shape` is; None where it is not known."""
         operand, pattern = op.inputs[0], op.outputs[0].type.shape
         assert operand is not None
         sizes = _find_sizes(op, operand)
         if sizes is None or len(sizes) != len(pattern):
-            sizes = [-1] * len(pattern)
-        sizes = [fixed if fixed >= 0 else size for size, fixed in zip(sizes, pattern, strict=True)]
-        return tuple(sizes) if sizes.count(-1) < 2 else None
+            sizes = [None] * len(pattern)
+        sizes = [
+            ChainSize(fixed) if fixed >= 0 else size
+            for size, fixed in zip(sizes, pattern, strict=True)
+        ]
+        return sizes if sizes.count(None) < 2 else None
 
 
 def _is_open(op: Op) -> bool:
     return not all(t.type.layout.is_static for t in (*op.inputs[:1], *op.outputs) if t is not None)
 
 
-def _find_sizes(op: Op, operand: Tensor) -> Sequence[int] | None:
-    """The result's sizes as `shape` has them, by what the op has beside its operand; -1 for others."""
-    rank = len(operand.shape)
-    own = [-2 - dim if size < 0 else size for dim, size in enumerate(operand.type.shape)]
+def _find_sizes(op: Op, operand: Tensor) -> Sizes | None:
+    """The result's sizes, by what the op has beside its operand."""
+    rank, own = len(operand.shape), own_sizes(operand)
     if op.name == "RESHAPE":
-        return read_sizes(op.inputs[1], operand) if len(op.inputs) > 1 else None
+        found = read_sizes(op.inputs[1], operand) if len(op.inputs) > 1 else None
+        return found and [None if size == ChainSize(-1) else size for size in found]
     if op.name == "EXPAND_DIMS":
         axis = find_integers(op.inputs[1])
         if axis is None or len(axis) != 1:
             return None
         at = count_from_front(axis[0], rank + 1)
-        return [*own[:at], 1, *own[at:]]
+        return [*own[:at], ChainSize(1), *own[at:]]
     given = read_builtin_options(op)["squeeze_dims"]
     dims = given if isinstance(given, Sequence) else ()
     squeezed = [count_from_front(dim, rank) for dim in dims if isinstance(dim, int)]
-    return [n for dim, n in enumerate(own) if (dim not in squeezed if squeezed else n != 1)]
+    is_kept = (
+        (lambda dim: dim not in squeezed) if squeezed else lambda dim: own[dim] != ChainSize(1)
+    )
+    return [own[dim] for dim in range(rank) if is_kept(dim)]
 
 
 class _Shape(LibraryOp):

@@ -20,10 +20,17 @@ from vendor_reference.compiler.library.library_op import (
     LibraryOp,
     PlacedOp,
     Shape,
-    find_integers,
     integers_of,
+    is_shape,
     option,
 )
+from vendor_reference.compiler.library.shape_chain import (
+    Sizes,
+    read_sizes,
+    size_attributes,
+    sizes_of,
+)
+from vendor_reference.compiler.library.traced_size import at_least
 from vendor_reference.compiler.library.windows import (
     DILATIONS,
     image_fields,
@@ -136,7 +143,7 @@ class _Resize(LibraryOp):
 
     types = FLOATS
     precision = ElementType.FLOAT32
-    constraints = ("the size is a constant",)
+    constraints = ("the size is a constant, or computed of the operand's SHAPE",)
     num_inputs = (2, 2)
     num_parameters = 1
 
@@ -146,23 +153,34 @@ class _Resize(LibraryOp):
         self._is_nearest = is_nearest
 
     def parameter_refusal(self, op: Op) -> str:
-        return "its size is computed" if find_integers(op.inputs[1]) is None else ""
+        sizes = self._sizes(op)
+        is_known = sizes is not None and None not in sizes
+        return "" if is_known else "its size is computed, and not of its operand's"
 
     def attributes(self, op: Op) -> Attributes:
         choices = {name: bool(option(op, name)) for name in (_ALIGN, _HALF)}
-        return {_SIZE: find_integers(op.inputs[1]) or (), **choices}
+        return {**size_attributes(_SIZE, self._sizes(op) or ()), **choices}
+
+    def _sizes(self, op: Op) -> Sizes | None:
+        operand, size = op.inputs
+        assert operand is not None
+        return read_sizes(size, operand)
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
     ) -> Sequence[Shape] | None:
         (image,) = shapes
-        return None if len(image) != 4 else [(image[0], *integers_of(attributes, _SIZE), image[3])]
+        sizes = sizes_of(attributes, _SIZE, image) if len(image) == 4 else None
+        if sizes is None or None in sizes:
+            return None
+        return [(image[0], *(at_least(n, 1) or n for n in sizes if n is not None), image[3])]
 
     def mismatch(self, call: PlacedOp) -> str:
         if reason := image_mismatch(call):
             return reason
         x, y = call.inputs[0].shape, call.result.shape
-        if call.integers(_SIZE) != y[1:3]:
+        (made,) = self.result_shapes([x], call.attributes) or [()]
+        if not is_shape(made[1:3], y[1:3]):
             return "its size is not its result's"
         if x[3] != y[3] or 0 in x[1:3] or 0 in y[1:3]:
             return call.shape_mismatch()
