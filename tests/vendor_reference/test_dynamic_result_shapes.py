@@ -116,6 +116,24 @@ def test_a_resize_goes_by_its_own_image(tmp_path: Path, name: str, half: bool) -
     check_runs(tmp_path, [{"x": random(*shape)} for shape in shapes], report)
 
 
+def test_a_resize_goes_by_the_image_of_another_tensor(tmp_path: Path) -> None:
+    n = Network()
+    x, y = n.input("x", ANY, ANY, ANY, 3), n.input("y", ANY, ANY, ANY, 2)
+    side = n.op("EXP", [y], ANY, ANY, ANY, 2)
+    bounds = [n.ints(1), n.ints(3), n.ints(1)]
+    sides = n.op("STRIDED_SLICE", [_shape(n, side), *bounds], 2, dtype="int32")
+    moved = n.op("NEG", [x], ANY, ANY, ANY, 3)
+    resized = n.op("RESIZE_BILINEAR", [moved, sides], ANY, ANY, ANY, 3, half_pixel_centers=True)
+    made = n.op("CONCATENATION", [resized, side], ANY, ANY, ANY, 5, axis=3)
+    report = n.compile(tmp_path, {"x": (3, 4, 5, 3), "y": (3, 8, 9, 2)}, made)
+    sizes = [(3, 4, 5, 8, 9), (1, 1, 1, 3, 1), (2, 4, 3, 1, 9), (1, 3, 5, 7, 2)]
+    runs = [
+        {"x": random(batch, *sides[:2], 3), "y": random(batch, *sides[2:], 2)}
+        for batch, *sides in sizes
+    ]
+    check_runs(tmp_path, runs, report)
+
+
 def test_a_reshape_goes_by_sizes_that_are_multiplied(tmp_path: Path) -> None:
     n = Network()
     x = n.input("x", ANY, ANY, ANY, 12)
@@ -155,8 +173,8 @@ def _opened(n: Network, x: Tensor, shape: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda n, x: _resized(n, x, n.input("s", 2, dtype="int32")), "its size is computed, and not of"),
-        (lambda n, x: _opened(n, x, n.input("s", 4, dtype="int32")), "its result is computed, and not of"),
+        (lambda n, x: _resized(n, x, n.input("s", 2, dtype="int32")), "its size is computed outside of"),
+        (lambda n, x: _opened(n, x, n.input("s", 4, dtype="int32")), "its result is computed outside of"),
         (lambda n, x: _opened(n, x, _shape(n, x)), "it makes [-1, -1, -1, 3], the model gives it"),
         (lambda n, x: _opened(n, x, _pack(n, [*_sizes(n, _shape(n, x)), 5])), "the operand's times its strides"),
         (lambda n, x: _opened(n, x, n.ints(1, 8, 9, 5)), "a run tells a size of its operand"),

@@ -66,6 +66,15 @@ def read_sizes(shape: Tensor | None, operand: Tensor) -> Sizes | None:
     return _read_slice(producer, operand) if producer.name == "STRIDED_SLICE" else None
 
 
+def find_source(shape: Tensor | None) -> Tensor | None:
+    """The tensor of whose SHAPE a shape is computed, the first of several; None where there is no such tensor."""
+    producer = None if shape is None else shape.producer
+    while producer is not None and producer.name != "SHAPE":
+        read = [t.producer for t in producer.inputs if t is not None and t.producer is not None]
+        producer = read[0] if read else None
+    return None if producer is None else producer.inputs[0]
+
+
 def own_sizes(operand: Tensor) -> Sizes:
     """The sizes of an operand itself."""
     sizes = enumerate(operand.type.shape)

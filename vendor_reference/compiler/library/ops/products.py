@@ -156,7 +156,7 @@ class _TransposeConv(_Convolution):
             return reason
         sizes, pattern = self._sizes(op), op.outputs[0].type.shape
         if len(sizes) != 4 or None in sizes:
-            return "the shape of its result is computed, and not of its operand's"
+            return "the shape of its result is computed outside of the NPU call, or not of its operand's"
         told = [size.added if size and not size.times else -1 for size in sizes]
         if any(min(pair) >= 0 and pair[0] != pair[1] for pair in zip(told, pattern, strict=True)):
             return f"it makes {told}, the model gives it {op.outputs[0].type}"

@@ -71,7 +71,7 @@ class _Reshape(LibraryOp):
     def parameter_refusal(self, op: Op) -> str:
         if not _is_open(op) or self._sizes(op) is not None:
             return ""
-        return "more than one size of its result is computed, and not of its operand"
+        return "more than one size of its result is computed outside of the NPU call, or not of its operand"
 
     def attributes(self, op: Op) -> Attributes:
         sizes = self._sizes(op) if _is_open(op) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
-from litert.model.graph import Op
+from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.library.convolutions import (
     CONVOLUTION_ACTIVATIONS,
     HAS_BIAS,
@@ -26,6 +26,7 @@ from vendor_reference.compiler.library.library_op import (
 )
 from vendor_reference.compiler.library.shape_chain import (
     Sizes,
+    find_source,
     read_sizes,
     size_attributes,
     sizes_of,
@@ -139,11 +140,11 @@ class _Pool(LibraryOp):
 
 
 class _Resize(LibraryOp):
-    """An image of another size."""
+    """An image of another size; a last operand is another tensor, of whose shape the size is computed."""
 
     types = FLOATS
     precision = ElementType.FLOAT32
-    constraints = ("the size is a constant, or computed of the operand's SHAPE",)
+    constraints = ("the size is a constant, or computed of the SHAPE of one tensor",)
     num_inputs = (2, 2)
     num_parameters = 1
 
@@ -155,22 +156,35 @@ class _Resize(LibraryOp):
     def parameter_refusal(self, op: Op) -> str:
         sizes = self._sizes(op)
         is_known = sizes is not None and None not in sizes
-        return "" if is_known else "its size is computed, and not of its operand's"
+        return (
+            ""
+            if is_known
+            else "its size is computed outside of the NPU call, or not of one tensor's SHAPE"
+        )
+
+    def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
+        num_parameters = 0 if num_inputs == 2 else self.num_parameters
+        return self._count_mismatch(num_inputs, num_outputs, num_parameters)
+
+    def operands(self, op: Op) -> Sequence[Tensor]:
+        image, source = op.inputs[0], find_source(op.inputs[1])
+        assert image is not None
+        if source is None or source is image or source.type.layout.is_static:
+            return [image]
+        return [image, source]
 
     def attributes(self, op: Op) -> Attributes:
         choices = {name: bool(option(op, name)) for name in (_ALIGN, _HALF)}
         return {**size_attributes(_SIZE, self._sizes(op) or ()), **choices}
 
     def _sizes(self, op: Op) -> Sizes | None:
-        operand, size = op.inputs
-        assert operand is not None
-        return read_sizes(size, operand)
+        return read_sizes(op.inputs[1], self.operands(op)[-1])
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
     ) -> Sequence[Shape] | None:
-        (image,) = shapes
-        sizes = sizes_of(attributes, _SIZE, image) if len(image) == 4 else None
+        image, source = shapes[0], shapes[-1]
+        sizes = sizes_of(attributes, _SIZE, source) if len(image) == 4 else None
         if sizes is None or None in sizes:
             return None
         return [(image[0], *(at_least(n, 1) or n for n in sizes if n is not None), image[3])]
@@ -179,7 +193,7 @@ class _Resize(LibraryOp):
         if reason := image_mismatch(call):
             return reason
         x, y = call.inputs[0].shape, call.result.shape
-        (made,) = self.result_shapes([x], call.attributes) or [()]
+        (made,) = self.result_shapes([v.shape for v in call.inputs], call.attributes) or [()]
         if not is_shape(made[1:3], y[1:3]):
             return "its size is not its result's"
         if x[3] != y[3] or 0 in x[1:3] or 0 in y[1:3]:
