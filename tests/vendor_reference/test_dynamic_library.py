@@ -278,12 +278,14 @@ def test_an_op_that_says_no_shape_is_refused_in_words(tmp_path: Path) -> None:
     assert not op.call and "[INPUT0_SHAPE[0], 3]" in str(op.reason)
 
 
-def test_operands_are_repeated_where_a_run_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("behind", ["", "TANH"])
+def test_operands_are_repeated_where_a_run_says_so(tmp_path: Path, behind: str) -> None:
     network = Network()
     x, y = network.input("x", -1, -1, 3), network.input("y", -1, 3)
-    report = network.compile(
-        tmp_path, {"x": (4, 5, 3), "y": (5, 3)}, network.op("ADD", [x, y], -1, -1, 3)
-    )
+    result = network.op("ADD", [x, y], -1, -1, 3)
+    if behind:
+        result = network.op(behind, [result], -1, -1, 3)
+    report = network.compile(tmp_path, {"x": (4, 5, 3), "y": (5, 3)}, result)
     shapes = [((4, 5, 3), (5, 3)), ((2, 5, 3), (1, 3)), ((3, 1, 3), (4, 3)), ((1, 1, 3), (1, 3))]
     runs = [{"x": random(*one), "y": random(*other)} for one, other in shapes]
     check_runs(tmp_path, runs, report)
@@ -292,6 +294,20 @@ def test_operands_are_repeated_where_a_run_says_so(tmp_path: Path) -> None:
         pytest.raises(LiteRtError, match="neither the same nor 1"),
     ):
         model.run({"x": random(2, 3, 3), "y": random(2, 3)})
+
+
+def test_halves_of_every_shape_are_converted_for_an_op_of_floats(tmp_path: Path) -> None:
+    network, open_shape = Network(), (-1, -1, -1, 3)
+    x = network.input("x", *open_shape, dtype="float16")
+    options = {"stride_h": 1, "stride_w": 1, "filter_height": 1, "filter_width": 1}
+    y = network.op("AVERAGE_POOL_2D", [x], *open_shape, dtype="float16", padding="VALID", **options)
+    report = network.compile(tmp_path, {"x": (3, 6, 7, 3)}, y)
+    assert len(report.calls) == 1
+    with CompiledModel.from_file(str(tmp_path / "out.tflite")) as model:
+        for shape in ((3, 6, 7, 3), (1, 1, 1, 3), (2, 5, 3, 3)):
+            halves = random(*shape).astype(np.float16)
+            (found,) = model.run({"x": halves}).values()
+            np.testing.assert_array_equal(found, halves)
 
 
 def test_products_of_batches_that_a_run_tells(tmp_path: Path) -> None:

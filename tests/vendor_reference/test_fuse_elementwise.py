@@ -46,6 +46,29 @@ FUSED = {
 } : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
 """,
     ),
+    "shapes that are the same in every run": (
+        """
+  %0 = IE.Less(%x, %b) : tensor<?x8xf32>, tensor<8xf32> -> tensor<?x8xi1>
+  %1 = IE.Convert(%0) : tensor<?x8xi1> -> tensor<?x8xf32>
+  %2 = IE.Multiply(%b, %1) : tensor<8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %r = IE.Subtract(%2, %x) : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+""",
+        """
+%r = IE.Chain(%x, %b) {
+  expression = "x0 = a < b; x1 = float(x0); x2 = b * x1; x2 - a",
+  layers = "LESS+CONVERT+MUL+SUB"
+} : tensor<?x8xf32>, tensor<8xf32> -> tensor<?x8xf32>
+""",
+    ),
+    "operands that a run may repeat, in front": (
+        """
+  %0 = IE.Add(%x, %y) : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %r = IE.ReLU(%0) : tensor<?x8xf32> -> tensor<?x8xf32>
+""",
+        """
+%r = IE.Chain(%x, %y) {expression = "x0 = a + b; max(0, x0)", layers = "ADD+RELU"} :
+""",
+    ),
     "integers that stand for real numbers at both ends": (
         """
   %0 = IE.Dequantize(%q) {scales = array<f64: 0.5, 0.0>, zero_points = array<i64: 3, 0>}
@@ -86,6 +109,14 @@ KEPT = {
   %0 = IE.Exp(%b) : tensor<8xf32> -> tensor<8xf32>
   %r = IE.Add(%a, %0) : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
 """,
+    "a run may repeat it": """
+  %0 = IE.Exp(%x) : tensor<?x8xf32> -> tensor<?x8xf32>
+  %r = IE.Add(%0, %y) : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+""",
+    "a run may tell another shape than the model": """
+  %0 = IE.Exp(%x) : tensor<?x8xf32> -> tensor<?x8xf32>
+  %r = IE.ReLU(%0) : tensor<?x8xf32> -> tensor<4x8xf32>
+""",
 }
 
 
@@ -93,6 +124,7 @@ def fused(body: str) -> str:
     """What a function becomes, without a common margin."""
     result = body.rsplit("-> ", 1)[1].strip()
     arguments = "%a: tensor<4x8xf32>, %b: tensor<8xf32>, %q: tensor<4x8xi8>"
+    arguments += ", %x: tensor<?x8xf32>, %y: tensor<?x8xf32>"
     text = f"func.func @f({arguments}) -> {result} {{{body}  return %r : {result}\n}}"
     after = transform_text(text.encode(), "a.mlir", "fuse-elementwise")
     return "\n".join(line.removeprefix("    ") for line in after.splitlines())

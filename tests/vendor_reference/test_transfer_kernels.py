@@ -16,7 +16,10 @@ from tests.vendor_reference.executables import Array
 from tests.vendor_reference.library_runs import run_specs
 from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.library.views import View
-from vendor_reference.compiler.transfer_kernels import transfer_kernel
+from vendor_reference.compiler.transfer_kernels import (
+    dynamic_transfer_kernel,
+    transfer_kernel,
+)
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.layout import Order
 
@@ -139,3 +142,10 @@ def test_a_conversion_goes_from_one_order_to_another(device: Any) -> None:
     tensor = numbers((2, 5, 11, 3), _E.FLOAT16)
     orders = [(0, 1, 2, 3), (0, 3, 1, 2), (3, 1, 2, 0)]
     check(device, [Transfer(tensor, a, b, _E.FLOAT32) for a in orders for b in orders])
+
+
+def test_where_the_order_stays_elements_of_every_shape_are_one_row() -> None:
+    source, target = tensor_type(_E.FLOAT32, (2, 3, 4)), tensor_type(_E.INT32, (2, 3, 4))
+    (command,) = dynamic_transfer_kernel("Convert", source, target).commands
+    sizes = dict(command.fields)["sizes"]
+    assert sizes == ("INPUT0_SHAPE[0]*INPUT0_SHAPE[1]*INPUT0_SHAPE[2]",)

@@ -9,6 +9,7 @@ filled up with zeros.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import ClassVar
@@ -23,9 +24,11 @@ from litert.core.status import Status
 from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, tensor_type
 from vendor_reference.compiler.ir.verification import check_count
 from vendor_reference.compiler.levels.layer import LayerOp
-from vendor_reference.compiler.library.kernel_text import UNSIGNED, name_kernel
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.executable.cpu_op import MemoryLayout
+
+_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+"""What elements are moved as, by their bits."""
 
 
 class BlockOp(LayerOp):
@@ -42,10 +45,10 @@ class BlockOp(LayerOp):
     ) -> KernelSpec:
         layout = read_layout(attributes)
         plain = shape_of((inputs if cls.IS_PACK else outputs)[0])
-        c_type = UNSIGNED[element_type_of(inputs[0]).bits]
+        c_type = _UNSIGNED[element_type_of(inputs[0]).bits]
         write_text = _pack_text if cls.IS_PACK else _unpack_text
         title = cls.name.removeprefix("IE.")
-        entry, text = name_kernel(title, write_text(layout, plain, c_type))
+        entry, text = _name_kernel(title, write_text(layout, plain, c_type))
         rows = prod(shape_of(outputs[0])[:-1])
         return KernelSpec(
             title, tensor_arguments(1), text=text, entry=entry, global_size=(str(rows),)
@@ -123,6 +126,12 @@ def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
             )
         columns.append(tuple(int(entry.value.data) for entry in column.data))
     return MemoryLayout(*columns)
+
+
+def _name_kernel(title: str, text: str) -> tuple[str, str]:
+    """A kernel's name, and its text with it for each `KERNEL`; no two texts have the same name."""
+    entry = f"{title.lower()}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return entry, text.replace("KERNEL", entry)
 
 
 def _pack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:

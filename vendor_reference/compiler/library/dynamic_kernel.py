@@ -1,7 +1,7 @@
 """Library kernels for dynamic shapes: their commands' fields are formulas over the shapes of the inputs.
 
-`dynamic_kernel` calls an op's `kernel` for several shapes within the bounds, with sizes that remember their
-formulas. If all calls give the same commands, these hold for every shape within the bounds.
+`traced_kernel` asks for a kernel at several shapes within the bounds, with sizes that remember their formulas. If
+all answers are the same commands, these hold for every shape within the bounds.
 """
 
 from __future__ import annotations
@@ -34,13 +34,16 @@ Sizes = tuple["int | str", ...]
 
 _Made = TypeVar("_Made")
 
-_CHOICES: Sequence[Callable[[int], int]] = (
+Choice = Callable[[int], int]
+"""What a dimension is, of its bound."""
+
+_CHOICES: Sequence[Choice] = (
     lambda bound: bound,
     lambda bound: 1,
     lambda bound: (bound + 1) // 2,
     lambda bound: max(bound - 1, 1),
 )
-"""What a dimension is in the shapes that a kernel is asked with, of its bound."""
+"""Those of the shapes that a kernel is asked with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class DynamicTensor:
     bound: Shape
     order: Order | None = None
 
-    def view(self, choose: Callable[[int], int]) -> View:
+    def view(self, choose: Choice) -> View:
         """The tensor at some size of its dimensions."""
         shape = tuple(
             traced_size(size, choose(most), most) if isinstance(size, str) else size
@@ -82,7 +85,7 @@ def result_sizes(rule: LibraryOp, operands: Sequence[Sizes], attributes: Attribu
         for sizes in operands
     ]
     found = _result_shapes(rule, shapes, attributes)
-    return _traced(rule, lambda: [tuple(map(_told, shape)) for shape in found])
+    return _traced(rule.name, lambda: [tuple(map(_told, shape)) for shape in found])
 
 
 def largest_results(
@@ -110,7 +113,7 @@ def dynamic_kernel(
       LiteRtError: UNSUPPORTED, where the op cannot go by them.
     """
 
-    def ask(choose: Callable[[int], int]) -> KernelSpec:
+    def ask(choose: Choice) -> KernelSpec:
         inputs = tuple(operand.view(choose) for operand in operands)
         shapes = _result_shapes(rule, [view.shape for view in inputs], attributes)
         made = tuple(
@@ -127,11 +130,23 @@ def dynamic_kernel(
         call = PlacedOp(inputs, made, attributes)
         if reason := rule.misfit(call):
             raise LiteRtError(Status.UNSUPPORTED, f"{rule.name}: {reason}")
-        return _with_formulas(rule.kernel(call))
+        return rule.kernel(call)
 
-    first, *others = (_traced(rule, lambda: ask(choose)) for choose in _CHOICES)  # noqa: B023
+    return traced_kernel(rule.name, ask)
+
+
+def traced_kernel(name: str, ask: Callable[[Choice], KernelSpec]) -> KernelSpec:
+    """The kernel that `ask` makes for traced shapes, with formulas over these.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, where it is not the same for all shapes.
+    """
+    first, *others = (
+        _traced(name, lambda: _with_formulas(ask(choose)))  # noqa: B023
+        for choose in _CHOICES
+    )
     if any(other != first for other in others):
-        raise _error(rule, "it uses a size as a number")
+        raise _error(name, "it uses a size as a number")
     return first
 
 
@@ -175,7 +190,7 @@ def _result_shapes(
     rule: LibraryOp, shapes: Sequence[Shape], attributes: Attributes
 ) -> Sequence[Shape]:
     """The shapes of an op's results, of those of its operands, as they are traced."""
-    found = _traced(rule, lambda: rule.result_shapes(shapes, attributes))
+    found = _traced(rule.name, lambda: rule.result_shapes(shapes, attributes))
     if found is None:
         shown = " and ".join(str(list(shape)) for shape in shapes)
         what = f"{rule.name}: its operands {shown} do not tell the shape of its result"
@@ -224,13 +239,13 @@ def _told(number: _Made) -> _Made | str:
     return text
 
 
-def _traced(rule: LibraryOp, compute: Callable[[], _Made]) -> _Made:
+def _traced(name: str, compute: Callable[[], _Made]) -> _Made:
     try:
         return compute()
     except NotTraceableError as error:
-        raise _error(rule, str(error)) from error
+        raise _error(name, str(error)) from error
 
 
-def _error(rule: LibraryOp, why: str) -> LiteRtError:
-    what = f"{rule.name}: its kernel cannot go by shapes that a run tells: {why}"
+def _error(name: str, why: str) -> LiteRtError:
+    what = f"{name}: its kernel cannot go by shapes that a run tells: {why}"
     return LiteRtError(Status.UNSUPPORTED, what, hint="Convert the model with fixed shapes.")

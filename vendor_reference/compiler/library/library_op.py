@@ -28,8 +28,7 @@ from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Tensor
 from litert.model.schema_types import enum_name
 from vendor_reference.compiler.library.elementwise import Formula
-from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
-from vendor_reference.compiler.library.steps import Scale
+from vendor_reference.compiler.library.steps import INTEGER_LIMITS, Scale
 from vendor_reference.compiler.library.traced_size import (
     broadcast_size,
     is_same,

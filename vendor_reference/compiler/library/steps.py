@@ -21,6 +21,11 @@ OPERANDS = "abcdefgh"
 
 _E = ElementType
 
+INTEGER_LIMITS: Mapping[ElementType, tuple[int, int]] = {
+    _E.INT8: (-128, 127), _E.UINT8: (0, 255), _E.INT16: (-32768, 32767),
+}  # fmt: skip
+"""Least and greatest value of the types that are quantized to."""
+
 _LANES = {
     _E.FLOAT32: "float", _E.FLOAT16: "float", _E.FLOAT64: "double",
     _E.INT8: "int", _E.UINT8: "int", _E.BOOL: "int", _E.INT16: "int", _E.UINT16: "int",

@@ -1,4 +1,12 @@
-"""`fuse-elementwise`: joins element-wise layers with the one layer that reads their result."""
+"""`fuse-elementwise`: joins element-wise layers with the one layer that reads their result.
+
+    %0 = IE.Add(%a, %b) : tensor<?x8xf32>, tensor<8xf32> -> tensor<?x8xf32>
+    %1 = IE.ReLU(%0) : tensor<?x8xf32> -> tensor<?x8xf32>
+
+    %1 = IE.Chain(%a, %b) {expression = "x0 = a + b; max(0, x0)", layers = "ADD+RELU"}
+
+Where a run tells shapes, they must be the same in every run.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +19,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from litert.core.element_type import ElementType
 from vendor_reference.compiler.ir.edits import remove_op, replace_op
-from vendor_reference.compiler.ir.names import bodies, keep_names, read_taps
-from vendor_reference.compiler.ir.types import element_type_of, shape_of
+from vendor_reference.compiler.ir.names import bodies, functions_of, keep_names, read_taps
+from vendor_reference.compiler.ir.types import element_type_of
 from vendor_reference.compiler.levels.ie import ConstantOp, ConvertOp
 from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.library.chain import CHAIN, EXPRESSION, LAYERS
@@ -21,16 +29,18 @@ from vendor_reference.compiler.library.library_op import (
     Attributes,
     ElementwiseOp,
     PlacedOp,
+    is_shape,
     scale_attributes,
 )
 from vendor_reference.compiler.library.steps import OPERANDS, Scale, rename
-from vendor_reference.compiler.library.views import View
+from vendor_reference.compiler.library.traced_size import NotTraceableError
 from vendor_reference.compiler.library_layers import (
     LibraryLayer,
     layer_attributes,
     library_layers,
     read_attributes,
 )
+from vendor_reference.compiler.open_shapes import OpenShapes
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.firmware.operations import NUM_OPERANDS
 
@@ -48,11 +58,16 @@ class FuseElementwise(CompilerPass):
     AFTER = "fuse-layers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _, block in bodies(op):
-            _BlockFusion(block).run()
+        functions = functions_of(op)
+        for function, block in bodies(op):
+            _BlockFusion(block, OpenShapes(function, functions)).run()
 
 
 PASS = FuseElementwise
+
+
+_Operand = tuple[SSAValue, Scale | None]
+"""What a chain reads, and how integers there stand for real numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +83,7 @@ class _Member:
         return self.op.outputs[0]
 
     @property
-    def operands(self) -> Sequence[tuple[SSAValue, Scale | None]]:
-        """What it reads, and how integers there stand for real numbers."""
+    def operands(self) -> Sequence[_Operand]:
         scales = [operand.scale for operand in self.formula.operands]
         return list(zip(self.op.inputs, scales, strict=True))
 
@@ -77,20 +91,21 @@ class _Member:
 class _BlockFusion:
     """A walk over a function, the last layer first: a layer joins the chain of all that read it."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, shapes: OpenShapes) -> None:
         self._block = block
+        self._shapes = shapes
         self._chains: dict[Operation, list[_Member]] = {}
 
     def run(self) -> None:
         for op in reversed(list(self._block.ops)):
-            member = _find_member(op)
+            member = self._find_member(op)
             if member is not None:
                 chain = self._find_chain(member)
                 chain.insert(0, member)
                 self._chains[op] = chain
         for op, chain in self._chains.items():
             if chain[-1].op is op and len(chain) > 1:
-                _replace(chain)
+                self._replace(chain)
 
     def _find_chain(self, member: _Member) -> list[_Member]:
         """The chain that a layer can be a part of; an empty one, where it has another reader, or must be seen."""
@@ -101,44 +116,63 @@ class _BlockFusion:
         is_kept = element_type_of(member.result.type) in _KEPT and not any(
             read_taps(member.op.attributes)
         )
-        is_whole = shape_of(member.result.type) == shape_of(chain[-1].result.type)
-        return chain if is_kept and is_whole and _fits([member, *chain]) else []
+        is_whole = is_shape(self._shapes[member.result], self._shapes[chain[-1].result])
+        return chain if is_kept and is_whole and self._fits([member, *chain]) else []
+
+    def _find_member(self, op: Operation) -> _Member | None:
+        """An element-wise layer."""
+        if not isinstance(op, (LibraryLayer, ConvertOp)):
+            return None
+        views = [self._shapes.view(value) for value in (*op.inputs, *op.outputs)]
+        if isinstance(op, ConvertOp):
+            return _Member(op, "CONVERT", cast(*views))
+        rule, attributes = op.rule(), read_attributes(op.attributes)
+        if not isinstance(rule, ElementwiseOp):
+            return None
+        try:
+            formula = rule.formula(PlacedOp.of(views, 1, attributes))
+        except NotTraceableError:
+            return None
+        if any(operand.argument for operand in formula.operands):
+            return None
+        return _Member(op, str(attributes.get(LAYERS, rule.name)), formula)
+
+    def _operands(self, chain: Sequence[_Member]) -> Sequence[_Operand]:
+        """What a chain reads, tensors of its result's shape first: it may be written over the first."""
+        own, shape = {member.result for member in chain}, self._shapes[chain[-1].result]
+        read = dict.fromkeys(pair for m in chain for pair in m.operands if pair[0] not in own)
+        return sorted(
+            read,
+            key=lambda p: (
+                isinstance(p[0].owner, ConstantOp) or not is_shape(self._shapes[p[0]], shape)
+            ),
+        )
+
+    def _fits(self, chain: Sequence[_Member]) -> bool:
+        """Whether the firmware can do it at once, whatever a run tells of shapes."""
+        operands = self._operands(chain)
+        if len(operands) > NUM_OPERANDS:
+            return False
+        values = [*(value for value, _ in operands), chain[-1].result]
+        views = [self._shapes.view(value) for value in values]
+        try:
+            return not CHAIN.mismatch(PlacedOp.of(views, 1, _attributes(chain, operands)))
+        except NotTraceableError:
+            return False
+
+    def _replace(self, chain: Sequence[_Member]) -> None:
+        last, operands = chain[-1].op, self._operands(chain)
+        inputs = [value for value, _ in operands]
+        attributes = layer_attributes(_attributes(chain, operands))
+        made = library_layers()[CHAIN.name](inputs, [last.outputs[0].type], attributes)
+        keep_names(last, made)
+        replace_op(last, made)
+        for member in reversed(chain[:-1]):
+            remove_op(member.op)
 
 
-def _find_member(op: Operation) -> _Member | None:
-    """An element-wise layer of known shapes."""
-    if not isinstance(op, (LibraryLayer, ConvertOp)):
-        return None
-    views = _views([*op.inputs, *op.outputs])
-    if any(size < 0 for view in views for size in view.shape):
-        return None
-    if isinstance(op, ConvertOp):
-        return _Member(op, "CONVERT", cast(*views))
-    rule, attributes = op.rule(), read_attributes(op.attributes)
-    if not isinstance(rule, ElementwiseOp):
-        return None
-    formula = rule.formula(PlacedOp.of(views, 1, attributes))
-    if any(operand.argument for operand in formula.operands):
-        return None
-    return _Member(op, str(attributes.get(LAYERS, rule.name)), formula)
-
-
-def _views(values: Sequence[SSAValue]) -> Sequence[View]:
-    return [View.dense(element_type_of(value.type), shape_of(value.type)) for value in values]
-
-
-def _operands(chain: Sequence[_Member]) -> Sequence[tuple[SSAValue, Scale | None]]:
-    """What a chain reads; tensors as large as its result come first, since it may be written over the first."""
-    own, shape = {member.result for member in chain}, shape_of(chain[-1].result.type)
-    read = dict.fromkeys(pair for m in chain for pair in m.operands if pair[0] not in own)
-    return sorted(
-        read, key=lambda p: isinstance(p[0].owner, ConstantOp) or shape_of(p[0].type) != shape
-    )
-
-
-def _attributes(chain: Sequence[_Member]) -> Attributes:
+def _attributes(chain: Sequence[_Member], operands: Sequence[_Operand]) -> Attributes:
     """Those of the one layer: a statement for each of the chain, ..."""
-    operands = _operands(chain)
     names = dict(zip(operands, OPERANDS, strict=False))
     statements: list[str] = []
     for member in chain:
@@ -159,23 +193,3 @@ def _attributes(chain: Sequence[_Member]) -> Attributes:
         LAYERS: "+".join(member.title for member in chain),
         **scale_attributes(scales),
     }
-
-
-def _fits(chain: Sequence[_Member]) -> bool:
-    """Whether the firmware can do it at once."""
-    operands = _operands(chain)
-    if len(operands) > NUM_OPERANDS:
-        return False
-    views = _views([*(value for value, _ in operands), chain[-1].result])
-    return not CHAIN.mismatch(PlacedOp.of(views, 1, _attributes(chain)))
-
-
-def _replace(chain: Sequence[_Member]) -> None:
-    last = chain[-1].op
-    inputs = [value for value, _ in _operands(chain)]
-    attributes = layer_attributes(_attributes(chain))
-    made = library_layers()[CHAIN.name](inputs, [last.outputs[0].type], attributes)
-    keep_names(last, made)
-    replace_op(last, made)
-    for member in reversed(chain[:-1]):
-        remove_op(member.op)

@@ -13,7 +13,6 @@ from vendor_reference.compiler.library.elementwise import (
     KernelOperand,
     cast,
 )
-from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.library_op import (
     FLOATS,
     Attributes,
@@ -21,7 +20,7 @@ from vendor_reference.compiler.library.library_op import (
     PlacedOp,
     type_names,
 )
-from vendor_reference.compiler.library.steps import Scale
+from vendor_reference.compiler.library.steps import INTEGER_LIMITS, Scale
 from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.cl_types import CL_TYPES
 from vendor_reference.custom_layers.kernel_spec import ConstantArgument

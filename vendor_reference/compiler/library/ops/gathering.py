@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
-from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.library_op import (
     Attributes,
     LibraryOp,
@@ -20,6 +19,7 @@ from vendor_reference.compiler.library.library_op import (
     result_mismatch,
 )
 from vendor_reference.compiler.library.moves import command_loops
+from vendor_reference.compiler.library.steps import INTEGER_LIMITS
 from vendor_reference.compiler.library.traced_size import is_same
 from vendor_reference.compiler.library.views import View, plan_loops
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments

@@ -9,7 +9,6 @@ from itertools import product
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from litert.model.schema_types import enum_name
-from vendor_reference.compiler.library.kernel_text import INTEGER_LIMITS
 from vendor_reference.compiler.library.library_op import (
     IN_PLACE,
     Attributes,
@@ -27,6 +26,7 @@ from vendor_reference.compiler.library.library_op import (
     result_mismatch,
 )
 from vendor_reference.compiler.library.moves import MovedPart, move_kernel, move_mismatch
+from vendor_reference.compiler.library.steps import INTEGER_LIMITS
 from vendor_reference.compiler.library.traced_size import at_least
 from vendor_reference.compiler.library.views import View
 from vendor_reference.custom_layers.cl_types import STRUCT_FORMATS
