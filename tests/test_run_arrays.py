@@ -57,11 +57,18 @@ def test_a_new_shape_takes_new_memory_only_if_it_is_larger(
         return host_memory.allocate(tensor_type, size)
 
     monkeypatch.setattr(planned_subgraph, "allocate", count)
-    for rows, times in ((20, 3), (4, 0), (20, 0), (1, 0), (21, 3)):
+    for rows, size, times in (
+        (20, 160, 3),
+        (4, 0, 0),
+        (20, 0, 0),
+        (1, 0, 0),
+        (21, 320, 3),
+        (40, 0, 0),
+    ):
         made.clear()
         x = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
         np.testing.assert_array_equal(model.run({"x": x, "y": x / 2})["difference"], x / 2)
-        assert made == [rows * 8] * times
+        assert made == [size] * times  # twice as much in place of a smaller one
 
 
 def test_what_becomes_an_array_is_one(model: CompiledModel) -> None:

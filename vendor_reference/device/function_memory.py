@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
@@ -129,11 +130,15 @@ class _Arena:
         self.buffer: cl.Buffer | None = None
         if size_bytes:
             size, flags = spread_offset(size_bytes, self._alignment), cl.mem_flags
-            if context.in_place:  # huge pages: of a larger shape, few are new
-                use, pages = flags.READ_WRITE | flags.USE_HOST_PTR, map_pages(size)
-                self.buffer = cl.Buffer(context.cl_context, use, hostbuf=pages)
-            else:
+            pages = None
+            if context.in_place:
+                with suppress(OSError):  # more than there is, which the driver refuses in its words
+                    pages = map_pages(size)  # huge ones: of a larger shape, few are new
+            if pages is None:
                 self.buffer = cl.Buffer(context.cl_context, flags.READ_WRITE, size)
+            else:
+                use = flags.READ_WRITE | flags.USE_HOST_PTR
+                self.buffer = cl.Buffer(context.cl_context, use, hostbuf=pages)
         self._places: dict[tuple[int, int], cl.Buffer] = {}
 
     def origin(self, offset: int) -> int:
