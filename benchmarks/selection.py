@@ -1,4 +1,4 @@
-"""`--reference_ops=auto`: no network is slower than without builtin ops on the NPU, and times come as expected.
+"""`--reference_ops=auto` makes no network slower than `none`, and runs take the times that the report expects.
 
 MediaPipe's fourteen networks are compiled with `none`, `auto` and `all`, custom ops with the kernels of the
 examples. Each file runs in a process of its own, and takes turns with the one of `none`, where it has other ops on

@@ -200,19 +200,11 @@ def report_calls(
         for part in plan.partitions
         for made in [compilation.partitions[part]]
     ]
-    report.memory = [
-        CallMemory(made.call.name, index[id(made.module)], made.call.memory)
-        for plan in plans
-        for part in plan.partitions
-        for made in [compilation.partitions[part]]
-        if made.call.memory is not None
-    ]
+    made = [compilation.partitions[part] for plan in plans for part in plan.partitions]
+    calls = [(one.call, index[id(one.module)]) for one in made]
+    report.memory = [CallMemory(c.name, m, c.memory) for c, m in calls if c.memory is not None]
     report.expected_times = [
-        ExpectedCall(made.call.name, index[id(made.module)], made.call.expected)
-        for plan in plans
-        for part in plan.partitions
-        for made in [compilation.partitions[part]]
-        if made.call.expected is not None
+        ExpectedCall(c.name, m, c.expected) for c, m in calls if c.expected is not None
     ]
     report.modules = [module.size for module in modules]
     report.notes = compilation.notes

@@ -1,4 +1,4 @@
-"""`litert-npu tune`: measures what the NPU's firmware is best built with on this device, and keeps it."""
+"""`litert-npu tune`: measures the firmware's block and vector sizes on this device, and keeps the fastest."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "\nMeasures standard layers of the builtin ops' library on this device, with different sizes of vectors,\n"
-    "blocks and units of work. Keeps the best sizes in the cache where they are clearly better than the default;\n"
+    "blocks and units of work. If other sizes are clearly faster than the default, the cache keeps them, and\n"
     "later runs on this device, with this version of its driver, use them.",
     (
         Flag("reset", False, "Measures nothing, and goes back to the default."),

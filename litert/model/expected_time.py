@@ -5,21 +5,16 @@ A compiled file has it as JSON under the metadata key `litert_npu_expected_times
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from litert.core.checked_json import JsonNode
-from litert.core.codec import ANY_TEXT, array, integer, nullable, record
-from litert.core.errors import LiteRtError, describe
+from litert.core.codec import ANY_TEXT, nullable, record
 from litert.core.status import Status
-from litert.model.blob import Blob
+from litert.model.call_metadata import WHOLE_NUMBER, CallMetadata, find_format_mistake
 from litert.model.graph import Model
 
 EXPECTED_TIMES_KEY = "litert_npu_expected_times"
-
-_VERSION = 1
-_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,60 +78,41 @@ class ExpectedCall:
 
 def set_expected_times(model: Model, calls: Sequence[ExpectedCall]) -> None:
     """Puts what is expected of calls into a model; nothing, where there are no calls."""
-    if calls:
-        document = {"version": _VERSION, "calls": [_CALL.dump(call) for call in calls]}
-        text = json.dumps(document, separators=(",", ":"))
-        model.set_metadata(EXPECTED_TIMES_KEY, Blob(text.encode()))
+    _ENTRY.write(model, calls)
 
 
 def read_expected_times(model: Model, where: str = "") -> Sequence[ExpectedCall]:
-    """What is expected of a model's calls, as far as the file says it.
-
-    Raises:
-      LiteRtError: INVALID_FLATBUFFER, for an entry that nobody writes; WRONG_VERSION.
-    """
-    blob = model.find_metadata(EXPECTED_TIMES_KEY)
-    if blob is None:
-        return ()
-    where = f"{where or 'model'}, metadata '{EXPECTED_TIMES_KEY}'"
-    root = JsonNode.parse(blob.view, where, Status.INVALID_FLATBUFFER)
-    fields = root.fields(("version", "calls"), is_open=True)
-    version = fields["version"].integer(0, _MOST)
-    if version != _VERSION:
-        raise LiteRtError(Status.WRONG_VERSION, f"version {version}, not {_VERSION}", where)
-    return array(_CALL).read(fields["calls"])
+    """What is expected of a model's calls, as far as the file says it; errors as `CallMetadata.read`."""
+    return _ENTRY.read(model, where)
 
 
 def pack_time(time: ExpectedTime | None) -> object:
     """An expected time as plain data."""
-    return nullable(_TIME).dump(time)
+    return _OPTIONAL_TIME.dump(time)
 
 
 def unpack_time(packed: object) -> ExpectedTime | None:
     """What `pack_time` made."""
-    node = JsonNode(packed, "$", "expected time of a call", Status.SERIALIZATION)
-    return nullable(_TIME).read(node)
+    return _OPTIONAL_TIME.read(
+        JsonNode(packed, "$", "expected time of a call", Status.SERIALIZATION)
+    )
 
 
 def find_time_mistake(time: object) -> str:
     """What is wrong with what a vendor expects of a call; "" for nothing."""
-    try:
-        assert time is None or isinstance(time, ExpectedTime)
-        unpack_time(pack_time(time))
-    except LiteRtError as error:
-        return error.what
-    except Exception as error:  # of values of any type
-        return describe(error)
-    return ""
+    return find_format_mistake(time, ExpectedTime, _OPTIONAL_TIME)
 
 
-_NUMBER = integer(0, _MOST)
 _TIME = record(
     ExpectedTime,
-    ops_ns=_NUMBER,
-    transfers_ns=_NUMBER,
-    call_ns=_NUMBER,
-    cpu_ns=_NUMBER,
-    num_unknown=_NUMBER,
+    ops_ns=WHOLE_NUMBER,
+    transfers_ns=WHOLE_NUMBER,
+    call_ns=WHOLE_NUMBER,
+    cpu_ns=WHOLE_NUMBER,
+    num_unknown=WHOLE_NUMBER,
 )
-_CALL = record(ExpectedCall, call=ANY_TEXT, module=_NUMBER, time=_TIME)
+_OPTIONAL_TIME = nullable(_TIME)
+_ENTRY = CallMetadata(
+    EXPECTED_TIMES_KEY,
+    record(ExpectedCall, call=ANY_TEXT, module=WHOLE_NUMBER, time=_TIME),
+)

@@ -5,21 +5,16 @@ A compiled file has it as JSON under the metadata key `litert_npu_memory`. Nothi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litert.core.checked_json import JsonNode
-from litert.core.codec import ANY_TEXT, array, integer, nullable, record, row
-from litert.core.errors import LiteRtError, describe
+from litert.core.codec import ANY_TEXT, array, nullable, record, row
 from litert.core.status import Status
-from litert.model.blob import Blob
+from litert.model.call_metadata import WHOLE_NUMBER, CallMetadata, find_format_mistake
 from litert.model.graph import Model
 
 MEMORY_KEY = "litert_npu_memory"
-
-_VERSION = 1
-_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,28 +83,12 @@ class CallMemory:
 
 def set_memory(model: Model, calls: Sequence[CallMemory]) -> None:
     """Puts the memory of calls into a model; nothing, where there are no calls."""
-    if calls:
-        document = {"version": _VERSION, "calls": [_CALL.dump(call) for call in calls]}
-        text = json.dumps(document, separators=(",", ":"))
-        model.set_metadata(MEMORY_KEY, Blob(text.encode()))
+    _ENTRY.write(model, calls)
 
 
 def read_memory(model: Model, where: str = "") -> Sequence[CallMemory]:
-    """The memory of a model's calls, as far as the file says it.
-
-    Raises:
-      LiteRtError: INVALID_FLATBUFFER, for an entry that nobody writes; WRONG_VERSION.
-    """
-    blob = model.find_metadata(MEMORY_KEY)
-    if blob is None:
-        return ()
-    where = f"{where or 'model'}, metadata '{MEMORY_KEY}'"
-    root = JsonNode.parse(blob.view, where, Status.INVALID_FLATBUFFER)
-    fields = root.fields(("version", "calls"), is_open=True)
-    version = fields["version"].integer(0, _MOST)
-    if version != _VERSION:
-        raise LiteRtError(Status.WRONG_VERSION, f"version {version}, not {_VERSION}", where)
-    return array(_CALL).read(fields["calls"])
+    """The memory of a model's calls, as far as the file says it; errors as `CallMetadata.read`."""
+    return _ENTRY.read(model, where)
 
 
 def pack_plan(plan: MemoryPlan | None) -> object:
@@ -124,14 +103,7 @@ def unpack_plan(packed: object) -> MemoryPlan | None:
 
 def find_plan_mistake(plan: object) -> str:
     """What is wrong with what a vendor gives as a call's memory; "" for nothing."""
-    try:
-        assert plan is None or isinstance(plan, MemoryPlan)
-        unpack_plan(pack_plan(plan))
-    except LiteRtError as error:
-        return error.what
-    except Exception as error:  # of values of any type
-        return describe(error)
-    return ""
+    return find_format_mistake(plan, MemoryPlan, _PLAN)
 
 
 def _check(node: JsonNode, plan: MemoryPlan) -> None:
@@ -143,10 +115,15 @@ def _check(node: JsonNode, plan: MemoryPlan) -> None:
             raise node.error(f"'{buffer.name}' is there in {steps}")
 
 
-_SIZE = integer(0, _MOST)
-_SPACE = row(MemorySpaceUse, name=ANY_TEXT, used=_SIZE, capacity=_SIZE)
+_SPACE = row(MemorySpaceUse, name=ANY_TEXT, used=WHOLE_NUMBER, capacity=WHOLE_NUMBER)
 _BUFFER = row(
-    PlacedBuffer, name=ANY_TEXT, space=_SIZE, offset=_SIZE, size=_SIZE, first=_SIZE, last=_SIZE
+    PlacedBuffer,
+    name=ANY_TEXT,
+    space=WHOLE_NUMBER,
+    offset=WHOLE_NUMBER,
+    size=WHOLE_NUMBER,
+    first=WHOLE_NUMBER,
+    last=WHOLE_NUMBER,
 )
 _MEMORY_PLAN = record(
     MemoryPlan,
@@ -156,4 +133,6 @@ _MEMORY_PLAN = record(
     check=_check,
 )
 _PLAN = nullable(_MEMORY_PLAN)
-_CALL = record(CallMemory, call=ANY_TEXT, module=_SIZE, plan=_MEMORY_PLAN)
+_ENTRY = CallMetadata(
+    MEMORY_KEY, record(CallMemory, call=ANY_TEXT, module=WHOLE_NUMBER, plan=_MEMORY_PLAN)
+)

@@ -38,7 +38,9 @@ def find_sparsity_mistake(tensor: Tensor) -> str:
 
 
 def densify(tensor: Tensor) -> bytes:
-    """The bytes of a sparse constant with its zeros, in row order; decoded once as long as its values live.
+    """The bytes of a sparse constant with its zeros, in row order.
+
+    A second call for the same values returns the first result.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, if its tree does not fit its shape or its values.

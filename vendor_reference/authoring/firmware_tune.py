@@ -1,4 +1,4 @@
-"""`litert-npu tune`: how fast the firmware is on this device, by what it is built with."""
+"""Measures the firmware on this device with different vector, block and unit sizes, for `litert-npu tune`."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ The NPU could take all ops that its library has; as partitions, these are its ca
 of the order of execution: of all ways to cut the order into runs for the NPU and runs for the CPU, the one that is
 expected to take the least time is found in one pass over the ops. A run cannot lead out of itself and back, so a
 call closes no cycle. A branch that lies between the ops of another one makes the pass count too many transfers;
-so for each candidate its runs compete with all of it, and with the user's own layers alone. What then stays on the
-CPU, and gains as a call of its own, goes after all.
+so for each candidate its runs compete with all of it, and with the user's own layers alone. At last, each
+connected group of the ops that would stay on the CPU goes to the NPU, if a call for it alone is expected to gain.
 
 All of it takes time in proportion to the ops, and depends on the model and the cost model alone.
 """

@@ -1,4 +1,4 @@
-"""Constants that DEQUANTIZE and DENSIFY unpack: the NPU does it before any run, so such ops are no work for it."""
+"""Constants under DEQUANTIZE and DENSIFY: the NPU unpacks them when it loads the file, so they cost no run."""
 
 from __future__ import annotations
 

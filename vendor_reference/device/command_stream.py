@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, NoReturn, TypeAlias
 
@@ -96,18 +97,16 @@ class ToldWords:
         signed = np.array([is_signed for _, is_signed in stream.told.values()])
         self._least = np.where(signed, -(2**31), 0)
         self._most = np.where(signed, 2**31 - 1, 2**32 - 1)
-        self._remembered: dict[tuple[Sequence[int], ...], Words] = {}
+        self._find = lru_cache(_MOST_REMEMBERED)(self._make)
 
     def find(self, shapes: Shapes) -> Words:
         """All words, which stay as they are; INVALID_ARGUMENT, for a size that cannot be."""
-        key = tuple(map(shapes, self._shapes))
-        words = self._remembered.pop(key, None)
-        if words is None:
-            words = self._stream.words.copy()
-            words[self._places] = self._evaluate(shapes)
-            if len(self._remembered) == _MOST_REMEMBERED:
-                del self._remembered[next(iter(self._remembered))]
-        self._remembered[key] = words
+        return self._find(tuple(map(shapes, self._shapes)))
+
+    def _make(self, values: tuple[Sequence[int], ...]) -> Words:
+        words: Words = self._stream.words.copy()
+        shapes = dict(zip(self._shapes, values, strict=True))
+        words[self._places] = self._evaluate(shapes.__getitem__)
         return words
 
     def _evaluate(self, shapes: Shapes) -> Words:

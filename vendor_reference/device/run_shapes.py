@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from operator import le
 
@@ -173,25 +174,19 @@ class _ShapesAhead:
             (i, n) for i, n in enumerate(p for s in checked for p in s.pattern) if n >= 0
         ]
         self._program: SizeProgram | None = None
-        self._kept: dict[tuple[Shape, ...], Mapping[int, Shape]] = {}
+        self._find = lru_cache(_MOST_KEPT)(self._compute)
 
     def find(self, shapes: Callable[[int], Shape]) -> Mapping[int, Shape]:
         """The shapes by their index; nothing where one cannot be, which whoever finds it alone says in words."""
-        key = tuple(map(shapes, self._inputs))
-        found = self._kept.pop(key, None)
-        if found is None:
-            found = self._compute(shapes)
-            if len(self._kept) == _MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-        self._kept[key] = found
-        return found
+        return self._find(tuple(map(shapes, self._inputs)))
 
-    def _compute(self, shapes: Callable[[int], Shape]) -> Mapping[int, Shape]:
+    def _compute(self, inputs: tuple[Shape, ...]) -> Mapping[int, Shape]:
+        shapes = dict(zip(self._inputs, inputs, strict=True))
         if self._program is None:
             sizes = [size for shape in self._sizes.values() for size in shape]
             self._program = compile_sizes(sizes, self._sizes)
         try:
-            numbers = self._program(shapes)
+            numbers = self._program(shapes.__getitem__)
         except (ArithmeticError, ValueError):
             return {}
         is_bounded = all(map(le, numbers, self._bounds)) and min(numbers, default=0) >= 0

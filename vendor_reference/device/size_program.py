@@ -15,10 +15,10 @@ _FUNCTIONS = {"/": "divide", "%": "remainder"}
 def compile_sizes(
     sizes: Sequence[Size], shapes: Mapping[int, Sequence[Size]] | None = None
 ) -> SizeProgram:
-    """The function that gives all values, in order, where the shapes are these.
+    """Compiles sizes to a function, which takes the shapes of a run and returns the sizes' values in order.
 
-    It raises what the operators do, ZeroDivisionError and ValueError, and does not check values: `evaluate` does,
-    and says which size it is.
+    The function raises its operators' errors, ZeroDivisionError and ValueError, and does not check values:
+    `evaluate` checks them, and names the size.
 
     Args:
       sizes: without those of a shape that stands behind it in `shapes`.

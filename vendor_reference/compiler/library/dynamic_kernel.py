@@ -35,7 +35,7 @@ Sizes = tuple["int | str", ...]
 _Made = TypeVar("_Made")
 
 Choice = Callable[[int], int]
-"""What a dimension is, of its bound."""
+"""Chooses a dimension's size from its bound."""
 
 _CHOICES: Sequence[Choice] = (
     lambda bound: bound,
@@ -43,7 +43,7 @@ _CHOICES: Sequence[Choice] = (
     lambda bound: (bound + 1) // 2,
     lambda bound: max(bound - 1, 1),
 )
-"""Those of the shapes that a kernel is asked with."""
+"""One for each set of shapes with which `dynamic_kernel` calls an op's `kernel`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ def unless_negative(size: int) -> int:
 
 
 def at_least(size: int, least: int) -> int | None:
-    """The same size, which a run checks to be no smaller where it is not known; None where it is smaller."""
+    """The same size; a run checks it unless it is known to be `least` or more. None if it is known to be less."""
     low, most = range_of(size)
     if low >= least:
         return size
@@ -197,7 +197,7 @@ def at_least(size: int, least: int) -> int | None:
 
 
 def index_below(index: int, size: int) -> int | None:
-    """The same number, which a run checks to be an index where it is not known; None where it is none."""
+    """The same index; a run checks it unless it is known to be in range. None if it is known to be outside."""
     low, most = range_of(size)
     if low > index:
         return index

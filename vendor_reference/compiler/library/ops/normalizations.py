@@ -1,4 +1,4 @@
-"""SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION: each row of the operand is scaled by a sum over that row."""
+"""SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION: each normalizes every row by a sum over that row."""
 
 from __future__ import annotations
 

@@ -39,9 +39,9 @@ _TO_THE_END = 2**31 - 1
 class _Slice(LibraryOp):
     """`sizes[i]` elements of dimension `i`, from `begin[i]` on and `steps[i]` apart.
 
-    Of a dimension that a run tells, `begin[i]` below 0 counts from behind its last element, and so does `sizes[i]`
-    as an end: -1 is all elements that are left, -2 all but one. `kept` are the dimensions of the result, -1 for a
-    new one, where it has not the operand's.
+    If a run tells the size of dimension `i`, a `begin[i]` below 0 counts from its end, as in Python. A `sizes[i]`
+    below 0 is then an end: -1 takes all elements that are left, -2 all but the last. `kept` are the dimensions of
+    the result, -1 for a new one, where the result does not have the operand's dimensions.
     """
 
     name = "SLICE"

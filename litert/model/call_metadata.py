@@ -1,0 +1,66 @@
+"""Descriptions of a file's NPU calls, one kind to a metadata entry, as JSON; nothing needs them to run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from litert.core.checked_json import JsonNode
+from litert.core.codec import Codec, array, integer
+from litert.core.errors import LiteRtError, describe
+from litert.core.status import Status
+from litert.model.blob import Blob
+from litert.model.graph import Model
+
+WHOLE_NUMBER = integer(0, 2**63 - 1)
+"""A count, a size in bytes, or a time: what entries have most."""
+
+_VERSION = 1
+
+_Call = TypeVar("_Call")
+
+
+class CallMetadata(Generic[_Call]):
+    """A metadata entry with a list of calls."""
+
+    def __init__(self, key: str, call: Codec[_Call]) -> None:
+        """An entry under a metadata key; `call` is the format of a call in it."""
+        self._key = key
+        self._call = call
+
+    def write(self, model: Model, calls: Sequence[_Call]) -> None:
+        """Puts calls into a model; nothing, where there are no calls."""
+        if calls:
+            document = {"version": _VERSION, "calls": [self._call.dump(call) for call in calls]}
+            text = json.dumps(document, separators=(",", ":"))
+            model.set_metadata(self._key, Blob(text.encode()))
+
+    def read(self, model: Model, where: str = "") -> Sequence[_Call]:
+        """The calls in a model; none where it does not have the entry.
+
+        Raises:
+          LiteRtError: INVALID_FLATBUFFER, for an entry that nobody writes; WRONG_VERSION.
+        """
+        blob = model.find_metadata(self._key)
+        if blob is None:
+            return ()
+        where = f"{where or 'model'}, metadata '{self._key}'"
+        root = JsonNode.parse(blob.view, where, Status.INVALID_FLATBUFFER)
+        fields = root.fields(("version", "calls"), is_open=True)
+        version = WHOLE_NUMBER.read(fields["version"])
+        if version != _VERSION:
+            raise LiteRtError(Status.WRONG_VERSION, f"version {version}, not {_VERSION}", where)
+        return array(self._call).read(fields["calls"])
+
+
+def find_format_mistake(value: object, kind: type[_Call], codec: Codec[_Call | None]) -> str:
+    """What is wrong with a vendor's description of a call, which may be None; "" for nothing."""
+    try:
+        assert value is None or isinstance(value, kind)
+        codec.read(JsonNode(codec.dump(value), "$", kind.__name__, Status.SERIALIZATION))
+    except LiteRtError as error:
+        return error.what
+    except Exception as error:  # of values of any type
+        return describe(error)
+    return ""
