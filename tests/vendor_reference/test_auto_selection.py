@@ -210,3 +210,14 @@ def test_a_dynamic_op_is_expected_at_its_largest_shape() -> None:
     dynamic = OpTimes(EMULATED, {"x": (100, 64), "y": (100, 64)}, lambda op: False)
     assert dynamic.find(model(None)) == times_of().find(model(100))
     assert not times_of().find(model(None)).is_known
+
+
+def test_ops_without_results_stay_on_the_cpu() -> None:
+    """A variable's ASSIGN_VARIABLE makes no tensor."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", SHAPE)
+    variable = b.op("VAR_HANDLE", [], [("variable", "resource", ())], shared_name="state")
+    b.op("ASSIGN_VARIABLE", [variable, x], [])
+    b.output(_convolution(b, x, [("y", "float32", SHAPE)], 5))
+    costs = replace(FAST, call_ns=0, switch_ns=0)
+    assert [op.name for op in select(b.build().subgraphs[0], costs).taken] == ["CONV_2D"]

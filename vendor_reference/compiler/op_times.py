@@ -87,7 +87,7 @@ class OpTimes:
             return OpTime(is_known=False)
         work, operations = work_of(op.name), cost.arithmetic or 0
         npu, cpu = self.costs.npu[work], self.costs.cpu[work]
-        num_rows = prod(bounded.outputs[0].shape[:-1])
+        num_rows = sum(prod(tensor.shape[:-1]) for tensor in bounded.outputs[:1])
         npu_ns = round(npu.op_ns(num_rows, operations, cost.bytes))
         cpu_ns = round(cpu.op_ns(num_rows, operations, cost.bytes))
         if op.name in library_ops() and library_ops()[op.name].is_view:
