@@ -17,6 +17,7 @@ from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from tests.vendor_reference.ir_texts import run
+from vendor_reference.compiler.library_layers import library_layers
 from vendor_reference.compiler.pass_pipeline import IMPORT, pipeline
 
 pytestmark = pytest.mark.each_driver
@@ -105,3 +106,27 @@ def test_a_pass_that_there_is_not_is_refused_and_nothing_is_written(model: Path)
         compile_it(model, "lower")
     assert error.value.status is Status.NOT_FOUND and "lower-ie-to-iert" in error.value.hint
     assert not (model.parent / "out.tflite").exists() and not (model.parent / "dump").exists()
+
+
+def test_tensors_that_are_called_by_numbers_have_no_names_in_the_ir(tmp_path: Path) -> None:
+    """As converters call them, `strided_slice/0`; xDSL reads `_0` as the end of a name that is not there."""
+    b = ModelBuilder()
+    x = b.input("0", "float32", (2, 3))
+    y = b.op("ADD", [x, b.constant("mul/1_2", np.ones(3, np.float32))], [("12", "float32", (2, 3))])
+    b.output(y)
+    write_model(b.build(), tmp_path / "in.tflite")
+    options = CompilerOptions(vendor_options={"reference_ops": "all"})
+    apply_plugin(tmp_path / "in.tflite", tmp_path / "out.tflite", ApplyOptions(compiler=options))
+    with CompiledModel.from_file(str(tmp_path / "out.tflite")) as compiled:
+        result = compiled.run({"0": np.zeros((2, 3), np.float32)})
+    np.testing.assert_array_equal(result["12"], np.ones((2, 3)))
+
+
+def test_numbers_are_no_names_in_a_text() -> None:
+    text = """
+    func.func @main(%_0 : tensor<4xf32>) -> tensor<4xf32> {
+      %_1_2 = IE.Abs(%_0) : tensor<4xf32> -> tensor<4xf32>
+      return %_1_2 : tensor<4xf32>
+    }"""
+    made = run(text, ",".join(pipeline()), [library_layers()["ABS"]])
+    assert "VPUIP.Command @Abs (%0) -> (%1)" in made

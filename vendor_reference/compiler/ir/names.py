@@ -47,15 +47,28 @@ def at_function(function: FuncOp) -> str:
 
 
 def readable_name(tensor_name: str) -> str | None:
-    """What a tensor is called in the IR's text: the last part of a converter's path; None where nothing is left.
+    """What a tensor is called in the IR's text: the last part of a converter's path; None where no letter is left.
 
     `Relu_BiasAdd` of `model/conv/Relu;model/conv/BiasAdd:0`.
     """
     parts = (re.sub(r":\d+$", "", part.rsplit("/", 1)[-1]) for part in tensor_name.split(";"))
     name = re.sub(r"\W+", "_", "_".join(parts), flags=re.ASCII).strip("_")[:_LONGEST]
-    if not name:
+    if _is_number(name):
         return None
     return name if not name[0].isdigit() else f"_{name}"
+
+
+def forget_numbers(module: ModuleOp) -> None:
+    """Takes away names such as `_0`: of a name, xDSL leaves out the end `_0`, and refuses what is left."""
+    for op in module.walk():
+        blocks = (block for region in op.regions for block in region.blocks)
+        for value in (*op.results, *(argument for block in blocks for argument in block.args)):
+            if value.name_hint is not None and _is_number(value.name_hint):
+                value.name_hint = None
+
+
+def _is_number(name: str) -> bool:
+    return not name.strip("_0123456789")
 
 
 NAME = "name"

@@ -35,6 +35,7 @@ from xdsl.utils.lexer import Input, Span
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import hold_kernels
+from vendor_reference.compiler.ir.names import forget_numbers
 from vendor_reference.compiler.ir.types import find_order, map_order
 
 _WIDTH = 100
@@ -217,6 +218,7 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
     except Exception as error:  # xDSL's own, of text that it does not expect
         raise _error(describe(error), parser.place(), parser.line()) from error
     hold_kernels(module)
+    forget_numbers(module)
     aliases = {
         alias[1:]: value for alias, value in parser.attribute_aliases.items() if alias[0] == "#"
     }
