@@ -7,7 +7,6 @@ import hashlib
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
@@ -16,10 +15,8 @@ from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.emission.module_emission import emit_executable
 from vendor_reference.compiler.frontend.importer import import_partitions
 from vendor_reference.compiler.ir.text import print_ir, read_ir
-from vendor_reference.compiler.ir.types import tensor_type
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.job import Job
-from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes, packed_type
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.opt import transform_text
 from vendor_reference.compiler.pass_pipeline import pipeline
@@ -156,11 +153,3 @@ def test_a_pack_that_cannot_be_is_refused(old: str, new: str, says: str) -> None
     with pytest.raises(LiteRtError) as error:
         transform_text(text.replace(old, new).encode(), "text", "")
     assert says in str(error.value)
-
-
-def test_rows_of_blocks_are_not_joined_to_vectors() -> None:
-    plain = tensor_type(ElementType.FLOAT32, SHAPE)
-    packed = packed_type(plain, NCHW8C)
-    for op, source, target in ((PackOp, plain, packed), (UnpackOp, packed, plain)):
-        text = op.kernel_spec([source], [target], layout_attributes(NCHW8C)).text
-        assert text.startswith("__attribute__((vec_type_hint(float8)))")

@@ -131,7 +131,7 @@ class _Layer(LayerOp):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        return KernelSpec(cls.name, (TensorArgument(False, 0), TensorArgument(True, 0)), text="//")
+        return KernelSpec(cls.name, (TensorArgument(False, 0), TensorArgument(True, 0)))
 
     dynamic_kernel_spec = kernel_spec
 

@@ -355,7 +355,6 @@ SPECS = st.builds(
     title=TEXTS,
     arguments=st.lists(arguments(), max_size=4).map(tuple),
     where=TEXTS,
-    text=TEXTS,
     sources=FILES,
     headers=FILES,
     entry=TEXTS,
@@ -397,7 +396,7 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
         ('{title = "k", arguments = [{local = "X"}]}', "VPUIP.kernel.arguments[0]: field 'type' is missing"),
         ('{title = "k", arguments = [], sources = [["a", "b"]]}', "sources[0]: 2 elements, expected 3"),
         ('{title = "k", arguments = [], global_size = [4]}', "VPUIP.kernel.global_size[0]: 4 is not a string"),
-        (r'{title = "k", arguments = [], text = "\FF"}', "VPUIP.kernel.text: "),
+        (r'{title = "k", arguments = [], entry = "\FF"}', "VPUIP.kernel.entry: "),
         ('{title = "k", arguments = [], sizes_of = {local = "X", type = f32}}', "sizes_of: none given"),
     ],
 )  # fmt: skip

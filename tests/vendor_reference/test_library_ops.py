@@ -79,43 +79,36 @@ def test_a_new_op_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "SIGN" not in library_ops()
 
 
-NEW_OP_OF_TWO_RESULTS = '''"""Both signs."""
+NEW_OP_OF_TWO_RESULTS = '''"""Both ways."""
 
 from vendor_reference.compiler.library.library_op import LibraryOp, PlacedOp
-from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
-
-TEXT = """
-__kernel void signs(const __global float* x, __global float* y, __global float* z) {
-  const size_t i = get_global_id(0);
-  y[i] = x[i];
-  z[i] = -x[i];
-}
-"""
+from vendor_reference.compiler.library.moves import MovedPart, move_kernel
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 
-class Signs(LibraryOp):
+class BothWays(LibraryOp):
     name = "UNIQUE"
-    ie_name = "Signs"
+    ie_name = "BothWays"
     num_outputs = (2, 3)
 
     def mismatch(self, call: PlacedOp) -> str:
         return "" if len({view.shape for view in call.tensors}) == 1 else call.shape_mismatch()
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
-        arguments = [(False, 0), (True, 0), (True, 1)]
-        count = str(call.result.num_elements)
-        tensors = tuple(TensorArgument(is_output=o, index=i) for o, i in arguments)
-        return KernelSpec(self.name, tensors, text=TEXT, entry="signs", global_size=(count,))
+        (x,), (y, z, *_) = call.inputs, call.results
+        (size,) = x.shape
+        parts = [MovedPart(y, x), MovedPart(z, x.part((size - 1,), (size,), (-1,)), output=1)]
+        return move_kernel(self.name, 1, parts, num_outputs=2)
 
 
-OPS = (Signs(),)
+OPS = (BothWays(),)
 '''
 
 
 def test_a_new_op_has_several_results(
     device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with new_op(tmp_path, monkeypatch, "signs", NEW_OP_OF_TWO_RESULTS):
+    with new_op(tmp_path, monkeypatch, "both_ways", NEW_OP_OF_TWO_RESULTS):
         b = ModelBuilder()
         x = b.input("x", "float32", (5,))
         y, z = b.op("UNIQUE", [x], [("y", "float32", (5,)), ("z", "float32", (5,))])
@@ -126,7 +119,8 @@ def test_a_new_op_has_several_results(
         assert all(op.call for op in report.ops)
         values = np.arange(5, dtype=np.float32)
         results = CompiledModel.from_file(str(tmp_path / "b.tflite")).run({"x": values})
-        assert [results[name].tolist() for name in ("w", "y")] == [values.tolist()] * 2
+        assert results["y"].tolist() == values.tolist()
+        assert results["w"].tolist() == (-values[::-1]).tolist()
 
 
 @pytest.mark.parametrize(
@@ -136,14 +130,14 @@ def test_a_new_op_has_several_results(
 def test_an_op_says_how_many_results_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_outputs: int, says: str
 ) -> None:
-    with new_op(tmp_path, monkeypatch, "signs", NEW_OP_OF_TWO_RESULTS):
+    with new_op(tmp_path, monkeypatch, "both_ways", NEW_OP_OF_TWO_RESULTS):
         b = ModelBuilder()
         b.op(
             "UNIQUE", [tensor(b)], [b.tensor(f"y{i}", "float32", SHAPE) for i in range(num_outputs)]
         )
-        signs = library_ops()["UNIQUE"]
-        assert signs.refusal(b.build().subgraphs[0].ops[0]) == says
-        assert signs.port_mismatch(1, num_outputs) == says
+        both_ways = library_ops()["UNIQUE"]
+        assert both_ways.refusal(b.build().subgraphs[0].ops[0]) == says
+        assert both_ways.port_mismatch(1, num_outputs) == says
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The kernels that bring tensors into blocks and back, on each OpenCL device."""
+"""The commands that bring tensors into blocks and back, on each OpenCL device."""
 
 from __future__ import annotations
 
@@ -7,24 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
-from litert.core.tensor_type import RankedTensorType
-from tests.vendor_reference.executables import byte_code, in_, out
-from vendor_reference.compiler.ir.types import tensor_type
-from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes
-from vendor_reference.device.module import Module
+from tests.vendor_reference.library_runs import run_specs
+from vendor_reference.compiler.ir.types import tensor_type, view_of
+from vendor_reference.compiler.levels.blocks import PackOp, UnpackOp, layout_attributes, packed_type
 from vendor_reference.executable.cpu_op import MemoryLayout
-from vendor_reference.executable.executable import (
-    ArgumentKind,
-    Executable,
-    Function,
-    KernelTask,
-    Program,
-)
 
+NCHW8C = MemoryLayout((0, 3, 1, 2, 3), (0, 0, 0, 0, 8))
 LAYOUTS = {
-    "nChw8c": ((2, 3, 4, 20), MemoryLayout((0, 3, 1, 2, 3), (0, 0, 0, 0, 8))),
+    "nChw8c": ((2, 3, 4, 20), NCHW8C),
+    "nChw8c, less than a block": ((2, 3, 4, 3), NCHW8C),
     "nChw16c, whole blocks": ((1, 2, 2, 32), MemoryLayout((0, 3, 1, 2, 3), (0, 0, 0, 0, 16))),
     "one channel": ((2, 3, 1, 1), MemoryLayout((0, 3, 1, 2, 3), (0, 0, 0, 0, 4))),
     "two blocked": ((5, 7, 3), MemoryLayout((1, 0, 2, 0, 1), (0, 0, 0, 4, 2))),
@@ -37,43 +29,34 @@ LAYOUTS = {
 @pytest.mark.parametrize("case", LAYOUTS)
 def test_blocks_hold_the_tensor_and_zeros(device: Any, case: str, dtype: str) -> None:
     shape, layout = LAYOUTS[case]
-    element_type = ElementType.from_numpy(np.dtype(dtype))
-    plain = RankedTensorType.of(element_type, shape)
-    packed = RankedTensorType.of(element_type, layout.dims(shape))
-    types = {t: tensor_type(t.element_type, t.shape) for t in (plain, packed)}
-    attributes = layout_attributes(layout)
-    programs, tasks, functions = [], [], []
-    for number, (op, source, target) in enumerate(
-        ((PackOp, plain, packed), (UnpackOp, packed, plain))
-    ):
-        spec = op.kernel_spec([types[source]], [types[target]], attributes)
-        programs.append(Program(spec.text, ()))
-        sizes = [int(size) for size in spec.global_size]
-        tasks.append(KernelTask(op.name, number, spec.entry, [in_(), out()], sizes))
-        functions.append(Function(f"f{number}", [source], [target], [tasks[-1]]))
-    code = byte_code(Executable("EMU8", functions, programs, []))
-    module = Module(device, code.view, {})
-    array = np.arange(1, plain.num_elements + 1).reshape(shape).astype(dtype)
-    blocks = _run(device, module, functions[0], array)
-    strides = layout.strides(shape)
-    expected = np.zeros(packed.num_elements, dtype)
-    block_of = {d: b for d, b in zip(layout.order, layout.blocks, strict=True) if b}
+    array = (np.arange(np.prod(shape)) % 100 + 1).reshape(shape).astype(dtype)
+    plain = tensor_type(ElementType.from_numpy(array.dtype), shape)
+    packed, attributes = packed_type(plain, layout), layout_attributes(layout)
+    expected = blocks_of(array, layout)
+    pack = PackOp.kernel_spec([plain], [packed], attributes)
+    unpack = UnpackOp.kernel_spec([packed], [plain], attributes)
+    calls = [(pack, [array.ravel()], [view_of(packed)]), (unpack, [expected], [view_of(plain)])]
+    blocks, back = run_specs(device, calls)
+    assert np.array_equal(blocks.ravel(), expected)
+    assert np.array_equal(back, array)
+
+
+def blocks_of(array: Any, layout: MemoryLayout) -> Any:
+    """The memory of a tensor in blocks."""
+    strides, block_of = layout.strides(array.shape), layout.block_of
+    memory = np.zeros(layout.num_elements(array.shape), array.dtype)
     for index, value in np.ndenumerate(array):
-        memory = [
+        place = [
             index[d] % b if b else index[d] // block_of.get(d, 1)
             for d, b in zip(layout.order, layout.blocks, strict=True)
         ]
-        expected[sum(m * s for m, s in zip(memory, strides, strict=True))] = value
-    assert np.array_equal(blocks.ravel(), expected)
-    assert np.array_equal(_run(device, module, functions[1], blocks), array)
+        memory[sum(p * s for p, s in zip(place, strides, strict=True))] = value
+    return memory
 
 
-def _run(device: Any, module: Module, function: Function, array: Any) -> Any:
-    loaded = module.load(function)
-    x, y = TensorBuffer.allocate(function.inputs[0]), TensorBuffer.allocate(function.outputs[0])
-    memory = [device.share(b.address, b.size) for b in (x, y)]
-    loaded.attach(ArgumentKind.INPUT, 0, memory[0])
-    loaded.attach(ArgumentKind.OUTPUT, 0, memory[1])
-    x.array()[...] = array
-    loaded.run()
-    return y.array().copy()
+@pytest.mark.parametrize("shape", [(2, 0, 4, 20), (2, 3, 4, 0)])
+def test_a_tensor_without_elements_has_commands_that_do_nothing(shape: tuple[int, ...]) -> None:
+    plain = tensor_type(ElementType.FLOAT32, shape)
+    packed, attributes = packed_type(plain, NCHW8C), layout_attributes(NCHW8C)
+    assert len(PackOp.kernel_spec([plain], [packed], attributes).commands) == 1
+    assert len(UnpackOp.kernel_spec([packed], [plain], attributes).commands) == 1

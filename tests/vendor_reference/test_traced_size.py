@@ -137,7 +137,7 @@ class _Leaking(ElementwiseOp):
         lambda n: KernelSpec(commands=(Command.of("Pool", low=n / 2),)),
         lambda n: KernelSpec(commands=(Command.of("Pool", low=n),)),
         lambda n: KernelSpec(commands=(Command.of("Pool", channels=n - 3),)),
-        lambda n: KernelSpec(text="a kernel of its own"),
+        lambda n: KernelSpec("a kernel of its own"),
     ],
     ids=["a number", "a count", "a float", "in a float's place", "below zero", "no commands"],
 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import BuiltProgram
-from vendor_reference.compiler.emission.launches import with_kernel_tasks
 from vendor_reference.compiler.emission.module_emission import Lowered
 from vendor_reference.compiler.kernel_bindings import check_bindings
 from vendor_reference.custom_layers.custom_layer import CustomLayer
@@ -32,7 +31,7 @@ def entries_by_text(executable: Executable, layers: Mapping[str, CustomLayer]) -
         if entry is None:
             return None
         entries[name] = entry
-    return with_kernel_tasks(
+    return _with_kernel_tasks(
         executable, lambda task: task if task.entry else replace(task, entry=entries[task.op_name])
     )
 
@@ -90,7 +89,7 @@ def entries_by_build(
         notes.extend(check_bindings(entry, kernel, task, bound, _where(layer)))
         return replace(task, entry=entry)
 
-    return with_kernel_tasks(lowered.executable, settle)
+    return _with_kernel_tasks(lowered.executable, settle)
 
 
 def find_entry(layer: CustomLayer, built: BuiltProgram) -> str | None:
@@ -133,3 +132,14 @@ def _texts(layer: CustomLayer) -> Sequence[str]:
 
 def _where(layer: CustomLayer) -> str:
     return f"{layer.file_name}, op '{layer.op_name}'"
+
+
+def _with_kernel_tasks(
+    executable: Executable, change: Callable[[KernelTask], KernelTask]
+) -> Executable:
+    """The executable with other tasks in the place of those that run kernels."""
+    functions = [
+        replace(f, tasks=[change(t) if isinstance(t, KernelTask) else t for t in f.tasks])
+        for f in executable.functions
+    ]
+    return replace(executable, functions=functions)

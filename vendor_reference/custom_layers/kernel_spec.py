@@ -155,8 +155,7 @@ class KernelSpec:
     Attributes:
       title: the layer's name, for the prelude and messages; "" in a description for the op's.
       where: the asset's file name, for messages; "" for the library's own.
-      text: the library's own source; "" where `sources` are a user's.
-      sources: a user's files, in order.
+      sources: files, in order.
       headers: files that they include.
       entry: the kernel; "" for the one named like the op, or the only one, which a build tells.
       arguments: of the kernel, in order; none in a description for the op's inputs, then its outputs.
@@ -181,7 +180,6 @@ class KernelSpec:
     title: str = ""
     arguments: tuple[KernelArgument, ...] = ()
     where: str = ""
-    text: str = ""
     sources: tuple[Source, ...] = ()
     headers: tuple[Source, ...] = ()
     entry: str = ""

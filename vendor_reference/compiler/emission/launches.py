@@ -1,12 +1,9 @@
-"""The programs of an executable: for each kernel, on each kind of buffers, its text and what it is given.
-
-Kernels that are the compiler's own become one program: to build one each takes five times as long.
-"""
+"""The programs of an executable: for each kernel, on each kind of buffers, its text and what it is given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -32,7 +29,7 @@ from vendor_reference.compiler.work_items import (
     resolve_work_sizes,
 )
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
-from vendor_reference.executable.executable import Executable, KernelTask, LayerCommand, Program
+from vendor_reference.executable.executable import LayerCommand, Program
 from vendor_reference.executable.source_text import fill_program, hole_values
 from vendor_reference.firmware.instructions import (
     Command,
@@ -108,15 +105,13 @@ class Launches:
         if told is not None:
             sizes = resolve_work_sizes(spec, told)
         holes: list[Size] = []
-        prelude = spec.text
-        if not prelude:
-            tensors = [_input(spec, i, t, shapes) for i, t in enumerate(inputs)]
-            made = [
-                kernel_tensor(t, asked_format(spec, True, i), shapes.outputs[i])
-                for i, t in enumerate(outputs)
-            ]
-            local = described_local_size(spec, shapes, sizes[1])
-            prelude = write_prelude(spec, tensors, made, sizes[0], local, holes)
+        tensors = [_input(spec, i, t, shapes) for i, t in enumerate(inputs)]
+        made = [
+            kernel_tensor(t, asked_format(spec, True, i), shapes.outputs[i])
+            for i, t in enumerate(outputs)
+        ]
+        local = described_local_size(spec, shapes, sizes[1])
+        prelude = write_prelude(spec, tensors, made, sizes[0], local, holes)
         program = Program(prelude, spec.sources, spec.build_options, spec.headers, tuple(holes))
         if program not in self.programs:
             if program.sources:
@@ -184,37 +179,3 @@ def _resolve(number: Size | float | str, shapes: OpShapes | None) -> Size | floa
         raise LiteRtError(Status.INVALID_ARGUMENT, f"formula '{number}', and all shapes are fixed")
     dims = kernel_dims(shapes.inputs[0] or ()) if shapes.inputs else (1, 1, 1, 1)
     return read_formula(number).resolve(dims, shapes.inputs, shapes.outputs)
-
-
-def join_programs(
-    executable: Executable, samples: Sequence[Program]
-) -> tuple[Executable, Sequence[Program]]:
-    """One program for all that consist of text alone, whose kernels have unique names; samples are joined too."""
-    texts = [
-        index
-        for index, program in enumerate(executable.programs)
-        if not (program.sources or program.build_options or program.holes)
-    ]
-    if len(texts) < 2:
-        return executable, samples
-    kept = [i for i in range(len(executable.programs)) if i not in texts[1:]]
-    places = {old: new for new, old in enumerate(kept)}
-    places.update(dict.fromkeys(texts, places[texts[0]]))
-    joined = Program("\n".join(executable.programs[i].prelude for i in texts), ())
-
-    def join(programs: Sequence[Program]) -> list[Program]:
-        return [joined if index == texts[0] else programs[index] for index in kept]
-
-    made = with_kernel_tasks(executable, lambda t: replace(t, program=places[t.program]))
-    return replace(made, programs=join(executable.programs)), join(samples)
-
-
-def with_kernel_tasks(
-    executable: Executable, change: Callable[[KernelTask], KernelTask]
-) -> Executable:
-    """The executable with other tasks in the place of those that run kernels."""
-    functions = [
-        replace(f, tasks=[change(t) if isinstance(t, KernelTask) else t for t in f.tasks])
-        for f in executable.functions
-    ]
-    return replace(executable, functions=functions)

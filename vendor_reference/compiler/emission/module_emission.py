@@ -24,7 +24,6 @@ from vendor_reference.compiler.emission.function_shapes import FunctionShapes
 from vendor_reference.compiler.emission.launches import (
     Launches,
     assemble_command,
-    join_programs,
 )
 from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
 from vendor_reference.compiler.ir.names import (
@@ -122,9 +121,8 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Lowe
     emitted = [emission.emit() for emission in emissions]
     soc, programs = soc_of(module), list(launches.programs)
     executable = Executable(soc.name, emitted, programs, made.constants, _instructions(emitted))
-    executable, samples = join_programs(executable, launches.samples)
     bindings = [emission.bindings for emission in emissions]
-    return Lowered(executable, bindings, launches.titles, samples)
+    return Lowered(executable, bindings, launches.titles, launches.samples)
 
 
 def _instructions(functions: Sequence[Function]) -> list[Instruction]:
@@ -249,7 +247,7 @@ class _FunctionEmission:
         return KernelTask(
             spec.op_name or spec.title,
             launch.program,
-            spec.entry if spec.text or not op.outputs else "",
+            "" if op.outputs else spec.entry,
             arguments,
             list(launch.global_size),
             list(launch.local_size) or None,

@@ -312,7 +312,6 @@ _KERNEL = record(
     title=ANY_TEXT,
     arguments=frozen_array(_ARGUMENT),
     where=ANY_TEXT,
-    text=ANY_TEXT,
     entry=ANY_TEXT,
     build_options=ANY_TEXT,
     op_name=ANY_TEXT,

@@ -1,9 +1,9 @@
 """IR becomes text for people, and text becomes IR, with errors that name the line.
 
     #NCHW = affine_map<(n, h, w, c) -> (n, c, h, w)>
-    #text = "__kernel void ..."
+    #text = "INPUT0_SHAPE[0] * ..."
 
-It is MLIR, in the notation of the levels: layouts and kernels' texts have names, long attributes lines of their
+It is MLIR, in the notation of the levels: layouts and long texts have names, long attributes lines of their
 own. A layout is called by its dimensions, the slowest in memory first. What people, and other tools, have written
 may be anything: nested without end, huge, or no text at all.
 """
@@ -57,7 +57,7 @@ def print_ir(module: ModuleOp, aliases: Mapping[str, Attribute] | None = None) -
 
 
 class _Names:
-    """What a text has used so far that has a name: layouts, and texts of kernels."""
+    """What a text has used so far that has a name: layouts, and long texts."""
 
     def __init__(self, given: Mapping[str, Attribute]) -> None:
         self._given: dict[Attribute, str] = {}

@@ -9,9 +9,7 @@ filled up with zeros.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
@@ -21,14 +19,19 @@ from xdsl.utils.exceptions import VerifyException
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ir.types import IrType, element_type_of, shape_of, tensor_type
+from vendor_reference.compiler.ir.types import (
+    IrType,
+    element_type_of,
+    shape_of,
+    tensor_type,
+    view_of,
+)
 from vendor_reference.compiler.ir.verification import check_count
 from vendor_reference.compiler.levels.layer import LayerOp
-from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
+from vendor_reference.compiler.library.moves import MovedPart, move_kernel
+from vendor_reference.compiler.library.views import View
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.executable.cpu_op import MemoryLayout
-
-_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
-"""What elements are moved as, by their bits."""
 
 
 class BlockOp(LayerOp):
@@ -43,16 +46,9 @@ class BlockOp(LayerOp):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        layout = read_layout(attributes)
-        plain = shape_of((inputs if cls.IS_PACK else outputs)[0])
-        c_type = _UNSIGNED[element_type_of(inputs[0]).bits]
-        write_text = _pack_text if cls.IS_PACK else _unpack_text
+        plain = view_of((inputs if cls.IS_PACK else outputs)[0])
         title = cls.name.removeprefix("IE.")
-        entry, text = _name_kernel(title, write_text(layout, plain, c_type))
-        rows = prod(shape_of(outputs[0])[:-1])
-        return KernelSpec(
-            title, tensor_arguments(1), text=text, entry=entry, global_size=(str(rows),)
-        )
+        return _transfer_kernel(title, read_layout(attributes), plain, cls.IS_PACK)
 
     def verify_(self) -> None:
         super().verify_()
@@ -128,61 +124,42 @@ def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
     return MemoryLayout(*columns)
 
 
-def _name_kernel(title: str, text: str) -> tuple[str, str]:
-    """A kernel's name, and its text with it for each `KERNEL`; no two texts have the same name."""
-    entry = f"{title.lower()}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return entry, text.replace("KERNEL", entry)
+def _transfer_kernel(title: str, layout: MemoryLayout, plain: View, is_pack: bool) -> KernelSpec:
+    """The commands that write one of the two; those of a pack fill up the blocks, too."""
+    parts, gaps = _parts(layout, plain)
+    if not is_pack:
+        return move_kernel(title, 1, [MovedPart(one, packed) for one, packed in parts])
+    moved = [MovedPart(packed, one) for one, packed in parts]
+    return move_kernel(title, 1, [*moved, *map(MovedPart, gaps)], bytes(8))
 
 
-def _pack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:
-    """A work item for each row of the blocks' last dimension: elements of the tensor, or 0."""
-    block_of = layout.block_of
-    dims = layout.dims(shape)
-    terms: dict[int, list[str]] = {}
-    for axis, (dim, block) in enumerate(zip(layout.order, layout.blocks, strict=True)):
-        scale = 1 if block else block_of.get(dim, 1)
-        terms.setdefault(dim, []).append(f"m{axis} * {scale}")
-    inner = [f"const size_t d{d} = {' + '.join(terms[d])};" for d in sorted(terms)]
-    inside = " && ".join(f"d{d} < {shape[d]}" for d in sorted(block_of))
-    value = f"from[{_place([f'd{d}' for d in range(len(shape))], shape)}]"
-    inner.append(f"*to++ = {f'{inside} ? {value} : 0' if inside else value};")
-    return _kernel(c_type, "m", dims, inner)
-
-
-def _unpack_text(layout: MemoryLayout, shape: Sequence[int], c_type: str) -> str:
-    """A work item for each row of the tensor's last dimension."""
-    block_of = layout.block_of
-    indices = []
-    for dim, block in zip(layout.order, layout.blocks, strict=True):
-        if block:
-            indices.append(f"d{dim} % {block}")
-        else:
-            indices.append(f"d{dim} / {block_of[dim]}" if dim in block_of else f"d{dim}")
-    place = _place([f"({index})" for index in indices], layout.dims(shape))
-    return _kernel(c_type, "d", shape, [f"*to++ = from[{place}];"])
-
-
-def _place(indices: Sequence[str], dims: Sequence[int]) -> str:
-    """Where an element lies in row order."""
-    place = "0"
-    for index, dim in zip(indices, dims, strict=True):
-        place = index if place == "0" else f"({place} * {dim} + {index})"
-    return place
-
-
-def _kernel(c_type: str, letter: str, dims: Sequence[int], inner: Sequence[str]) -> str:
-    """A kernel that goes over a tensor, a row for each work item; the letter names its indices.
-
-    The hint keeps Intel's driver from joining rows to vectors, whose elements it would have to gather.
-    """
-    last = len(dims) - 1
-    lines = ["    size_t rest = get_global_id(0);", f"    to += rest * {dims[last]};"]
-    for axis in reversed(range(last)):
-        lines.append(f"    const size_t {letter}{axis} = rest % {dims[axis]};")
-        lines.append(f"    rest /= {dims[axis]};")
-    index = f"{letter}{last}"
-    lines.append(f"    for (size_t {index} = 0; {index} < {dims[last]}; ++{index}) {{")
-    lines += [f"        {line}" for line in inner]
-    hint = "__attribute__((vec_type_hint(float8)))"
-    head = f"__kernel void KERNEL(__global const {c_type}* from, __global {c_type}* to)"
-    return "\n".join([hint, head, "{", *lines, "    }", "}", ""])
+def _parts(layout: MemoryLayout, plain: View) -> tuple[list[tuple[View, View]], list[View]]:
+    """What a tensor and its blocks share, in parts of one shape each; and what of the last blocks is empty."""
+    dims, blocks = layout.order, layout.blocks
+    packed = View.dense(plain.element_type, layout.dims(plain.shape))
+    parts = [(plain, packed.permuted(sorted(range(len(dims)), key=lambda i: (dims[i], blocks[i]))))]
+    gaps: list[View] = []
+    dim = 0  # of the parts, where dimensions in blocks are two
+    for index, size in enumerate(plain.shape):
+        block = layout.block_of.get(index)
+        if block is not None:
+            whole, left = divmod(size, block)
+            sides = [(0, whole * block, block), (whole * block, size, left)]
+            if left:
+                gaps += [
+                    packed.between(dim, whole, whole + 1).between(dim + 1, left, block)
+                    for _, packed in parts
+                ]
+            parts = [
+                (
+                    one.between(dim, begin, end).split(dim, inner),
+                    packed.between(dim, begin // block, -(-end // block)).between(
+                        dim + 1, 0, inner
+                    ),
+                )
+                for one, packed in parts
+                for begin, end, inner in sides
+            ]
+            dim += 1
+        dim += 1
+    return parts, gaps

@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     ModuleOp,
-    StringAttr,
     i64,
 )
 from xdsl.dialects.func import CallOp, FuncOp
@@ -30,7 +29,7 @@ from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
-from vendor_reference.compiler.ir.attributes import TASK, read_task, soc_of
+from vendor_reference.compiler.ir.attributes import read_task, soc_of
 from vendor_reference.compiler.ir.edits import replace_op
 from vendor_reference.compiler.ir.kernel_attribute import (
     KERNEL,
@@ -235,14 +234,11 @@ class _TaskLowering:
             symbol = self._names.new(op.name.removeprefix("IERT."))
             function = FuncOp.external(symbol, [*inputs, *outputs, *op.scratch.types], [])
             function.attributes.update(kernel_attributes(spec))
-            if not spec.commands:
-                function.attributes[TASK] = StringAttr("OCL")
             if is_dynamic and not op.output_shapes:
                 same_shapes = [SameShape(read[0])] * len(outputs)
                 function.attributes[OUTPUT_SHAPES] = output_shapes_attribute(same_shapes)
             self.new_functions.append(function)
-            task = CommandOp if spec.commands else OclOp
-            self._builtin[same] = _Layer(symbol, spec, task, len(outputs), read, written)
+            self._builtin[same] = _Layer(symbol, spec, CommandOp, len(outputs), read, written)
         self._task(op, self._builtin[same], op.groups())
 
     @lower.register(BufferCustomBinaryLayerOp)
