@@ -35,9 +35,7 @@ from vendor_reference.executable.executable import (
     Constant,
     Executable,
     Function,
-    KernelTask,
     LayerTask,
-    Program,
     align,
 )
 from vendor_reference.firmware.instructions import instruction_set
@@ -99,7 +97,7 @@ def run_library(device: Any, cases: Sequence[Case]) -> list[Array]:
 def run_specs(
     device: Any, calls: Sequence[tuple[KernelSpec, Sequence[Array], Sequence[View]]]
 ) -> list[Array]:
-    """The results of kernels and commands, in a row, of inputs as they lie in memory."""
+    """The results of commands, in a row, of inputs as they lie in memory."""
     function = _Function()
     for call in calls:
         function.add_spec(*call)
@@ -167,9 +165,8 @@ class _Function:
     """A function in the making, with a task for each case."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, None] = {}
         self._constants: list[Constant] = []
-        self._tasks: list[KernelTask | LayerTask] = []
+        self._tasks: list[LayerTask] = []
         self._ddr_size = 0
         self._inputs: list[Array] = []
         self._results: list[View] = []
@@ -197,9 +194,8 @@ class _Function:
         inputs = [_type(ElementType.from_numpy(a.dtype), a.size) for a in self._inputs]
         outputs = [_type(view.element_type, size_of(view)) for view in self._results]
         function = Function("f", inputs, outputs, self._tasks, self._ddr_size)
-        programs = [Program("\n".join(self._texts), ())] if self._texts else []
         instructions = list(instruction_set().values())
-        made = Executable("EMU8", [function], programs, self._constants, instructions)
+        made = Executable("EMU8", [function], [], self._constants, instructions)
         module = Module(device, byte_code(made).view, {})
         loaded = module.load(module.find_function("f"))
         read = [TensorBuffer.allocate(t) for t in inputs]
@@ -213,14 +209,9 @@ class _Function:
         loaded.run()
         return [take(b.array(), view) for b, view in zip(written, self._results, strict=True)]
 
-    def _task(self, spec: KernelSpec, inputs: Sequence[Array]) -> KernelTask | LayerTask:
+    def _task(self, spec: KernelSpec, inputs: Sequence[Array]) -> LayerTask:
         arguments = [self._argument(argument, inputs) for argument in spec.arguments]
-        if spec.commands:
-            return LayerTask(spec.title, arguments, [*map(assemble_command, spec.commands)])
-        self._texts[spec.text] = None
-        global_size = [int(text) for text in spec.global_size]
-        local_size = [int(text) for text in spec.local_size]
-        return KernelTask(spec.title, 0, spec.entry, arguments, global_size, local_size)
+        return LayerTask(spec.title, arguments, [*map(assemble_command, spec.commands)])
 
     def _argument(self, argument: KernelArgument, inputs: Sequence[Array]) -> Argument:
         if isinstance(argument, TensorArgument):
