@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -206,7 +207,7 @@ def build(
         inputs = [
             None
             if given is None
-            else _input(b, f"case{number}_x{i}", given, for_stock, given_patterns)
+            else add_input(b, f"case{number}_x{i}", given, for_stock, given_patterns)
             for i, given in enumerate(case.inputs)
         ]
         outputs = [
@@ -223,13 +224,14 @@ def build(
     return b.build()
 
 
-def _input(
+def add_input(
     b: ModelBuilder,
     name: str,
     given: Given,
-    for_stock: bool,
-    patterns: Mapping[str, Sequence[int]],
+    for_stock: bool = False,
+    patterns: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> Any:
+    """The tensor of an input of a case; the other arguments are as for `build`."""
     array = given.array
     if given.is_half:
         stored = b.constant(f"{name}_half", array.astype(np.float16))

@@ -64,6 +64,8 @@ def further_mismatch(call: PlacedOp) -> str:
         shape = call.inputs[index].shape
         if shape != y if name == RESIDUAL else (prod(shape), *shape[-1:]) != (y[3], y[3]):
             return call.shape_mismatch()
+        if name != RESIDUAL and not call.inputs[index].is_row_order:
+            return f"its {name} is a part of another tensor"
     return ""
 
 

@@ -46,8 +46,13 @@ class View:
     @property
     def is_row_order(self) -> bool:
         """Whether it is whole, and lies as the model has it."""
+        return not self.offset and self.is_compact
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether its elements lie as the model has them, one behind the other."""
         dense = View.dense(self.element_type, self.shape)
-        return not self.offset and all(
+        return all(
             mine == its or size == 1
             for mine, its, size in zip(self.strides, dense.strides, self.shape, strict=True)
         )

@@ -116,7 +116,7 @@ class _BlockPlacement:
                 return None
             if isinstance(op, CallOp) and self._layers.takes(op, use.index, view):
                 writers += [op] if self._layers.writes(op, use.index) else []
-            elif isinstance(op, BufferLayerOp) and value not in op.scratch and _goes_by_strides(op):
+            elif isinstance(op, BufferLayerOp) and _goes_by_strides(op, value, view):
                 writers += [op] if value in op.outputs else []
             else:
                 return None
@@ -159,9 +159,18 @@ def _rule(op: BufferLayerOp) -> LibraryOp | None:
     return layer.rule() if issubclass(layer, LibraryLayer) else None
 
 
-def _goes_by_strides(op: BufferLayerOp) -> bool:
-    is_static = not op.input_shapes and not op.output_shapes
-    return is_static and issubclass(op.layer(), (LibraryLayer, TransferOp))
+def _goes_by_strides(op: BufferLayerOp, value: SSAValue, view: Attribute) -> bool:
+    """Whether an op can do with a view in the place of a value."""
+    if op.input_shapes or op.output_shapes or value in op.scratch:
+        return False
+    rule = _rule(op)
+    if rule is None:
+        return issubclass(op.layer(), TransferOp)
+    inputs, outputs = (
+        tuple(view_of(view if v is value else v.type) for v in values)
+        for values in (op.inputs, op.outputs)
+    )
+    return not rule.misfit(PlacedOp(inputs, outputs, read_attributes(op.attributes)))
 
 
 def _lies_alike(value: SSAValue, part: View) -> bool:

@@ -81,6 +81,8 @@ class _Convolution(ConvolutionOp):
             return call.shape_mismatch()
         if reason := further_mismatch(call):
             return reason
+        if not call.inputs[1].is_compact:
+            return "its weights are a part of another tensor"
         return self.type_mismatch(call)
 
     def command(self, call: PlacedOp, **fields: FieldValue) -> KernelSpec:
@@ -273,6 +275,10 @@ class _FullyConnected(LibraryOp):
             return call.shape_mismatch()
         if any(prod(view.shape) != weights[0] for view in call.inputs[2:]):
             return call.shape_mismatch()
+        if not (call.inputs[0].is_compact and call.result.is_compact):
+            return "its rows lie apart"
+        if not all(view.is_row_order for view in call.inputs[2:]):
+            return "its bias is a part of another tensor"
         activation = call.attributes.get(ACTIVATION)
         if activation not in ACTIVATIONS:
             return f"its activation is {activation}"

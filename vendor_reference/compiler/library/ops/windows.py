@@ -74,6 +74,8 @@ class _DepthwiseConvolution(ConvolutionOp):
             return call.shape_mismatch()
         if reason := further_mismatch(call) or self.type_mismatch(call):
             return reason
+        if not call.inputs[1].is_row_order:
+            return "its weights are a part of another tensor"
         return window_mismatch(call, weights[1:3], CONVOLUTION_ACTIVATIONS)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
