@@ -103,6 +103,9 @@ CONVOLUTION = f"""
         (["IE.Add(%2, %y)"], "%x, %w, %y", ['residual = "before"', 'activation = "NONE"']),
         (["IE.Add(%y, %2)", "IE.ReLU(%3)"], "%x, %w, %y", ['residual = "before"', '"RELU"']),
         (["IE.ReLU(%2)", "IE.Add(%3, %y)"], "%x, %w, %y", ['residual = "behind"', '"RELU"']),
+        (["IE.Add(%2, %s)"], "%x, %w, %s", ["has_bias = true", '"NONE"']),
+        (["IE.Add(%s, %2)", "IE.ReLU(%3)"], "%x, %w, %s", ["has_bias = true", '"RELU"']),
+        (["IE.Add(%2, %s)", "IE.Add(%3, %y)"], "%x, %w, %s, %y", ["has_bias = true", '"before"']),
         (["IE.PReLU(%2, %s)"], "%x, %w, %s", ['activation = "PRELU"']),
         (["IE.PReLU(%2, %s)", "IE.Add(%3, %y)"], "%x, %w, %y, %s", ['"PRELU"', '"behind"']),
         (["IE.Add(%2, %y)", "IE.PReLU(%3, %s)"], "%x, %w, %y, %s", ['"PRELU"', '"before"']),
@@ -162,3 +165,41 @@ def test_what_has_the_same_shape_in_every_run_is_added_in_a_convolution() -> Non
 def test_what_a_run_may_repeat_is_added_behind_a_convolution(other: str) -> None:
     text = open_addition(f"%2 = {other}")
     assert "IE.Add" in text and "residual" not in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_left"), [("8", False), ("1x8", False), ("4x8", True), ("8x1", True)]
+)
+def test_what_is_added_to_a_product_by_columns_is_its_bias(shape: str, is_left: bool) -> None:
+    weights, bias = "tensor<8x8xf32>", f"tensor<{shape}xf32>"
+    rows = result = "tensor<8x8xf32>" if shape == "8x1" else "tensor<4x8xf32>"
+    text = run(
+        f"""
+        func.func @main(%x: {rows}, %w: {weights}, %s: {bias}) -> {result} {{
+          %1 = IE.FullyConnected(%x, %w) {{activation = "NONE", keep_num_dims = true, is_constant = false}}
+            : {rows}, {weights} -> {result}
+          %2 = IE.Add(%1, %s) : {result}, {bias} -> {result}
+          %3 = IE.ReLU(%2) : {result} -> {result}
+          func.return %3 : {result}
+        }}
+        """,
+        "fuse-layers",
+        list(library_layers().values()),
+    )
+    assert ("IE.Add" in text, "IE.ReLU" in text) == (is_left, is_left)
+
+
+def test_a_layer_with_a_bias_gets_no_other() -> None:
+    text = run(
+        f"""
+        func.func @main(%x: {IMAGE}, %w: tensor<1x1x1x8xf32>, %s: tensor<8xf32>) -> {IMAGE} {{
+          %1 = IE.DepthwiseConvolution(%x, %w, %s) {{{WINDOWS}, has_bias = true}}
+            : {IMAGE}, tensor<1x1x1x8xf32>, tensor<8xf32> -> {IMAGE}
+          %2 = IE.Add(%1, %s) : {IMAGE}, tensor<8xf32> -> {IMAGE}
+          func.return %2 : {IMAGE}
+        }}
+        """,
+        "fuse-layers",
+        list(library_layers().values()),
+    )
+    assert "IE.Add" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.quantization import Quantization
 from litert.model.builder import ModelBuilder
 from litert.model.expected_time import read_expected_times
-from litert.model.graph import Model
+from litert.model.graph import Model, Tensor
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 from tests.compiler_plugin.transformations.builtin.test_fold_densify import densified
@@ -254,6 +255,34 @@ def test_random_chains_of_element_wise_ops_are_numpys(tmp_path: Path, data: st.D
     refused = {f"{op.name}: {op.reason}" for op in apply(tmp_path, b.build()).ops if not op.call}
     assert not refused
     np.testing.assert_array_equal(run(tmp_path, inputs, total.shape), total)
+
+
+def test_a_bias_that_is_added_is_stocks(tmp_path: Path) -> None:
+    """To a product and a transposed convolution, as converters leave it behind them."""
+    b, random = ModelBuilder(), np.random.default_rng(0)
+    shape, image = (1, 5, 7, 4), (1, 10, 14, 21)
+
+    def numbers(name: str, *size: int) -> Tensor:
+        return b.constant(name, random.normal(size=size).astype(np.float32))
+
+    x = b.input("x", "float32", shape)
+    product = b.op(
+        "FULLY_CONNECTED",
+        [x, numbers("w", 4, 4), None],
+        [("p", "float32", shape)],
+        keep_num_dims=True,
+    )
+    summed = b.op("ADD", [product, numbers("pb", 1, 4)], [("ps", "float32", shape)])
+    sizes = b.constant("sizes", np.array(image, np.int32))
+    operands = [sizes, numbers("k", 21, 3, 3, 4), summed]
+    strides: dict[str, Any] = {"stride_h": 2, "stride_w": 2, "padding": "SAME"}
+    wide = b.op("TRANSPOSE_CONV", operands, [("t", "float32", image)], **strides)
+    options: dict[str, Any] = {"fused_activation_function": "RELU"}
+    b.output(b.op("ADD", [numbers("tb", 21), wide], [("y", "float32", image)], **options))
+    model, values = b.build(), random.normal(size=shape).astype(np.float32)
+    (expected,) = run_stock(model, [values])
+    assert all(op.call for op in apply(tmp_path, model).ops)
+    np.testing.assert_allclose(run(tmp_path, [values], image), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -72,6 +72,8 @@ class Fusion(Enum):
 
     ACTIVATION = "activation"
     """Behind it: `activation` is the name of the op; PRELU's slopes are the last operand."""
+    BIAS = "bias"
+    """Added to it, where it has no bias: a number for each channel, the operand behind the weights."""
     RESIDUAL = "residual"
     """An operand that is added `before` or `behind` the activation; it follows the bias."""
     PADDING = "padding"

@@ -1,4 +1,4 @@
-"""`fuse-layers`: fuses padding, residual additions and activations into convolutions whose kernels support them.
+"""`fuse-layers`: fuses padding, biases, residual additions and activations into convolutions and products.
 
     %1 = IE.Pad(%0) {before = array<i64: 0, 1, 1, 0>, after = array<i64: 0, 1, 1, 0>, value = 0.0 : f64}
     %2 = IE.Convolution(%1, %w, %b) {pads_begin = array<i64: 0, 0>, ...}
@@ -22,8 +22,12 @@ from xdsl.ir import Block, SSAValue
 
 from vendor_reference.compiler.ir.edits import remove_op, replace_op
 from vendor_reference.compiler.ir.names import bodies, functions_of, keep_names, read_taps
-from vendor_reference.compiler.ir.types import shape_of
-from vendor_reference.compiler.library.convolutions import CONVOLUTION_ACTIVATIONS, RESIDUAL
+from vendor_reference.compiler.ir.types import element_type_of, shape_of
+from vendor_reference.compiler.library.convolutions import (
+    CONVOLUTION_ACTIVATIONS,
+    HAS_BIAS,
+    RESIDUAL,
+)
 from vendor_reference.compiler.library.library_op import Attributes, Fusion, PlacedOp, Value
 from vendor_reference.compiler.library.traced_size import NotTraceableError
 from vendor_reference.compiler.library.views import View
@@ -47,7 +51,7 @@ _NONE = "NONE"
 
 @dataclass(frozen=True)
 class FuseLayers(CompilerPass):
-    """Makes padding, additions and activations around convolutions and products a part of these."""
+    """Makes padding, biases, additions and activations around convolutions and products a part of these."""
 
     name = "fuse-layers"
     AFTER = "convert-precisions"
@@ -84,7 +88,8 @@ class _BlockFusion:
             return self._fuse_activation(host, layer)
         if name != "ADD":
             return False
-        hosts = [_only_reader(value, layer, Fusion.RESIDUAL) for value in layer.inputs]
+        fusions = Fusion.RESIDUAL, Fusion.BIAS
+        hosts = [_only_reader(value, layer, *fusions) for value in layer.inputs]
         # The later one: the other's result is there by then.
         later_first = sorted(filter(None, hosts), key=self._places.__getitem__, reverse=True)
         return any(self._fuse_addition(host, layer) for host in later_first)
@@ -92,19 +97,21 @@ class _BlockFusion:
     def _fuse_activation(self, host: LibraryLayer, layer: LibraryLayer) -> bool:
         name, inputs = layer.rule().name, list(host.inputs)
         if name == PRELU:
-            slope, shape = layer.inputs[1], shape_of(layer.outputs[0].type)
-            if shape_of(slope.type) != (*[1] * (len(shape_of(slope.type)) - 1), shape[-1]):
+            if not _is_by_channel(slope := layer.inputs[1], layer.outputs[0]):
                 return False
             inputs.append(slope)
         return self._replace(host, layer, inputs, {ACTIVATION: name})
 
     def _fuse_addition(self, host: LibraryLayer, layer: LibraryLayer) -> bool:
         others = [value for value in layer.inputs if value is not host.outputs[0]]
-        if len(others) != 1 or others[0].type != layer.outputs[0].type:
-            return False
-        if RESIDUAL in host.attributes:
+        if len(others) != 1 or RESIDUAL in host.attributes:
             return False
         activation, inputs = _activation(layer), [*host.inputs, others[0]]
+        if _lacks_bias(host) and _is_by_channel(others[0], layer.outputs[0]):
+            has_bias = {HAS_BIAS: True} if HAS_BIAS in host.attributes else {}
+            return self._replace(host, layer, inputs, {**has_bias, ACTIVATION: activation})
+        if others[0].type != layer.outputs[0].type or Fusion.RESIDUAL not in host.rule().fuses:
+            return False
         if _activation(host) == _NONE:
             given = {RESIDUAL: _BEFORE, ACTIVATION: activation}
             return self._replace(host, layer, inputs, given)
@@ -158,13 +165,26 @@ def _fuse_padding(layer: LibraryLayer, shapes: OpenShapes) -> None:
             remove_op(pad)
 
 
-def _only_reader(value: SSAValue, reader: LibraryLayer, fusion: Fusion) -> LibraryLayer | None:
-    """The layer that makes a value, if it takes such a fusion, and nobody else reads the value."""
+def _only_reader(value: SSAValue, reader: LibraryLayer, *fusions: Fusion) -> LibraryLayer | None:
+    """The layer that makes a value, if it takes one of the fusions, and nobody else reads the value."""
     made = value.owner
-    if not isinstance(made, LibraryLayer) or fusion not in made.rule().fuses:
+    if not isinstance(made, LibraryLayer) or not set(fusions) & set(made.rule().fuses):
         return None
     is_shown = any(read_taps(made.attributes))
     return made if value.has_one_use() and made.parent is reader.parent and not is_shown else None
+
+
+def _lacks_bias(layer: LibraryLayer) -> bool:
+    """Whether a layer could have a bias, and has nothing behind its sum yet."""
+    takes_one = Fusion.BIAS in layer.rule().fuses and len(layer.inputs) == 2
+    return takes_one and _activation(layer) == _NONE
+
+
+def _is_by_channel(value: SSAValue, result: SSAValue) -> bool:
+    """Whether a value has a number for each channel of a result, and is of its type."""
+    shape = shape_of(value.type)
+    is_type = element_type_of(value.type) is element_type_of(result.type)
+    return is_type and shape == (*[1] * (len(shape) - 1), *shape_of(result.type)[-1:])
 
 
 def _activation(layer: LibraryLayer) -> str:

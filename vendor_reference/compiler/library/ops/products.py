@@ -110,7 +110,7 @@ class _Convolution(ConvolutionOp):
 class _Conv2D(_Convolution):
     name = "CONV_2D"
     ie_name = "Convolution"
-    fuses = (Fusion.ACTIVATION, Fusion.RESIDUAL, Fusion.PADDING)
+    fuses = (Fusion.ACTIVATION, Fusion.BIAS, Fusion.RESIDUAL, Fusion.PADDING)
     num_inputs = (2, 3)
 
     def attributes(self, op: Op) -> Attributes:
@@ -146,7 +146,7 @@ class _TransposeConv(_Convolution):
     ie_name = "ConvolutionBackpropData"
     num_inputs = (3, 4)
     num_parameters = 1
-    fuses = (Fusion.ACTIVATION, Fusion.RESIDUAL)
+    fuses = (Fusion.ACTIVATION, Fusion.BIAS, Fusion.RESIDUAL)
     constraints = ("the shape of the result is a constant, or computed of the operand's SHAPE",)
 
     def operands(self, op: Op) -> Sequence[Tensor]:
@@ -244,7 +244,7 @@ class _FullyConnected(LibraryOp):
     types = FLOATS
     precision = ElementType.FLOAT32
     num_inputs = (2, 3)
-    fuses = (Fusion.ACTIVATION,)
+    fuses = (Fusion.ACTIVATION, Fusion.BIAS)
     constraints = ("weights in the default format",)
 
     def parameter_refusal(self, op: Op) -> str:

@@ -54,7 +54,7 @@ class _DepthwiseConvolution(ConvolutionOp):
 
     name = "DEPTHWISE_CONV_2D"
     ie_name = "DepthwiseConvolution"
-    fuses = (Fusion.ACTIVATION, Fusion.RESIDUAL, Fusion.PADDING)
+    fuses = (Fusion.ACTIVATION, Fusion.BIAS, Fusion.RESIDUAL, Fusion.PADDING)
     num_inputs = (2, 3)
 
     def attributes(self, op: Op) -> Attributes:
