@@ -5,7 +5,7 @@ Converters write such chains for ops whose result has an open batch, or an open 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 
@@ -24,6 +24,10 @@ _LEFT = -1
 _TIMES, _ADDED = "_times", "_added"
 _MOST = 2**31 - 1
 """Of numbers in a chain."""
+_MOST_SIZES, _MOST_TENSORS = 64, 10_000
+"""Sizes that a tensor of a chain has, and tensors of one chain; what goes beyond is not known."""
+_SAME_SIZES = ("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+_ARITHMETIC = ("MUL", "ADD", "SUB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,32 +42,26 @@ class ChainSize:
 Sizes = Sequence["ChainSize | None"]
 """None is a size that is not known."""
 
+_Known = Mapping["Tensor | None", "Sizes | None"]
+
 
 def read_sizes(shape: Tensor | None, operand: Tensor) -> Sizes | None:
     """The numbers of a tensor that is a shape, of the sizes of `operand`.
 
-    None where even their count is not known.
+    None where even their count is not known. Each tensor is read once, behind those that it is computed of.
     """
-    if shape is None:
-        return None
-    found = find_integers(shape)
-    if found is not None:
-        return [ChainSize(number) for number in found]
-    producer = shape.producer
-    if producer is None:
-        return None
-    inputs = [tensor for tensor in producer.inputs if tensor is not None]
-    if producer.name == "SHAPE":
-        own = own_sizes(inputs[0])
-        return own if inputs[0] is operand else [n if n and not n.times else None for n in own]
-    if producer.name in ("PACK", "CONCATENATION"):
-        parts = [_read_part(tensor, operand) for tensor in inputs]
-        return None if None in parts else [n for part in parts for n in part or ()]
-    if producer.name in ("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS"):
-        return read_sizes(inputs[0], operand)
-    if producer.name in ("MUL", "ADD", "SUB"):
-        return _read_arithmetic(producer, operand)
-    return _read_slice(producer, operand) if producer.name == "STRIDED_SLICE" else None
+    known: dict[Tensor | None, Sizes | None] = {}
+    pending = [shape]
+    while pending:
+        missing = [tensor for tensor in _sources(pending[-1]) if tensor not in known]
+        pending += missing
+        if len(known) + len(pending) > _MOST_TENSORS:
+            return None
+        if not missing:
+            tensor = pending.pop()
+            sizes = _read_tensor(tensor, operand, known)
+            known[tensor] = sizes if sizes is None or len(sizes) <= _MOST_SIZES else None
+    return known[shape]
 
 
 def find_source(shape: Tensor | None) -> Tensor | None:
@@ -130,23 +128,55 @@ def _size_of(size: ChainSize, operand: Shape) -> int:
     return unless_negative(made) if min(size.times, size.added) < 0 else made
 
 
-def _read_part(tensor: Tensor, operand: Tensor) -> Sizes | None:
-    found = read_sizes(tensor, operand)
-    if found is not None or not tensor.type.layout.is_static:
-        return found
-    return [None] * tensor.type.num_elements
+def _sources(tensor: Tensor | None) -> Sequence[Tensor]:
+    """The tensors whose numbers say those of a tensor of a chain."""
+    producer = None if tensor is None else tensor.producer
+    if producer is None:
+        return []
+    inputs = [source for source in producer.inputs if source is not None]
+    if producer.name in ("PACK", "CONCATENATION", *_ARITHMETIC):
+        return inputs
+    return inputs[:1] if producer.name in (*_SAME_SIZES, "STRIDED_SLICE") else []
 
 
-def _read_arithmetic(op: Op, operand: Tensor) -> Sizes | None:
+def _read_tensor(tensor: Tensor | None, operand: Tensor, known: _Known) -> Sizes | None:
+    """The numbers of a tensor; those of its sources are known."""
+    found = find_integers(tensor)
+    if found is not None:
+        return [ChainSize(number) for number in found]
+    producer = None if tensor is None else tensor.producer
+    if producer is None:
+        return None
+    inputs = [source for source in producer.inputs if source is not None]
+    if producer.name == "SHAPE":
+        own = own_sizes(inputs[0])
+        return own if inputs[0] is operand else [n if n and not n.times else None for n in own]
+    if producer.name in ("PACK", "CONCATENATION"):
+        parts = [_read_part(source, known) for source in inputs]
+        return None if None in parts else [n for part in parts for n in part or ()]
+    if producer.name in _SAME_SIZES:
+        return known[inputs[0]]
+    if producer.name in _ARITHMETIC:
+        return _read_arithmetic(producer, known)
+    return _read_slice(producer, known) if producer.name == "STRIDED_SLICE" else None
+
+
+def _read_part(tensor: Tensor, known: _Known) -> Sizes | None:
+    if known[tensor] is not None or not tensor.type.layout.is_static:
+        return known[tensor]
+    return [None] * min(tensor.type.num_elements, _MOST_SIZES + 1)
+
+
+def _read_arithmetic(op: Op, known: _Known) -> Sizes | None:
     """Sizes that constants are multiplied with, or added to; None for other operands."""
     tensors = list(op.inputs)
     if op.name != "SUB" and find_integers(tensors[0]) is not None:
         tensors.reverse()
-    sizes, numbers = read_sizes(tensors[0], operand), find_integers(tensors[1])
+    sizes, numbers = known.get(tensors[0]), find_integers(tensors[-1])
     if sizes is None or numbers is None or activation_of(op) != "NONE":
         return None
     count = max(len(sizes), len(numbers))
-    if {len(sizes), len(numbers)} - {1, count}:
+    if {len(sizes), len(numbers)} - {1, count} or count > _MOST_SIZES:
         return None
     pairs = zip(cycle(sizes), cycle(numbers), strict=False)  # one number is for all of the other
     return [size and _compute(op.name, size, n) for size, n in islice(pairs, count)]
@@ -161,9 +191,9 @@ def _compute(name: str, size: ChainSize, number: int) -> ChainSize | None:
     return made if max(abs(made.added), abs(made.times)) <= _MOST else None
 
 
-def _read_slice(op: Op, operand: Tensor) -> Sizes | None:
+def _read_slice(op: Op, known: _Known) -> Sizes | None:
     """A part of a shape: one number, or those from an index to another."""
-    whole = read_sizes(op.inputs[0], operand)
+    whole = known.get(op.inputs[0])
     bounds = [find_integers(tensor) for tensor in op.inputs[1:]]
     if whole is None or any(found is None or len(found) != 1 for found in bounds):
         return None
