@@ -97,6 +97,23 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, case: str) -> None:
     assert [op.reason for op in report.ops] == [reason]
 
 
+COMPUTED: Mapping[str, tuple[Sequence[Shape], Shape, Mapping[str, Any]]] = {
+    "BATCH_MATMUL": ([(2, 2**27), (2**27, 3)], (2, 3), {}),
+    "FULLY_CONNECTED": ([(1, 2**27), (2, 2**27)], (1, 2), {}),
+    "CONV_2D": ([(1, 1, 1, 2**27), (1, 1, 1, 2**27), (1,)], (1, 1, 1, 1), _VALID),
+}
+"""Inputs of a run, of few columns, which lie in panels of more."""
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computed_weights_that_are_too_large_in_panels_are_refused(name: str) -> None:
+    b, (shapes, result, options) = ModelBuilder(), COMPUTED[name]
+    inputs = [b.input(f"x{number}", "float32", shape) for number, shape in enumerate(shapes)]
+    b.op(name, inputs, [b.tensor("y", "float32", result)], **options)
+    reason = library_ops()[name].refusal(b.build().subgraphs[0].ops[0])
+    assert reason.startswith("its weights are 2147483648 elements with columns filled up to 16")
+
+
 def build(
     name: str,
     inputs: Sequence[Shape | list[Any]],

@@ -11,7 +11,8 @@ from math import prod
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Tensor
-from vendor_reference.compiler.library.library_op import Attributes, PlacedOp
+from vendor_reference.compiler.library.library_op import MOST_ELEMENTS, Attributes, PlacedOp
+from vendor_reference.compiler.library.traced_size import range_of
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.unpacked_constants import unpacked_constant
 from vendor_reference.custom_layers.kernel_spec import (
@@ -37,6 +38,17 @@ def constant_attribute(tensor: Tensor) -> Attributes:
     maker = tensor.producer
     is_unpacked = maker is not None and unpacked_constant(maker) is not None
     return {_CONSTANT: tensor.is_constant or is_unpacked}
+
+
+def panels_mismatch(call: PlacedOp, column: int) -> str:
+    """Why operand 1 is too large in panels, where dimension `column` is that of its columns; "" where not."""
+    shape = call.inputs[1].shape
+    columns = -(-shape[column] // PANEL) * PANEL
+    count = columns * prod(size for dim, size in enumerate(shape) if dim != column)
+    most = range_of(count)[1]
+    if most <= MOST_ELEMENTS:
+        return ""
+    return f"its weights are {most} elements with columns filled up to {PANEL}, the most are {MOST_ELEMENTS}"
 
 
 class ProductSpec:

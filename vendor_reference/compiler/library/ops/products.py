@@ -31,6 +31,7 @@ from vendor_reference.compiler.library.products import (
     ProductSpec,
     constant_attribute,
     matrix_strides,
+    panels_mismatch,
     three,
 )
 from vendor_reference.compiler.library.shape_chain import (
@@ -79,11 +80,9 @@ class _Convolution(ConvolutionOp):
         x, weights, y = call.inputs[0].shape, call.inputs[1].shape, call.result.shape
         if {len(x), len(weights), len(y)} != {4} or x[0] != y[0] or weights[0] != y[3]:
             return call.shape_mismatch()
-        if reason := further_mismatch(call):
-            return reason
         if not call.inputs[1].is_compact:
             return "its weights are a part of another tensor"
-        return self.type_mismatch(call)
+        return further_mismatch(call) or panels_mismatch(call, 0) or self.type_mismatch(call)
 
     def command(self, call: PlacedOp, **fields: FieldValue) -> KernelSpec:
         """One convolution, behind the packing of weights that are computed."""
@@ -282,7 +281,7 @@ class _FullyConnected(LibraryOp):
         activation = call.attributes.get(ACTIVATION)
         if activation not in ACTIVATIONS:
             return f"its activation is {activation}"
-        return self.type_mismatch(call)
+        return panels_mismatch(call, 0) or self.type_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         made = ProductSpec(call)
@@ -346,7 +345,7 @@ class _BatchMatMul(LibraryOp):
         (_, depth), (inner, _) = _turned(shapes, call.attributes)
         if same_size(depth, inner) is None:
             return call.shape_mismatch()
-        return self.type_mismatch(call)
+        return panels_mismatch(call, _right_dims(call)[1]) or self.type_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         made, (left, right) = ProductSpec(call), call.inputs
@@ -354,16 +353,15 @@ class _BatchMatMul(LibraryOp):
         (rows, of_left), (inner, columns) = _turned(shapes, call.attributes)
         depth = same_size(of_left, inner)
         assert depth is not None
-        rank, last = len(right.shape), len(right.shape) - 1
-        dims = (last, last - 1) if call.attributes.get(_ADJOINT_RIGHT) else (last - 1, last)
-        panels, panel_depth, apart = made.panels(1, dims[:1], dims[1])
+        row, column = _right_dims(call)
+        panels, panel_depth, apart = made.panels(1, (row,), column)
         place = 0
         if call.attributes.get(_ADJOINT_LEFT):
             last = len(left.shape) - 1
             place = made.rows(0, tuple(range(last - 1)), last, last - 1)
             left = View.dense(left.element_type, (*left.shape[:-2], rows, of_left))
         outer = call.result.shape[:-2]
-        of_right = View.dense(right.element_type, (*right.shape[: rank - 2], apart, 1))
+        of_right = View.dense(right.element_type, (*right.shape[:-2], apart, 1))
         result_row, result_batch = matrix_strides(call.result, outer)
         left_row, left_batch = matrix_strides(left, outer)
         made.add(
@@ -388,6 +386,12 @@ class _BatchMatMul(LibraryOp):
             high=inf,
         )
         return made.spec(self.name)
+
+
+def _right_dims(call: PlacedOp) -> tuple[int, int]:
+    """The dimensions of the right operand that are rows and columns of the product."""
+    last = len(call.inputs[1].shape) - 1
+    return (last, last - 1) if call.attributes.get(_ADJOINT_RIGHT) else (last - 1, last)
 
 
 def _turned(shapes: Sequence[Shape], attributes: Attributes) -> Sequence[Shape]:
