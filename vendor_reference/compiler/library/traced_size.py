@@ -186,20 +186,23 @@ def unless_negative(size: int) -> int:
 
 
 def at_least(size: int, least: int) -> int | None:
-    """The same size; a run checks it unless it is known to be `least` or more. None if it is known to be less."""
+    """The same size; a run checks it unless it is known to be `least` or more. None if it is known to be less.
+
+    A traced size is not known to be more than 0: another op may have made a tensor without elements.
+    """
     low, most = range_of(size)
-    if low >= least:
+    if low >= least and (least < 1 or not isinstance(size, TracedSize)):
         return size
     if most < least:
         return None
     text = f"(same(min({size},{least}),{least})/{least}*{_factor(size)})"
-    return _checked(text, int.__int__(size), least, most)
+    return _checked(text, int.__int__(size), max(low, least), most)
 
 
 def index_below(index: int, size: int) -> int | None:
     """The same index; a run checks it unless it is known to be in range. None if it is known to be outside."""
     low, most = range_of(size)
-    if low > index:
+    if low > index and not isinstance(size, TracedSize):
         return index
     if most <= index:
         return None

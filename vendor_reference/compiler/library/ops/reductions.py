@@ -24,7 +24,7 @@ from vendor_reference.compiler.library.library_op import (
     scale_mismatch,
 )
 from vendor_reference.compiler.library.moves import MAX_LOOPS, command_loops
-from vendor_reference.compiler.library.traced_size import is_same, range_of
+from vendor_reference.compiler.library.traced_size import at_least, is_same, range_of
 from vendor_reference.compiler.library.views import View, plan_loops
 from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
@@ -205,13 +205,15 @@ class _Extreme(LibraryOp):
     def kernel(self, call: PlacedOp) -> KernelSpec:
         axis, operand, result = call.integer(_AXIS), call.inputs[0], call.result
         assert axis is not None
+        size = at_least(operand.shape[axis], 1)
+        assert size is not None
         rows = plan_loops([operand.without([axis]), result])
         fields = {
             "kind": self._kind,
             "type": ELEMENT_TYPES[operand.element_type],
             "index_bytes": result.element_type.bits // 8,
         }
-        loops = rows.around(operand.shape[axis], (operand.strides[axis], 0))
+        loops = rows.around(size, (operand.strides[axis], 0))
         commands = [
             Command.of("FindExtreme", input=0, result=1, **fields, **nest)
             for nest in command_loops(loops)

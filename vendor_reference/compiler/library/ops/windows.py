@@ -207,6 +207,8 @@ class _Resize(LibraryOp):
     def kernel(self, call: PlacedOp) -> KernelSpec:
         choices = {name: int(bool(call.attributes.get(name))) for name in (_ALIGN, _HALF)}
         fields = {**image_fields(call.inputs[0], call.result), **choices}
+        height, width = (at_least(size, 1) or size for size in call.inputs[0].shape[1:3])
+        fields |= {"input_height": height, "input_width": width}  # of an image that has pixels
         return _spec(self, call, "Resize", ("input",), **fields, is_nearest=int(self._is_nearest))
 
 
