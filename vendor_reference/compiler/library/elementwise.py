@@ -101,17 +101,10 @@ _LEAST = {_E.INT8: -(2**7), _E.INT16: -(2**15), _E.INT32: -(2**31), _E.INT64: -(
 """Of signed integers; the others' is 0. Both types of real numbers have these."""
 
 _MOST = {
-    _E.INT8: 127, _E.UINT8: 255, _E.INT16: 32767, _E.UINT16: 65535,
-    _E.INT32: 2147483647, _E.UINT32: 4294967295,
-    _E.INT64: 9223372036854774784, _E.UINT64: 18446744073709549568,
+    _E.INT8: 2**7 - 1, _E.UINT8: 2**8 - 1, _E.INT16: 2**15 - 1, _E.UINT16: 2**16 - 1,
+    _E.INT32: 2**31 - 1, _E.UINT32: 2**32 - 1, _E.INT64: 2**63 - 1, _E.UINT64: 2**64 - 1,
 }  # fmt: skip
-"""The greatest numbers of `double` that integers can be."""
-
-_MOST_FLOAT = {
-    **_MOST, _E.INT32: 2147483520, _E.UINT32: 4294967040,
-    _E.INT64: 9223371487098961920, _E.UINT64: 18446742974197923840,
-}  # fmt: skip
-"""The greatest numbers of `float`."""
+"""The greatest integers; one more than each is a number of both types of real numbers."""
 
 
 def cast_expression(source: ElementType, result: ElementType) -> str:
@@ -119,13 +112,13 @@ def cast_expression(source: ElementType, result: ElementType) -> str:
 
     All but zero is true, and what is no number becomes the greatest integer.
     """
-    value, from_lane, to_lane = "a", lane_of(source), lane_of(result)
+    from_lane, to_lane = lane_of(source), lane_of(result)
     if result is _E.BOOL:
         return "a != 0"
     if from_lane in ("float", "double") and result in _MOST:
-        most = (_MOST_FLOAT if from_lane == "float" else _MOST)[result]
-        value = f"min(max({_LEAST.get(result, 0)}, a), {most})"
-    return value if from_lane == to_lane else f"{to_lane}({value})"
+        most = _MOST[result]
+        return f"{to_lane}(max({_LEAST.get(result, 0)}, a)) if a < {most + 1} else {most}"
+    return "a" if from_lane == to_lane else f"{to_lane}(a)"
 
 
 def cast(source: View, result: View) -> Formula:

@@ -106,7 +106,7 @@ void reduce_row(const uint kind, const __global float* x, const size_t size, Tot
     int* const unlike = (int*)&totals->unlike;
     for (size_t k = i; k < size; ++k) {
       last[k - i] = join_floats(kind, x[k], last[k - i]);
-      unlike[k - i] |= x[k] != x[k];
+      unlike[k - i] |= -(x[k] != x[k]);  // as comparisons of vectors have it
     }
   }
 }
@@ -485,7 +485,7 @@ float row_sum(const Row* row, const uint kind, const float beta, const float gre
 }
 
 void write_row(const Row* row, const uint kind, const float beta, const float greatest, const float sum) {
-  const float factor = 1 / (kind == UNIT_LENGTH ? fmax(sqrt(sum), 1e-6f) : sum), logarithm = log(sum);
+  const float factor = 1 / (kind == UNIT_LENGTH ? GREATER(1e-6f, sqrt(sum)) : sum), logarithm = log(sum);
   for (uint i = 0; i < row->size; i += WIDTH) {
     const Vector x = load_row(row, i, 0);
     const Vector y = kind == SOFTMAX       ? exp((x - greatest) * beta) * factor
