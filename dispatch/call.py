@@ -32,6 +32,7 @@ class Call:
     Attributes:
       function_name: of the function in its byte code.
       input_requirements, output_requirements: what memory each input and output must have.
+      can_reshape: whether the vendor takes other shapes without a new call.
     """
 
     def __init__(
@@ -85,8 +86,27 @@ class Call:
         except BaseException:
             clean_up([self._destroy_context])
             raise
-        self.input_requirements = [port.requirements for port in self._inputs]
-        self.output_requirements = [port.requirements for port in self._outputs]
+        self.can_reshape = vendor.dispatch.can_reshape
+        self._note_requirements()
+
+    def reshape(
+        self, input_types: Sequence[RankedTensorType], output_types: Sequence[RankedTensorType]
+    ) -> None:
+        """Asks for the requirements again, for other shapes; all buffers are to be bound again before a run.
+
+        Those that are bound again stay registered and attached. Only for a vendor that says that it can.
+
+        Raises:
+          LiteRtError: the vendor's, or that it returned nonsense. The call can be reshaped again.
+        """
+        with self._lock:
+            self._settle()
+            self._is_ready = False
+            self._buffers = self._device_buffers = ()
+            types = [*input_types, *output_types]
+            for port, tensor_type in zip([*self._inputs, *self._outputs], types, strict=True):
+                port.ask(tensor_type)
+            self._note_requirements()
 
     def allocate(
         self, requirements: TensorBufferRequirements, tensor_type: RankedTensorType, size: int
@@ -287,6 +307,10 @@ class Call:
             self._is_ready = False
             self._buffers = self._device_buffers = ()
             port.bind(buffer)
+
+    def _note_requirements(self) -> None:
+        self.input_requirements = [port.requirements for port in self._inputs]
+        self.output_requirements = [port.requirements for port in self._outputs]
 
     def _settle(self) -> None:
         """Checks that the call is open, and waits for a run under way."""

@@ -75,7 +75,7 @@ class Port:
     """Binds buffers to one input or output, `input 0` by its name; its requirements are checked."""
 
     __slots__ = (
-        "_context", "_device", "_index", "_kind", "_of_call", "_registration", "_tensor_type",
+        "_context", "_device", "_index", "_is_checked", "_kind", "_of_call", "_registration", "_tensor_type",
         "name", "requirements",
     )  # fmt: skip
 
@@ -94,16 +94,22 @@ class Port:
         self._context = invocation_context
         self._kind = kind
         self._index = index
-        self._tensor_type = tensor_type
         self._of_call = of_call
         self._registration: KnownBuffer | None = None
+        self.ask(tensor_type)
+
+    def ask(self, tensor_type: RankedTensorType) -> None:
+        """Asks the vendor for the requirements; a buffer that is bound is to be bound again."""
+        self._tensor_type = tensor_type
+        self._is_checked = False
         self.requirements = ask_requirements(
-            device.vendor, invocation_context, kind, index, tensor_type, of_call
+            self._device.vendor, self._context, self._kind, self._index, tensor_type, self._of_call
         )
 
     @property
     def buffer(self) -> TensorBuffer | None:
-        return self._registration.buffer if self._registration else None
+        """What is bound by the requirements as they are."""
+        return self._registration.buffer if self._registration and self._is_checked else None
 
     def bind(self, buffer: TensorBuffer) -> None:
         """Registers and attaches a buffer, then takes off the one before, as LiteRT does.
@@ -115,8 +121,12 @@ class Port:
         handlers = self._device.vendor.dispatch.buffer_handlers
         where = f"{self.name}{self._of_call}"
         refuse_misfit(buffer, self.requirements, self._tensor_type, where, handlers)
-        registration = self._device.acquire(buffer)
-        former, self._registration = self._registration, registration
+        former = self._registration
+        if former is not None and former.buffer is buffer:
+            self._is_checked = True
+            return
+        registration = self._registration = self._device.acquire(buffer)
+        self._is_checked = True
         try:
             self._call("attach", registration)
         except BaseException:

@@ -99,6 +99,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
     vendor_id = "Reference"
     build_id = SDK_VERSION
     capabilities = Capability.BASIC | Capability.ASYNC
+    can_reshape = True
     async_interface = ReferenceAsync()
 
     def check_runtime_compatibility(

@@ -56,6 +56,8 @@ class Binding:
         for index, (tensor, wanted) in enumerate(zip(self._outputs, outputs, strict=True)):
             if wanted is not None:
                 self._bind_output(tensor, wanted, [*inputs, *outputs[:index]])
+        for tensor in tuple(self._tensors.homeless):
+            self._use_own_memory(tensor)
 
     def copy_in(self) -> None:
         """Copies what lies where no kernel can read it, and takes from devices what the CPU works in."""

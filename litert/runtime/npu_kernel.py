@@ -95,7 +95,7 @@ class NpuKernel:
         input_types = [port.current_type for port in self._inputs]
         if input_types != self._input_types:
             self._check_shapes(input_types)
-            self._reopen(input_types)
+            self._change_shapes(input_types)
         self._tensors_address = _NOWHERE
         self.subgraph.forget_arena()
         for port in self._ports:
@@ -109,9 +109,9 @@ class NpuKernel:
             self._look_up_tensors()
         for tensor in self._foreign:
             self.subgraph.hold_memory(tensor)
-        for port in self._watched:
-            if port.data[0] != port.address:
-                self._bind(port)
+        moved = [port for port in self._watched if port.data[0] != port.address]
+        if moved:
+            self._bind(moved)
         if self.pending is not None:
             if not (self._copies_in or self._copies_out or self._dynamic):
                 self.pending += self.call.invoke_async()
@@ -160,12 +160,13 @@ class NpuKernel:
         """Finds the tensors' structs, whose array has moved."""
         for port in self._ports:
             port.data = self.subgraph.data_field(port.tensor)
-        for port in self._dynamic:
-            self._bind(port)
+        self._bind(self._dynamic)
         self._tensors_address = self.subgraph.tensors_field[0]
 
-    def _bind(self, port: NpuPort) -> None:
-        port.bind(self.call)
+    def _bind(self, ports: Sequence[NpuPort]) -> None:
+        """Binds ports, and finds anew what each run copies."""
+        for port in ports:
+            port.bind(self.call)
         self._copies_in = []
         self._copies_out = []
         self._shared = []
@@ -227,16 +228,20 @@ class NpuKernel:
                     "Keep the shapes that the file has.",
                 )
 
-    def _reopen(self, input_types: list[RankedTensorType]) -> None:
-        """Opens the call anew for other shapes; if that fails, the next `prepare` tries again."""
+    def _change_shapes(self, input_types: list[RankedTensorType]) -> None:
+        """Readies the call for other shapes; if that fails, the next `prepare` tries again."""
+        self._input_types = []
+        if self.call.can_reshape:
+            self.call.reshape(input_types, [port.current_type for port in self._outputs])
+        else:
+            self._reopen(input_types)
+        self._input_types = input_types
+
+    def _reopen(self, input_types: Sequence[RankedTensorType]) -> None:
         if self.meter is not None:
             self.meter.collect()
         self.call.close()
-        self._input_types = []
-        for port in self._watched:  # what stands for a dynamic shape is as large as it can be
-            port.staging = None
         self.call = self._open_call(input_types, [port.current_type for port in self._outputs])
-        self._input_types = input_types
         if self.meter is not None:
             self.meter.follow(self.call)
 

@@ -125,10 +125,7 @@ class NpuPort:
     def _settle_shape(self, shape: Sequence[int] | None) -> None:
         """Gives the tensor the shape that the vendor tells before a run; without one, a run does."""
         tensor = self._subgraph.tensor(self.tensor)
-        was_dynamic = self.is_dynamic
         self.is_dynamic = shape is None or tensor.allocation_type == Allocation.DYNAMIC
-        if self.is_dynamic != was_dynamic:
-            self.staging = None  # it has the largest shape, or one that is known
         if shape is None or self.is_dynamic:
             self._subgraph.set_dynamic(self.tensor)
         elif self._subgraph.tensor_type(self.tensor).shape != tuple(shape):
@@ -137,10 +134,7 @@ class NpuPort:
     def bind(self, call: Call) -> None:
         """Gives the vendor the memory that the tensor has now, or the staging buffer."""
         wanted = self.requirements(call)
-        if self._can_be_direct(call, wanted):
-            self.staging = None
-        elif self.staging is None or not call.takes(wanted, self.staging):
-            self.staging = self._allocate_staging(call, wanted)
+        self.staging = None if self._can_be_direct(call, wanted) else self._stage(call, wanted)
         if self._kind == "input":
             call.bind_input(self.index, self.buffer)
         else:
@@ -156,12 +150,16 @@ class NpuPort:
             and call.takes(wanted, self._subgraph.buffer_of(self.tensor))
         )
 
-    def _allocate_staging(self, call: Call, wanted: TensorBufferRequirements) -> TensorBuffer:
+    def _stage(self, call: Call, wanted: TensorBufferRequirements) -> TensorBuffer:
+        """A staging buffer: the one that is there, if it will do."""
         tensor_type = self._subgraph.tensor_type(self.tensor)
         if self.is_dynamic:
             shape = largest_shape(self.compiled_shape, wanted.size, tensor_type.element_type)
             tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
-        size = max(wanted.size, tensor_type.size_bytes)
+        size, former = max(wanted.size, tensor_type.size_bytes), self.staging
+        if former is not None and former.size >= size and call.takes(wanted, former):
+            former.tensor_type = tensor_type
+            return former
         return call.allocate(wanted, tensor_type, size) or allocate(tensor_type, size)
 
 

@@ -152,7 +152,7 @@ class PlannedSubgraph:
             )
         self._interpreter.resize(self._index, tensor, np.array(shape, np.int32))
         self._is_planned = False
-        self.tensors.give_back_memory()
+        self.tensors.give_back_memory(self.tensors.memory.keys() - self.cpu_tensors)
 
     @contextmanager
     def collect_events(self) -> Iterator[list[Event]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.tensor_buffer import TensorBuffer
@@ -48,6 +49,7 @@ class InterpreterSubgraph:
       is_called: whether control flow runs it, rather than a caller: its arena is then given back after
         each run, and an op may move its inputs.
       memory: what stands behind tensors in place of the arena, by index.
+      homeless: tensors that get no memory in the arena, and must get some elsewhere before the next run.
       tenant: whose memory that is, apart from the NPU calls' own; for that one to set and compare.
       tensors_field: address of the array of tensors, as a view.
     """
@@ -61,6 +63,7 @@ class InterpreterSubgraph:
         self.context = context
         self.is_called = False
         self.memory: dict[int, TensorBuffer] = {}
+        self.homeless: set[int] = set()
         self.tenant: object = None
         self._head = abi.Context.from_address(context)
         self._addresses: dict[int, int] = {}  # of that memory, as the tensors have them
@@ -75,7 +78,7 @@ class InterpreterSubgraph:
 
     def tensor(self, index: int) -> abi.Tensor:
         """A tensor's struct. The array that it is in may move whenever the interpreter prepares ops."""
-        assert 0 <= index < self.num_tensors
+        assert 0 <= index < self._head.tensors_size
         return abi.Tensor.from_address(self._head.tensors + index * ctypes.sizeof(abi.Tensor))
 
     def data_field(self, index: int) -> memoryview[int]:
@@ -95,14 +98,13 @@ class InterpreterSubgraph:
         """
         tensor = self.tensor(index)
         try:
-            element_type = ElementType(tensor.type)
+            return _make_type(tensor.type, abi.read_int_array(tensor.dims))
         except ValueError:
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"element type {tensor.type}, which this project does not know",
                 f"tensor '{self.tensor_name(index)}'",
             ) from None
-        return RankedTensorType.of(element_type, abi.read_int_array(tensor.dims))
 
     def shape_signature(self, index: int) -> tuple[int, ...]:
         """A tensor's shape in the file, with -1 for unknown dimensions."""
@@ -165,6 +167,7 @@ class InterpreterSubgraph:
         tensor.allocation_type = abi.Allocation.CUSTOM
         tensor.data = self._addresses[index] = buffer.address
         self.memory[index] = buffer
+        self.homeless.discard(index)
 
     def hold_memory(self, index: int) -> None:
         """Takes a vendor's memory from the device, for the CPU to work in; it may have moved since.
@@ -184,13 +187,20 @@ class InterpreterSubgraph:
             )
         self.set_memory(index, buffer)
 
-    def give_back_memory(self) -> None:
-        """Puts all tensors back into the arena, which must be planned anew before the next run."""
+    def give_back_memory(self, homeless: Set[int] = frozenset()) -> None:
+        """Puts tensors back into the arena, which must be planned anew before the next run.
+
+        Args:
+          homeless: those that need no place there, since they get memory elsewhere before the next run.
+        """
         for index in self.memory:
             tensor = self.tensor(index)
             if tensor.allocation_type == abi.Allocation.CUSTOM:
-                tensor.allocation_type = abi.Allocation.ARENA_RW
                 tensor.data = None
+                if index in homeless:
+                    self.homeless.add(index)
+                else:
+                    tensor.allocation_type = abi.Allocation.ARENA_RW
         self.memory.clear()
         self.forget_arena()
         self.tenant = None
@@ -198,6 +208,7 @@ class InterpreterSubgraph:
     def release(self) -> None:
         """Lets go of memory and tenant. The interpreter is gone."""
         self.memory.clear()
+        self.homeless.clear()
         self._arena_buffers.clear()
         self.tenant = None
 
@@ -262,3 +273,8 @@ class InterpreterSubgraph:
     def _check(self, status: int, call: str) -> None:
         if status != abi.OK:
             raise LiteRtError(Status.RUNTIME_FAILURE, f"the interpreter refused {call}")
+
+
+@lru_cache(256)
+def _make_type(element_type: int, shape: tuple[int, ...]) -> RankedTensorType:
+    return RankedTensorType.of(ElementType(element_type), shape)

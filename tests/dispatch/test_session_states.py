@@ -56,6 +56,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.session = open_session(self.vendor, ["A"])
         self.runs_fail = False
         self.bound: dict[Call, dict[tuple[str, int], TensorBuffer]] = {}
+        self.stale: set[tuple[Call, str, int]] = set()  # to be bound again
         return multiple(*(TensorBuffer.allocate(FLOATS) for _ in range(3)))
 
     @rule(target=buffers)
@@ -99,6 +100,17 @@ class SessionMachine(RuleBasedStateMachine):
             assert buffer is not before
         else:
             self.bound[call][kind, port] = buffer
+            self.stale.discard((call, kind, port))
+
+    @rule(call=calls)
+    def reshape(self, call: Call) -> None:
+        self.finish()
+        try:
+            call.reshape([FLOATS] * PORTS, [FLOATS] * PORTS)
+        except LiteRtError:
+            assert call not in self.bound
+        else:
+            self.stale |= {(call, *port) for port in self.bound[call]}
 
     @rule(call=calls, is_async=st.booleans())
     def invoke(self, call: Call, is_async: bool) -> None:
@@ -112,9 +124,9 @@ class SessionMachine(RuleBasedStateMachine):
                 call.invoke()
         except LiteRtError as error:
             assert error.status is not Status.TIMEOUT_EXPIRED
-            assert self.runs_fail or len(self.bound.get(call, {})) < 2 * PORTS
+            assert self.runs_fail or not self.is_complete(call)
         else:
-            assert len(self.bound[call]) == 2 * PORTS
+            assert self.is_complete(call)
 
     @rule(call=calls)
     def start(self, call: Call) -> None:
@@ -123,7 +135,7 @@ class SessionMachine(RuleBasedStateMachine):
         try:
             call.invoke_async()
         except LiteRtError:
-            assert self.runs_fail or len(self.bound.get(call, {})) < 2 * PORTS
+            assert self.runs_fail or not self.is_complete(call)
 
     @rule(call=consumes(calls))
     def close_call(self, call: Call) -> None:
@@ -148,6 +160,10 @@ class SessionMachine(RuleBasedStateMachine):
         known = [id(b) for context in self.vendor.open for b in context.buffers.values()]
         bound = {id(b) for ports in self.bound.values() for b in ports.values()}
         assert sorted(known) == sorted(bound)
+
+    def is_complete(self, call: Call) -> bool:
+        ports = self.bound.get(call, {})
+        return len(ports) == 2 * PORTS and not any((call, *port) in self.stale for port in ports)
 
     def finish(self) -> None:
         """Ends the runs on the device, where it does not by itself."""

@@ -106,10 +106,18 @@ def test_a_buffer_for_a_dynamic_output_has_the_largest_size(load: Load) -> None:
 
 @pytest.mark.parametrize("adds", [False, True], ids=["output", "read by the CPU"])
 @pytest.mark.parametrize("memory", ["the model's", "the caller's"])
+@pytest.mark.parametrize("can_reshape", [False, True])
 def test_a_shape_that_the_vendor_tells_is_there_after_a_resize(
-    load: Load, vendor: Any, adds: bool, memory: str
+    load: Load,
+    vendor: Any,
+    adds: bool,
+    memory: str,
+    can_reshape: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(vendor, "can_reshape", can_reshape)
     model = load(doubled(adds=adds))
+    (first,) = vendor.calls
     for rows in (1, 7, 8, 3, 3, 8):
         model.resize_input_tensor(0, [rows, 4])
         (details,) = model.get_output_tensor_details(KEY).values()
@@ -128,6 +136,55 @@ def test_a_shape_that_the_vendor_tells_is_there_after_a_resize(
             (call,) = vendor.calls
             model.run_by_index(0, inputs, outputs)
             assert call.outputs[0].address == outputs[0].array().ctypes.data
+    assert (vendor.calls == [first]) is can_reshape
+
+
+def test_buffers_stay_registered_with_a_call_that_can_be_reshaped(
+    load: Load, vendor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vendor, "can_reshape", True)
+    model = load(doubled(adds=False))
+    model.run({"x": np.ones((8, 4), np.float32)})
+    before = list(vendor.registered)
+    for rows in (3, 8, 1):
+        x = np.random.default_rng(rows).random((rows, 4), np.float32)
+        np.testing.assert_array_equal(model.run({"x": x})["y"], 2 * x)
+    assert vendor.registered == before
+
+
+def test_a_call_that_refused_a_shape_takes_the_next(
+    load: Load, vendor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vendor, "can_reshape", True)
+    model = load(doubled(adds=False))
+    model.run({"x": np.ones((2, 4), np.float32)})
+    with pytest.raises(LiteRtError, match="the size is 128 bytes"):
+        model.run({"x": np.ones((9, 4), np.float32)})
+    for rows in (2, 8):
+        x = np.random.default_rng(rows).random((rows, 4), np.float32)
+        np.testing.assert_array_equal(model.run({"x": x})["y"], 2 * x)
+
+
+def test_a_tensor_that_the_next_signature_has_not_gets_memory_after_a_resize(load: Load) -> None:
+    builder = NpuModelBuilder({"max_bytes": 128, "tells": 1})
+    x = builder.input("x", FLOAT, (1, 4), shape_signature=ROWS)
+    fixed = builder.input("fixed", FLOAT, (4,))
+    y = builder.tensor("y", FLOAT, (1, 4), shape_signature=ROWS)
+    builder.npu("double_any", [x], [y, ("shape", "int32", (2,))], shape_outputs={0: 1})
+    twice = builder.npu("double", [fixed], [("twice", FLOAT, (4,))])
+    less = builder.npu("subtract", [twice, fixed], [("less", FLOAT, (4,))])
+    builder.output(y, twice, less)
+    inputs = {"x": x, "fixed": fixed}
+    builder.signature("all", inputs, {"y": y, "twice": twice, "less": less})
+    builder.signature("some", inputs, {"y": y, "less": less})
+    model = load(builder.bytes())
+    four = vector(1, 2, 3, 4)
+    for rows in (4, 2, 8, 7):
+        for key, count in (("all", rows), ("some", 9 - rows)):
+            data = np.random.default_rng(rows).random((count, 4), np.float32)
+            found = model.run({"x": data, "fixed": four}, key)
+            np.testing.assert_array_equal(found["y"], 2 * data)
+            np.testing.assert_array_equal(found["less"], four)
 
 
 @pytest.mark.parametrize("memory", ["the model's", "the caller's"])

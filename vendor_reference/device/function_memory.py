@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import pyopencl as cl
 
-from dispatch.host_pages import map_pages
+from dispatch.host_pages import map_pages, touch_pages
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.executable.executable import (
@@ -25,6 +25,10 @@ Slot: TypeAlias = tuple[ArgumentKind, int]
 
 Value: TypeAlias = "bytes | cl.Buffer | cl.LocalMemory | None"
 """What is bound to an argument."""
+
+
+_MOST_TOUCHED = 64 << 20
+"""Bytes of an arena that are touched before a run needs them."""
 
 
 def find_slot(argument: Argument) -> Slot | None:
@@ -53,8 +57,8 @@ class FunctionMemory:
         self._cl_context = context.cl_context
         self._scratch: cl.Buffer | None = None
         self._arenas = {
-            ArgumentKind.DDR: _Arena(context, function.ddr_size),
-            ArgumentKind.CMX: _Arena(context, function.cmx_size),
+            ArgumentKind.DDR: _Arena(context, function.ddr_size, bool(function.shapes)),
+            ArgumentKind.CMX: _Arena(context, function.cmx_size, bool(function.shapes)),
         }
 
     def value(self, argument: Argument) -> Value:
@@ -123,9 +127,13 @@ def spread_offset(offset: int, alignment: int) -> int:
 
 
 class _Arena:
-    """A function's part of DDR or CMX: one buffer, allocated once, and the places in it."""
+    """A function's part of DDR or CMX: one buffer, allocated once, and the places in it.
 
-    def __init__(self, context: OpenClContext, size_bytes: int) -> None:
+    All pages of a dynamic function are there from the start, up to a limit: else the first run of a larger shape
+    would pay for its pages.
+    """
+
+    def __init__(self, context: OpenClContext, size_bytes: int, is_dynamic: bool) -> None:
         self._alignment = context.cl_device.mem_base_addr_align // 8
         self.buffer: cl.Buffer | None = None
         if size_bytes:
@@ -133,7 +141,9 @@ class _Arena:
             pages = None
             if context.in_place:
                 with suppress(OSError):  # more than there is, which the driver refuses in its words
-                    pages = map_pages(size)  # huge ones: of a larger shape, few are new
+                    pages = map_pages(size)
+                    if is_dynamic and size <= _MOST_TOUCHED:
+                        touch_pages(pages)
             if pages is None:
                 self.buffer = cl.Buffer(context.cl_context, flags.READ_WRITE, size)
             else:

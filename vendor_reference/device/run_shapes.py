@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from operator import le
@@ -45,6 +45,11 @@ class RunShapes:
             if shape.kind is ShapeKind.INPUT
         }
         self._ahead = _ShapesAhead(self._shapes, self._times)
+        self._others = [  # than the inputs' and those that follow from these alone
+            index
+            for index, shape in enumerate(self._shapes)
+            if shape.kind is not ShapeKind.INPUT and index not in self._ahead.indices
+        ]
         self._values: list[Shape | None] = [None] * len(self._shapes)
         for index in self._inputs.values():
             self._values[index] = self._shapes[index].bound
@@ -85,6 +90,9 @@ class RunShapes:
         """
         if self._times[index] != BEFORE_ALL:
             return None
+        found = self._ahead.find(self.__getitem__).get(index)
+        if found is not None:
+            return found
         before = list(self._values)
         try:
             self.forget()
@@ -112,12 +120,16 @@ class RunShapes:
             with what the library of a CPU layer says.
         """
         computed: list[int] = []
+        open_ones: Sequence[int] = self._others
         if task == BEFORE_ALL:
             found = self._ahead.find(self.__getitem__)
             computed += found
             for index, value in found.items():
                 self._values[index] = value
-        for index, shape in enumerate(self._shapes):
+            if not found:
+                open_ones = range(len(self._shapes))
+        for index in open_ones:
+            shape = self._shapes[index]
             is_found = shape.kind in (ShapeKind.COMPUTED, ShapeKind.ASKED)
             if is_found and self._times[index] <= task and self._values[index] is None:
                 self._values[index] = self._find(shape)
@@ -158,7 +170,11 @@ class RunShapes:
 
 
 class _ShapesAhead:
-    """The shapes that follow from the inputs' alone, by formulas, at once; those of the last inputs are kept."""
+    """The shapes that follow from the inputs' alone, by formulas, at once; those of the last inputs are kept.
+
+    Attributes:
+      indices: of these shapes.
+    """
 
     def __init__(self, shapes: Sequence[ShapeValue], times: Sequence[int]) -> None:
         self._inputs = [i for i, shape in enumerate(shapes) if shape.kind is ShapeKind.INPUT]
@@ -174,6 +190,7 @@ class _ShapesAhead:
             (i, n) for i, n in enumerate(p for s in checked for p in s.pattern) if n >= 0
         ]
         self._program: SizeProgram | None = None
+        self.indices: Collection[int] = self._sizes.keys()
         self._find = lru_cache(_MOST_KEPT)(self._compute)
 
     def find(self, shapes: Callable[[int], Shape]) -> Mapping[int, Shape]:
