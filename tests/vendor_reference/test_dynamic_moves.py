@@ -168,6 +168,49 @@ def test_a_dimension_of_1_is_repeated(tmp_path: Path) -> None:
         model.run({"x": random(2, 1, 3)})
 
 
+def test_parts_of_an_open_number_of_images_are_stocks(tmp_path: Path) -> None:
+    """They are written where they belong, and others read them there; some layers cannot."""
+    network = Network()
+    x, y = network.input("x", ANY, 6, 5, 4), network.input("y", ANY, 6, 5, 3)
+    a, b = network.op("NEG", [x], ANY, 6, 5, 4), network.op("ABS", [y], ANY, 6, 5, 3)
+    joined = network.op("CONCATENATION", [a, b], ANY, 6, 5, 7, axis=3)
+    padding = network.ints([0, 0], [1, 0], [0, 2], [3, 0])
+    padded = network.op("PAD", [joined, padding], ANY, 7, 7, 10)
+    pooled = {
+        "padding": "VALID",
+        "stride_h": 2,
+        "stride_w": 1,
+        "filter_height": 2,
+        "filter_width": 3,
+    }
+    weights = [
+        network.builder.constant(name, random(*s)) for name, s in (("w", (2, 4)), ("b", (2,)))
+    ]
+    product = network.op("FULLY_CONNECTED", [a, *weights], ANY, 6, 5, 2, keep_num_dims=True)
+    made = [
+        network.op("CONCATENATION", [product, a], ANY, 6, 5, 6, axis=3),
+        network.op("MAX_POOL_2D", [a], ANY, 3, 3, 4, **pooled),
+        network.op("TRANSPOSE", [b, network.ints(3, 0, 1, 2)], 3, ANY, 6, 5),
+        network.op("MEAN", [joined, network.ints(1, 2)], ANY, 7),
+        network.op("SOFTMAX", [padded], ANY, 7, 7, 10, beta=1.0),
+        network.op(
+            "CONCATENATION", [network.op("COS", [a], ANY, 6, 5, 4), x], ANY, 6, 5, 4, axis=0
+        ),
+    ]
+    bounds = {"x": (4, 6, 5, 4), "y": (4, 6, 5, 3)}
+    report = network.compile(tmp_path, bounds, *made)
+
+    def inputs(number: int) -> Mapping[str, Any]:
+        return {name: random(number, 6, 5, depth) for name, depth in (("x", 4), ("y", 3))}
+
+    check_runs(tmp_path, [inputs(number) for number in (1, 4, 2, 3, 1)], report)
+    with (
+        CompiledModel.from_file(str(tmp_path / "out.tflite")) as model,
+        pytest.raises(LiteRtError, match="are not the same"),
+    ):
+        model.run({**inputs(2), "y": random(3, 6, 5, 3)})
+
+
 def test_what_is_joined_must_fit_in_a_run(tmp_path: Path) -> None:
     network = Network()
     x, y = network.input("x", ANY, ANY, 3), network.input("y", ANY, ANY, 5)

@@ -135,3 +135,43 @@ def test_a_part_takes_no_place_that_is_too_small_for_the_whole() -> None:
     text = f"func.func @f(%x: tensor<2x3xf32>) -> tensor<6x3xf32> {{\n{body}\n}}"
     passes = f"{PASSES},lower-iert-to-vpuip,assign-memory-spaces,plan-memory"
     assert "VPUIP.DeclareBuffer" in transform_text(text.encode(), "a.mlir", passes, "EMU8")
+
+
+def placed_open(op: str, x: str, y: str, result: str, *bounds: str) -> str:
+    """An op that joins what is made of `%x` and of `%y`, whose shapes a run tells."""
+    x, y, result = (f"tensor<{shape}xf32>" for shape in (x, y, result))
+    text = f"""func.func @f(%x: {x}, %y: {y}) -> {result}
+    attributes {{IE.bounds = [{", ".join(f"array<i64: {bound}>" for bound in bounds)}]}} {{
+  %0 = IE.Sigmoid(%x) : {x} -> {x}
+  %1 = IE.Tanh(%y) : {y} -> {y}
+  %2 = IE.{op} : {x}, {y} -> {result}
+  return %2 : {result}
+}}"""
+    passes = f"add-shape-values,bound-shapes,{PASSES}"
+    return transform_text(text.encode(), "a.mlir", passes, "EMU8")
+
+
+def test_parts_of_an_open_number_of_images_are_written_where_they_belong() -> None:
+    join = "Concat(%0, %1) {axis = 2 : i64}"
+    text = placed_open(join, "?x5x3", "?x5x4", "?x5x7", "8, 5, 3", "8, 5, 4")
+    assert "IERT.Concat" not in text and "memref.alloc() : memref<8x" not in text
+    assert "memref<8x5x3xf32, strided<[35, 7, 1]>>" in text
+    assert "memref<8x5x4xf32, strided<[35, 7, 1], offset: 3>>" in text
+
+
+def test_what_is_behind_an_open_number_has_no_place_before_a_run() -> None:
+    join = "Concat(%0, %1) {axis = 0 : i64}"
+    text = placed_open(join, "?x5", "?x5", "?x5", "8, 5", "4, 5")
+    assert "in_place = array<i64: 0>" in text
+
+
+def test_parts_of_images_of_open_size_are_copied() -> None:
+    join = "Concat(%0, %1) {axis = 2 : i64}"
+    text = placed_open(join, "?x?x3", "?x?x4", "?x?x7", "8, 5, 3", "8, 5, 4")
+    assert "IERT.Concat" in text and "in_place" not in text and "strided" not in text
+
+
+def test_a_part_whose_bound_is_larger_than_that_of_the_whole_is_copied() -> None:
+    join = "Concat(%0, %1) {axis = 1 : i64}"
+    text = placed_open(join, "?x3", "?x4", "?x7", "8, 3", "4, 4")
+    assert "in_place = array<i64: 1>" in text and "memref<8x3xf32, strided" not in text

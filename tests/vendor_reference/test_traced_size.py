@@ -21,6 +21,7 @@ from vendor_reference.compiler.library.traced_size import (
     range_of,
     traced_size,
 )
+from vendor_reference.compiler.library.views import Placement
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.firmware.instructions import Command
 
@@ -142,12 +143,12 @@ class _Leaking(ElementwiseOp):
     ids=["a number", "a count", "a float", "in a float's place", "below zero", "no commands"],
 )
 def test_a_kernel_that_cannot_go_by_sizes_is_refused(use: Callable[[int], KernelSpec]) -> None:
-    operand = DynamicTensor(ElementType.FLOAT32, (NAMES[0], 3), (9, 3))
+    operand = DynamicTensor(Placement(ElementType.FLOAT32), (NAMES[0], 3), (9, 3))
     with pytest.raises(LiteRtError, match="ABS: its kernel cannot go by shapes that a run tells"):
-        dynamic_kernel(_Leaking(use), [operand], [(ElementType.FLOAT32, None)], {})
+        dynamic_kernel(_Leaking(use), [operand], [Placement(ElementType.FLOAT32)], {})
 
 
 def test_sizes_stand_in_commands_as_formulas() -> None:
-    operand = DynamicTensor(ElementType.FLOAT32, (NAMES[0], 3), (9, 3))
-    spec = dynamic_kernel(library_ops()["ABS"], [operand], [(ElementType.FLOAT32, None)], {})
+    operand = DynamicTensor(Placement(ElementType.FLOAT32), (NAMES[0], 3), (9, 3))
+    spec = dynamic_kernel(library_ops()["ABS"], [operand], [Placement(ElementType.FLOAT32)], {})
     assert dict(spec.commands[0].fields)["sizes"][:1] == ("INPUT0_SHAPE[0]*3",)  # type: ignore[index]

@@ -19,7 +19,7 @@ from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
 from vendor_reference.compiler.ir.types import (
     IrType,
     element_type_of,
-    order_of,
+    placement_of,
     shape_of,
     view_of,
 )
@@ -33,6 +33,7 @@ from vendor_reference.compiler.library.chain import CHAIN
 from vendor_reference.compiler.library.dynamic_kernel import (
     DynamicTensor,
     Sizes,
+    dynamic_call,
     dynamic_kernel,
     result_sizes,
 )
@@ -42,7 +43,7 @@ from vendor_reference.compiler.library.library_op import (
     PlacedOp,
     library_ops,
 )
-from vendor_reference.compiler.library.views import View
+from vendor_reference.compiler.library.views import Placement, View
 from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
@@ -90,13 +91,19 @@ class LibraryLayer(LayerOp):
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
         cls._check_precision([*inputs, *outputs])
-        sizes = read_input_sizes(attributes, inputs)
-        operands = [
-            DynamicTensor(element_type_of(t), own, shape_of(t), order_of(t))
-            for t, own in zip(inputs, sizes, strict=True)
-        ]
-        results = [(element_type_of(t), order_of(t)) for t in outputs]
+        operands, results = _placements(inputs, outputs, attributes)
         return dynamic_kernel(cls.rule(), operands, results, read_attributes(attributes))
+
+    @classmethod
+    def dynamic_call(
+        cls,
+        inputs: Sequence[Attribute],
+        outputs: Sequence[Attribute],
+        attributes: Mapping[str, Attribute],
+    ) -> PlacedOp:
+        """The op on buffers of these types, whose shapes a run tells."""
+        operands, results = _placements(inputs, outputs, attributes)
+        return dynamic_call(cls.rule(), operands, results, read_attributes(attributes))
 
     @classmethod
     def _check_precision(cls, types: Sequence[IrType]) -> None:
@@ -120,7 +127,7 @@ class LibraryLayer(LayerOp):
         if reason := rule.port_mismatch(len(self.inputs), len(self.outputs)):
             raise VerifyException(reason)
         shapes = [shape_of(value.type) for value in (*self.inputs, *self.outputs)]
-        if any(size < 0 for shape in shapes for size in shape):
+        if self.input_shapes or any(size < 0 for shape in shapes for size in shape):
             return  # whether they fit a run tells
         types = [element_type_of(value.type) for value in (*self.inputs, *self.outputs)]
         views = [View.dense(t, shape) for t, shape in zip(types, shapes, strict=True)]
@@ -134,6 +141,20 @@ def library_layers() -> Mapping[str, type[LibraryLayer]]:
     """A layer for each op of the library, by the op's name in the schema; and that of chains."""
     rules = {**library_ops(), CHAIN.name: CHAIN}
     return MappingProxyType({name: _layer(rule) for name, rule in rules.items()})
+
+
+def _placements(
+    inputs: Sequence[Attribute],
+    outputs: Sequence[Attribute],
+    attributes: Mapping[str, Attribute],
+) -> tuple[Sequence[DynamicTensor], Sequence[Placement]]:
+    """Operands and results whose shapes a run tells; types have the largest."""
+    sizes = read_input_sizes(attributes, inputs)
+    operands = [
+        DynamicTensor(placement_of(t), own, shape_of(t))
+        for t, own in zip(inputs, sizes, strict=True)
+    ]
+    return operands, list(map(placement_of, outputs))
 
 
 def layer_attributes(attributes: Attributes) -> dict[str, Attribute]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vendor_reference.compiler.ir.types import IrType, element_type_of, order_of, shape_of, view_of
+from vendor_reference.compiler.ir.types import IrType, placement_of, shape_of, view_of
 from vendor_reference.compiler.library.dynamic_kernel import (
     Choice,
     DynamicTensor,
@@ -25,7 +25,7 @@ def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> Kerne
     bound = shape_of(source)
     sizes = input_sizes(0, [-1] * len(bound))
     source_tensor, target_tensor = (
-        DynamicTensor(element_type_of(t), sizes, bound, order_of(t)) for t in (source, target)
+        DynamicTensor(placement_of(t), sizes, bound) for t in (source, target)
     )
 
     def ask(choose: Choice) -> KernelSpec:

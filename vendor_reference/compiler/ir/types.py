@@ -32,7 +32,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from vendor_reference.compiler.library.views import View
+from vendor_reference.compiler.library.views import Placement, View
 from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.custom_layers.layout import Order as Order
 
@@ -254,6 +254,13 @@ def find_order(layout: AffineMapAttr) -> Order | None:
     results = [e.position for e in layout.data.results if isinstance(e, AffineDimExpr)]
     is_order = sorted(results) == list(range(layout.data.num_dims)) and not layout.data.num_symbols
     return tuple(results) if is_order else None
+
+
+def placement_of(ir_type: Attribute) -> Placement:
+    """How a tensor or memref lies, of which a run tells the shape."""
+    if isinstance(layout_of(ir_type), StridedLayoutAttr):
+        return Placement(element_type_of(ir_type), None, *element_strides(ir_type))
+    return Placement(element_type_of(ir_type), order_of(ir_type))
 
 
 def view_of(ir_type: Attribute) -> View:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.formula import MOST_CHARACTERS
 from litert.core.status import Status
@@ -23,9 +22,8 @@ from vendor_reference.compiler.library.traced_size import (
     range_of,
     traced_size,
 )
-from vendor_reference.compiler.library.views import View
+from vendor_reference.compiler.library.views import Placement, View
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
-from vendor_reference.custom_layers.layout import Order
 from vendor_reference.firmware.instructions import Command, FieldValue, instruction_set
 
 Shape = tuple[int, ...]
@@ -52,13 +50,11 @@ class DynamicTensor:
 
     Attributes:
       bound: its largest shape.
-      order: how it lies; None is row order.
     """
 
-    element_type: ElementType
+    placement: Placement
     sizes: Sizes
     bound: Shape
-    order: Order | None = None
 
     def view(self, choose: Choice) -> View:
         """The tensor at some size of its dimensions."""
@@ -66,7 +62,7 @@ class DynamicTensor:
             traced_size(size, choose(most), most) if isinstance(size, str) else size
             for size, most in zip(self.sizes, self.bound, strict=True)
         )
-        return View.dense(self.element_type, shape, self.order)
+        return self.placement.view(shape)
 
 
 def input_sizes(index: int, pattern: Sequence[int]) -> Sizes:
@@ -104,7 +100,7 @@ def largest_results(
 def dynamic_kernel(
     rule: LibraryOp,
     operands: Sequence[DynamicTensor],
-    results: Sequence[tuple[ElementType, Order | None]],
+    results: Sequence[Placement],
     attributes: Attributes,
 ) -> KernelSpec:
     """The kernel, with formulas over the operands' shapes.
@@ -114,25 +110,35 @@ def dynamic_kernel(
     """
 
     def ask(choose: Choice) -> KernelSpec:
-        inputs = tuple(operand.view(choose) for operand in operands)
-        shapes = _result_shapes(rule, [view.shape for view in inputs], attributes)
-        made = tuple(
-            View.dense(element_type, tuple(shape), order)
-            for (element_type, order), shape in zip(results, shapes, strict=True)
-        )
-        alike = rule.shaped_like_result(attributes)
-        inputs = tuple(
-            View.dense(view.element_type, made[0].shape, operands[index].order)
-            if index in alike
-            else view
-            for index, view in enumerate(inputs)
-        )
-        call = PlacedOp(inputs, made, attributes)
+        call = dynamic_call(rule, operands, results, attributes, choose)
         if reason := rule.misfit(call):
             raise LiteRtError(Status.UNSUPPORTED, f"{rule.name}: {reason}")
         return rule.kernel(call)
 
     return traced_kernel(rule.name, ask)
+
+
+def dynamic_call(
+    rule: LibraryOp,
+    operands: Sequence[DynamicTensor],
+    results: Sequence[Placement],
+    attributes: Attributes,
+    choose: Choice = lambda bound: bound,
+) -> PlacedOp:
+    """The op on traced shapes.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, where the operands' shapes do not tell those of the results.
+    """
+    inputs = tuple(operand.view(choose) for operand in operands)
+    shapes = _result_shapes(rule, [view.shape for view in inputs], attributes)
+    made = tuple(place.view(shape) for place, shape in zip(results, shapes, strict=True))
+    alike = rule.shaped_like_result(attributes)
+    inputs = tuple(
+        operands[index].placement.view(made[0].shape) if index in alike else view
+        for index, view in enumerate(inputs)
+    )
+    return PlacedOp(inputs, made, attributes)
 
 
 def traced_kernel(name: str, ask: Callable[[Choice], KernelSpec]) -> KernelSpec:
@@ -161,7 +167,7 @@ def dynamic_refusal(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> 
         for tensor, shape in zip(op.outputs, shapes, strict=True):
             if not _may_be(tensor, shape):
                 return f"it makes {list(shape)} of its operands, the model gives it {tensor.type}"
-        results = [(tensor.element_type, None) for tensor in op.outputs]
+        results = [Placement(tensor.element_type) for tensor in op.outputs]
         if not rule.is_view:
             dynamic_kernel(rule, operands, results, attributes)
     except LiteRtError as error:
@@ -171,7 +177,9 @@ def dynamic_refusal(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> 
 
 def _operands(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> Sequence[DynamicTensor]:
     return [
-        DynamicTensor(t.element_type, input_sizes(i, t.type.shape), bounds.get(t, t.shape))
+        DynamicTensor(
+            Placement(t.element_type), input_sizes(i, t.type.shape), bounds.get(t, t.shape)
+        )
         for i, t in enumerate(rule.operands(op))
     ]
 

@@ -50,10 +50,10 @@ class View:
 
     @property
     def is_compact(self) -> bool:
-        """Whether its elements lie as the model has them, one behind the other."""
+        """Whether its elements lie as the model has them, one behind the other, whatever a run tells."""
         dense = View.dense(self.element_type, self.shape)
         return all(
-            mine == its or size == 1
+            is_same(mine, its) or is_same(size, 1)
             for mine, its, size in zip(self.strides, dense.strides, self.shape, strict=True)
         )
 
@@ -110,6 +110,27 @@ class View:
             for size, wanted, stride in zip(self.shape, shape[missing:], self.strides, strict=True)
         ]
         return View(self.element_type, tuple(shape), (*[0] * missing, *strides), self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How a tensor lies in memory, whatever its sizes: without gaps in an order, or as a part of a larger one.
+
+    Attributes:
+      order: None is row order.
+      strides, offset: of a part, as those of its view.
+    """
+
+    element_type: ElementType
+    order: Sequence[int] | None = None
+    strides: tuple[int, ...] = ()
+    offset: int = 0
+
+    def view(self, shape: tuple[int, ...]) -> View:
+        """The tensor where it has that shape."""
+        if self.strides:
+            return View(self.element_type, shape, self.strides, self.offset)
+        return View.dense(self.element_type, shape, self.order)
 
 
 @dataclass(frozen=True, slots=True)

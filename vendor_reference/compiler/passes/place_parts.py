@@ -6,7 +6,8 @@
     memref.dealloc %0 : memref<2x3xf32>         IERT.Concat(%0, %y, %1) {axis = 1 : i64, in_place = array<i64: 0>}
 
 An operand is such a part if it has memory of its own, and only layers touch it that go by strides: the library's,
-and custom layers whose functions say so. Of these, each kind of view gets a function of its own.
+and custom layers whose functions say so. Of these, each kind of view gets a function of its own. Where a run tells
+sizes, a part has a place if that is the same in each run: parts of images may be, whose number alone is open.
 """
 
 from __future__ import annotations
@@ -23,15 +24,27 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from litert.core.errors import LiteRtError
 from vendor_reference.compiler.ir.edits import remove_op
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
-from vendor_reference.compiler.ir.names import bodies, functions_of
-from vendor_reference.compiler.ir.types import order_of, shape_of, strided_type, view_of
+from vendor_reference.compiler.ir.names import bodies, functions_of, without_names
+from vendor_reference.compiler.ir.types import (
+    end_bytes_of,
+    order_of,
+    shape_of,
+    strided_type,
+    view_of,
+)
 from vendor_reference.compiler.kernel_tensor import asked_format, kernel_tensor
-from vendor_reference.compiler.layer_kernels import all_inputs, count_outputs, function_spec
+from vendor_reference.compiler.layer_kernels import (
+    all_inputs,
+    count_outputs,
+    function_spec,
+    layer_spec,
+)
 from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.levels.ie import TransferOp
 from vendor_reference.compiler.levels.iert import BufferLayerOp, ViewOp
 from vendor_reference.compiler.levels.layer import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS
 from vendor_reference.compiler.library.library_op import IN_PLACE, LibraryOp, PlacedOp
+from vendor_reference.compiler.library.traced_size import TracedSize, is_same
 from vendor_reference.compiler.library.views import View
 from vendor_reference.compiler.library_layers import LibraryLayer, layer_attributes, read_attributes
 from vendor_reference.compiler.pass_pipeline import CompilerPass
@@ -77,22 +90,22 @@ class _BlockPlacement:
         if any(rule.has_parts for _, rule in joining):
             self._steps = {op: step for step, op in enumerate(self._block.ops)}
             for op, rule in reversed(joining):
-                if rule.has_parts and not op.input_shapes and IN_PLACE not in op.attributes:
+                if rule.has_parts and IN_PLACE not in op.attributes:
                     self._place(op, rule)
 
     def _place(self, op: BufferLayerOp, rule: LibraryOp) -> None:
         result = op.outputs[0]
         if not isinstance(result.owner, (Block, AllocOp, ViewOp)):
             return
-        inputs = tuple(view_of(value.type) for value in op.inputs)
-        call = PlacedOp(inputs, (view_of(result.type),), read_attributes(op.attributes))
+        call = _call(op)
         placed, rest = [], call.result.num_elements
         for index, part in enumerate(rule.parts(call)):
             value = op.inputs[index]
             if not isinstance(value.owner, AllocOp) or not _lies_alike(value, part):
                 continue
             view = strided_type(value.owner.memref.type, part.strides, part.offset)
-            writer = self._find_writer(value, op, view)
+            is_inside = end_bytes_of(view) <= end_bytes_of(result.type)  # bounds may differ
+            writer = self._find_writer(value, op, view) if is_inside else None
             if writer is not None:
                 self._provide(result, writer)
                 self._replace(value, result, view)
@@ -100,7 +113,7 @@ class _BlockPlacement:
                 rest -= part.num_elements
         if placed:
             op.attributes.update(layer_attributes({IN_PLACE: tuple(placed)}))
-            if not rest:
+            if is_same(rest, 0):
                 remove_op(op)
 
     def _find_writer(
@@ -159,22 +172,36 @@ def _rule(op: BufferLayerOp) -> LibraryOp | None:
     return layer.rule() if issubclass(layer, LibraryLayer) else None
 
 
+def _call(op: BufferLayerOp) -> PlacedOp:
+    """A layer of the library on its buffers."""
+    layer, inputs, outputs = op.layer(), op.inputs.types, op.outputs.types
+    assert issubclass(layer, LibraryLayer)
+    if op.input_shapes:
+        return layer.dynamic_call(inputs, outputs, op.attributes)
+    views = [view_of(t) for t in (*inputs, *outputs)]
+    return PlacedOp.of(views, len(outputs), read_attributes(op.attributes))
+
+
 def _goes_by_strides(op: BufferLayerOp, value: SSAValue, view: Attribute) -> bool:
     """Whether an op can do with a view in the place of a value."""
-    if op.input_shapes or op.output_shapes or value in op.scratch:
+    layer = op.layer()
+    if value in op.scratch or not issubclass(layer, (LibraryLayer, TransferOp)):
         return False
-    rule = _rule(op)
-    if rule is None:
-        return issubclass(op.layer(), TransferOp)
     inputs, outputs = (
-        tuple(view_of(view if v is value else v.type) for v in values)
-        for values in (op.inputs, op.outputs)
+        tuple(view if v is value else v.type for v in values) for values in (op.inputs, op.outputs)
     )
-    return not rule.misfit(PlacedOp(inputs, outputs, read_attributes(op.attributes)))
+    is_dynamic = bool(op.input_shapes or op.output_shapes)
+    try:
+        layer_spec(layer, inputs, outputs, without_names(op), is_dynamic)
+    except LiteRtError:
+        return False
+    return True
 
 
 def _lies_alike(value: SSAValue, part: View) -> bool:
-    """Whether a part's elements lie in the order in which a buffer has them."""
+    """Whether a part's elements lie in the order in which a buffer has them, as far apart in each run."""
+    if any(isinstance(number, TracedSize) for number in (*part.strides, part.offset)):
+        return False
     shape = shape_of(value.type)
     dims = [dim for dim in order_of(value.type) if shape[dim] != 1]
     return all(part.strides[slow] > part.strides[fast] for slow, fast in pairwise(dims))
