@@ -23,6 +23,9 @@ from litert.core.errors import LiteRtError
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 from tests.vendor_reference.test_dynamic_library import Stock
+from vendor_reference.device.firmware_choice import find_tuning, keep_tuning
+from vendor_reference.drivers.device_choice import find_devices
+from vendor_reference.firmware.program import FirmwareTuning
 
 TOLERANCE = 1e-4
 """Of an output's greatest magnitude; or three times what XNNPACK differs by. The last bit of the picture changes
@@ -71,19 +74,29 @@ def test_what_is_expected_to_gain_goes(
     check(path, compiled)
 
 
-@pytest.mark.parametrize("name", ["pose_landmark_full", "selfie_segmentation"])
-def test_the_choice_is_the_same_in_each_process(networks: Path, tmp_path: Path, name: str) -> None:
-    """Whatever order sets have, whatever driver is there, and however many threads."""
+@pytest.mark.parametrize(
+    ("name", "ops"), [("pose_landmark_full", "auto"), ("selfie_segmentation", "all")]
+)
+def test_a_file_is_the_same_of_each_process(
+    networks: Path, tmp_path: Path, name: str, ops: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever order sets have, which driver is there, how many threads, and what `litert-npu tune` has kept."""
     files = [tmp_path / "first.tflite", tmp_path / "second.tflite"]
     path = networks / f"{name}.tflite"
     infos = [f"--npu_custom_op_info={op},{asset}" for op, asset in assets_of(path).items()]
-    command = [sys.executable, "-m", "litert_npu_tools.apply_plugin", "--reference_ops=auto"]
-    for seed, file in enumerate(files):
-        environment = {"PYTHONHASHSEED": str(seed), "OMP_NUM_THREADS": str(seed + 1)}
-        driver = {"LITERT_NPU_OPENCL": "pocl"} if seed else {}
+    command = [sys.executable, "-m", "litert_npu_tools.apply_plugin", f"--reference_ops={ops}"]
+    devices, tuned = find_devices(), str(tmp_path / "tuned")
+    with monkeypatch.context() as patched:
+        patched.setenv("LITERT_NPU_CACHE_DIR", tuned)
+        for device in devices:
+            keep_tuning(device.info, FirmwareTuning(width=8, rows=4, unit_operations=512))
+            assert find_tuning(device.info) is not None
+    others = [{}, {"LITERT_NPU_OPENCL": "pocl", "LITERT_NPU_CACHE_DIR": tuned}]
+    for seed, (file, other) in enumerate(zip(files, others, strict=True)):
+        environment = {"PYTHONHASHSEED": str(seed), "OMP_NUM_THREADS": str(seed + 1), **other}
         subprocess.run(
             [*command, *infos, path, file],
-            env={**os.environ, **environment, **driver},
+            env={**os.environ, **environment},
             check=True,
             capture_output=True,
         )
