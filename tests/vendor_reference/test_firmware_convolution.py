@@ -161,9 +161,10 @@ def test_any_geometry_is_right(g: Geometry, tuning: FirmwareTuning, workers: int
     check(g, tuning, workers)
 
 
-@pytest.mark.parametrize("columns", [32, 39])
+@pytest.mark.parametrize("columns", [5, 32, 39])
 @pytest.mark.parametrize("mode", [0, 1, 2])
-def test_a_slope_for_each_channel_and_a_residual(mode: int, columns: int) -> None:
+@pytest.mark.parametrize("is_clamp", [False, True])
+def test_a_slope_for_each_channel_and_a_residual(mode: int, columns: int, is_clamp: bool) -> None:
     g = Geometry(depth=7, columns=columns, size=(5, 9))
     x, w, bias = tensors(g)
     slopes = np.random.default_rng(2).normal(size=columns).astype(np.float32)
@@ -171,12 +172,15 @@ def test_a_slope_for_each_channel_and_a_residual(mode: int, columns: int) -> Non
     y = np.zeros_like(residual)
     strides = {"batch": residual[0].size, "row": residual[0, 0].size, "pixel": columns, "first": 0}
     command = fields(
-        g, x, w, y, bias=bias, slopes=slopes, activation=4, residual=residual, residual_mode=mode,
+        g, x, w, y, bias=bias, slopes=slopes, activation=0 if is_clamp else 4, low=-0.5, high=0.5,
+        residual=residual, residual_mode=mode,
         **{f"residual_{name}": value for name, value in strides.items()},
     )  # fmt: skip
     Lab(TUNINGS[0]).run([("Convolution", command)], 2)
     expected = convolution(g, x, w, bias) + (residual if mode == 1 else 0)
-    expected = np.where(expected < 0, expected * slopes, expected) + (residual if mode == 2 else 0)
+    sloped = np.where(expected < 0, expected * slopes, expected)
+    expected = expected.clip(-0.5, 0.5) if is_clamp else sloped
+    expected += residual if mode == 2 else 0
     np.testing.assert_allclose(y, expected, atol=1e-5)
 
 

@@ -268,6 +268,9 @@ NOINLINE void multiply_narrow(const struct Run* run, const struct Matrix* m, con
   choose_columns(m, 0, 1, finish->activation == PRELU, &columns);
   union Lanes bias;
   bias.vector = columns.bias[0];
+  const bool is_done = finish->activation == CLAMP, is_before = finish->residual_mode == BEFORE_ACTIVATION;
+  const __global float* const residual = finish->residual_mode ? run->residual : 0;
+  const float low = finish->low, high = finish->high;
   for (size_t row = 0; row < run->num_rows; row += ROWS_OF_NARROW) {
     const size_t last = min(run->num_rows - row, (size_t)ROWS_OF_NARROW) - 1;
     union Lanes made[ROWS_OF_NARROW];
@@ -292,17 +295,20 @@ NOINLINE void multiply_narrow(const struct Run* run, const struct Matrix* m, con
         x_tap += run->x_tap[is_last];
         weights += run->weights_tap[is_last] / PANEL;
       }
-      const bool is_done = finish->activation == CLAMP && !finish->residual_mode;
       EACH_ROW {
-        const float sum = sum_of(s[r]) + rest[r], value = sum + bias.floats[column];
-        if (is_done)
-          run->y[(row + min((size_t)r, last)) * run->y_row + column] =
-              value < finish->low ? finish->low : value > finish->high ? finish->high : value;
-        else
+        const size_t at = row + min((size_t)r, last);
+        float value = sum_of(s[r]) + rest[r] + bias.floats[column];
+        if (is_done) {
+          const float added = residual ? residual[at * run->residual_row + column] : 0;
+          if (is_before) value += added;
+          value = value < low ? low : value > high ? high : value;
+          run->y[at * run->y_row + column] = residual && !is_before ? value + added : value;
+        } else {
           made[r].floats[column] = value;
+        }
       }
     }
-    if (finish->activation == CLAMP && !finish->residual_mode) continue;
+    if (is_done) continue;
     Vector sums[ROWS_OF_NARROW];
     for (uint r = 0; r < ROWS_OF_NARROW; ++r) sums[r] = made[r].vector;
     finish_block(run, row, last + 1, 1, &columns, finish, sums);
