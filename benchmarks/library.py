@@ -1,4 +1,4 @@
-"""What `--reference_ops=all` costs a network whose convolutions stay on the CPU, and how fast kernels are alone.
+"""What `--reference_ops=all` changes in a network's run, and how fast kernels are alone.
 
 The network is selfie segmentation; its peer is the same with its custom op alone on the NPU. A kernel is LOGISTIC,
 a sum with broadcasting, or `x * LOGISTIC(x)` of such a sum, which is one command, on 64 MB; its peer is stock's
