@@ -281,7 +281,7 @@ _TYPES = {
 
 def _convolution(d: Drawing, options: dict[str, Any]) -> OpCase:
     """Also of groups of channels. Padding times weights that are no numbers is 0; stock makes a sum of it."""
-    rows, columns, groups = d.size(1, 5), d.size(1, 4), d.choose((1, 1, 1, 2, 3))
+    rows, columns, groups = d.size(1, 5), d.size(1, 4), options.pop("groups")
     channels, results = d.size(1, 19), groups * d.size(1, 40 // groups)
     height, width = _window_sides(d, rows, columns, options)
     depth, is_padded = rows * columns * channels, options["padding"] == "SAME"
@@ -585,7 +585,7 @@ _BYTES = ("int8", "uint8")  # without scales, at which stock crashes
 _COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 
 MAKERS: Mapping[str, Maker] = {
-    "CONV_2D": Maker(_convolution, {**_WINDOW, **_DILATIONS}, SUM),
+    "CONV_2D": Maker(_convolution, {**_WINDOW, **_DILATIONS, "groups": (1, 1, 1, 2, 3)}, SUM),
     "DEPTHWISE_CONV_2D": Maker(
         _depthwise,
         {**_WINDOW, **_ANY_FUSED, **_DILATIONS, "depth_multiplier": (1, 1, 2, 3)},
