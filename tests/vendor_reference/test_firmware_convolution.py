@@ -157,15 +157,19 @@ geometries = st.builds(
 )
 @example(Geometry(depth=150, columns=40, size=(7, 7)), TUNINGS[0], 2)
 @example(Geometry(depth=8, columns=24, size=(40, 1), kernel=(3, 1), padding=(1, 0)), TUNINGS[0], 1)
+@example(Geometry(depth=33, columns=2), TUNINGS[0], 2)
+@example(Geometry(groups=2, depth=33, columns=1, kernel=(2, 3), transposed=True), TUNINGS[0], 2)
 def test_any_geometry_is_right(g: Geometry, tuning: FirmwareTuning, workers: int) -> None:
     check(g, tuning, workers)
 
 
-@pytest.mark.parametrize("columns", [5, 32, 39])
+@pytest.mark.parametrize(("depth", "columns"), [(7, 5), (40, 2), (40, 5), (7, 32), (7, 39)])
 @pytest.mark.parametrize("mode", [0, 1, 2])
 @pytest.mark.parametrize("is_clamp", [False, True])
-def test_a_slope_for_each_channel_and_a_residual(mode: int, columns: int, is_clamp: bool) -> None:
-    g = Geometry(depth=7, columns=columns, size=(5, 9))
+def test_a_slope_for_each_channel_and_a_residual(
+    mode: int, depth: int, columns: int, is_clamp: bool
+) -> None:
+    g = Geometry(depth=depth, columns=columns, size=(5, 9))
     x, w, bias = tensors(g)
     slopes = np.random.default_rng(2).normal(size=columns).astype(np.float32)
     residual = np.random.default_rng(1).normal(size=(1, *g.result, columns)).astype(np.float32)
@@ -219,12 +223,19 @@ def test_what_is_no_number_stays_so_in_the_pixels_that_see_it() -> None:
     np.testing.assert_array_equal(np.isnan(y[0]).any(axis=-1), expected)
 
 
-@pytest.mark.parametrize("columns", [1, 20])
+@pytest.mark.parametrize(("depth", "columns"), [(3, 1), (32, 1), (3, 20)])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_weights_that_are_no_numbers_count_only_where_their_tap_sees_the_image(
-    transposed: bool, columns: int
+    transposed: bool, depth: int, columns: int
 ) -> None:
-    g = Geometry(columns=columns, size=(4, 7), kernel=(3, 4), stride=(2, 1), transposed=transposed)
+    g = Geometry(
+        depth=depth,
+        columns=columns,
+        size=(4, 7),
+        kernel=(3, 4),
+        stride=(2, 1),
+        transposed=transposed,
+    )
     x, w, bias = tensors(g)
     w[0, 0, 0, 1] = np.inf
     w[0, 2, 3, 0] = np.nan

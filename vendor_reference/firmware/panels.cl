@@ -240,9 +240,17 @@ MULTIPLY(multiply_1, ROWS_OF_1, 1)
 MULTIPLY(multiply_2, ROWS, 2)
 MULTIPLY(multiply_3, ROWS_OF_3, 3)
 
-// So few columns are made one by one, by vectors along the depth.
+// Few columns are made one by one, by vectors along the depth. The rest of a stretch is no vector, and each sum of a
+// vector's floats takes some steps.
 #define NARROW (WIDTH / 2)
 #define ROWS_OF_NARROW 4
+#define STEPS_OF_SUM 6
+
+// Whether that takes fewer steps than a vector of columns, which takes one for each float of a row.
+bool is_narrow(const size_t columns, const size_t num_taps, const size_t depth) {
+  const size_t steps = num_taps * (depth / WIDTH + depth % WIDTH) + STEPS_OF_SUM;
+  return columns <= NARROW && columns * steps < num_taps * depth;
+}
 
 float sum_of(const Vector v) {
 #if WIDTH == 16

@@ -211,7 +211,8 @@ void run_Convolution(const Core* core, const __global Convolution* c, const uint
   m.last = min(m.first + tiles.columns, m.end);
   if (first >= last || m.first >= m.last) return;
   m.narrow = 0;
-  if (m.end <= NARROW && m.end * m.depth <= SCRATCH) {
+  const size_t taps_across = u.is_joined ? 1 : u.kernel_width, depth = c->depth * (u.is_joined ? u.kernel_width : 1);
+  if (is_narrow(m.end, c->kernel_height * taps_across, depth) && m.end * m.depth <= SCRATCH) {
     m.narrow = core->scratch;
     unpack_narrow(m.weights, m.end, m.depth, core->scratch);
   }
