@@ -120,7 +120,7 @@ class BenchmarkReport(PrintedReport):
         return max(self.model.deviation_s, self.stock.deviation_s) > between
 
     def lines(self) -> Iterator[str]:
-        threads = count_text(self.threads, "thread")
+        threads = count_text(self.threads, "CPU thread")
         yield f"{self.path}: {count_text(self.model.runs, 'run')} on {threads}, {self.machine}"
         yield f"  loaded in {self.load_s:.3f} s, first run {self.first_s * 1e3:.3f} ms"
         yield f"  here   {self.model}"

@@ -76,7 +76,7 @@ class ProfileReport(PrintedReport):
 
     def lines(self, most_rows: int = MOST_ROWS) -> Iterator[str]:
         """What people read, with the longest rows; 0 for all."""
-        threads = count_text(self.threads, "thread")
+        threads = count_text(self.threads, "CPU thread")
         yield f"{self.path}: {count_text(self.run.runs, 'run')} on {threads}, {self.machine}"
         yield f"  loaded in {self.load_s:.3f} s"
         yield f"  measured      {self.run}"
