@@ -5,12 +5,12 @@ choice that is made by them is the same on every machine.
 
 The emulated NPU runs on the cores of the host, however many shaves a SoC model has, so all SoC models have the
 rates of the emulation, with two threads on two cores of an AMD EPYC with AVX-512. They are least squares over
-MediaPipe's fourteen networks: the whole networks as `python -m benchmarks selection` runs them, where layers share one
-launch, and, with less weight, each layer and each operator of XNNPACK as `litert-npu profile --threads=2` has them.
-Rates that the networks hardly show were set by hand, near those of single ops: all of EXPONENTIAL and MOVE, `start_ns`
-of the NPU, and `byte_ns` of ELEMENTWISE. Calls and transfers were measured with single element-wise ops of 4 KB to
-4 MB between ops of the CPU, and `switch_ns` with some layers on the NPU in the middle of a network. The benchmark
-`selection` says how near all of this is.
+MediaPipe's fourteen networks: the whole networks as `python -m benchmarks selection` runs them, where layers
+share one launch, and, with less weight, each layer and each operator of XNNPACK as `litert-npu profile
+--threads=2` has them. Rates that the networks hardly show were set by hand, near those of single ops: all of
+EXPONENTIAL and MOVE, `start_ns` of the NPU, and `byte_ns` of ELEMENTWISE. Calls and transfers were measured with
+single element-wise ops of 4 KB to 4 MB between ops of the CPU, and `switch_ns` with some layers on the NPU in
+the middle of a network. The benchmark `selection` says how near all of this is.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class CostModel:
     Attributes:
       npu, cpu: of each kind of op on either side.
       call_ns: of an NPU call, whatever is in it.
-      switch_ns: of a call more, where the CPU computes in the same run: threads of the one side have gone to sleep,
-        or wait awake on the cores of the other. A single op on the CPU is enough for it.
+      switch_ns: of a call more, where the CPU computes in the same run: threads of the one side have gone to
+        sleep, or wait awake on the cores of the other. A single op on the CPU is enough for it.
       transfer_ns: of each byte that goes to the NPU or comes back.
       caution: the part that ops on the NPU have to gain before they go: rates are no truer than that.
     """
