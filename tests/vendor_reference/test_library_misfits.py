@@ -45,6 +45,12 @@ MISFITS: Mapping[str, Misfit] = {
     "a dilation that overflows": (
         "CONV_2D", [_IMAGE, (4, 3, 3, 6), (4,)], (1, 8, 8, 4), {**_VALID, "dilation_h_factor": _LARGE}
     ),
+    "a dilation that overflows around an image": (
+        "CONV_2D", [_IMAGE, (4, 2, 1, 6), (4,)], (1, 8, 8, 4), {**_SAME, "dilation_h_factor": _LARGE}
+    ),
+    "a stride that overflows": (
+        "CONV_2D", [_IMAGE, (4, 2, 1, 6), (4,)], (1, 1, 8, 4), {**_SAME, "stride_h": _LARGE}
+    ),
     "an image of 4 TiB": (
         "CONV_2D", [(1, 2**20, 2**20, 1), (1, 1, 1, 1), (1,)], (1, 2**20, 2**20, 1), _SAME
     ),
@@ -66,6 +72,8 @@ MISFITS: Mapping[str, Misfit] = {
     "a size that is not the result's": ("RESIZE_NEAREST_NEIGHBOR", [_IMAGE, [4, 4]], (1, 4, 5, 6), {}),
     "an axis that is not there": ("MEAN", [_IMAGE, [4]], (1, 8, 8), {"keep_dims": False}),
     "a reduced shape of another size": ("SUM", [_IMAGE, [1]], (1, 9, 6), {"keep_dims": False}),
+    "a softmax of the least": ("SOFTMAX", [(2, 6)], (2, 6), {"beta": -1.0}),
+    "a softmax of nothing": ("SOFTMAX", [(2, 6)], (2, 6), {"beta": 0.0}),
     "a softmax to another shape": ("SOFTMAX", [(2, 6)], (2, 5), {"beta": 1.0}),
     "steps of nothing": ("STRIDED_SLICE", [(9,), [0], [9], [0]], (9,), {}),
     "a slice beyond its input": ("SLICE", [(9,), [5], [6]], (6,), {}),

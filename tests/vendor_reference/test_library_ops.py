@@ -207,6 +207,18 @@ REFUSED: dict[str, tuple[Make, str]] = {
         ),
         "operand 0 has not one scale",
     ),
+    "a scale that is too small": (
+        lambda b: b.op(
+            "TANH", [tensor(b, "int8", scale=SCALE)], [output(b, "int8", scale=Quantization([1e-45]))]
+        ),
+        "its result has not one scale",
+    ),
+    "a zero point that is no number of the type": (
+        lambda b: b.op(
+            "TANH", [tensor(b, "int8", scale=Quantization([0.5], [-129]))], [output(b, "int8", scale=SCALE)]
+        ),
+        "operand 0 has not one scale",
+    ),
     "the greater of different scales": (
         lambda b: b.op(
             "MAXIMUM",
@@ -229,6 +241,9 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "a reshape to fewer elements": (
         lambda b: b.op("RESHAPE", [tensor(b)], [output(b, shape=(5,))]),
         "it makes tensor<5xf32> of tensor<2x3x4xf32>",
+    ),
+    "a reshaped constant": (
+        lambda b: b.op("RESHAPE", [ints(b, 1, 2)], [output(b, "int32", (1, 2))]), "its operand is a constant"
     ),
     "a computed permutation": (
         lambda b: b.op("TRANSPOSE", [tensor(b), tensor(b, "int32", (3,))], [output(b)]),

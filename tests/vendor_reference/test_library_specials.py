@@ -111,14 +111,11 @@ def _casts(random: Random) -> Iterator[OpCase]:
     values = np.concatenate([specials(random, 200, share=0.4), limits, nearest, [1e30]]).astype(
         np.float32
     )
-    for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64", "bool"):
-        options = {"in_data_type": "FLOAT32", "out_data_type": dtype.upper()}
-        yield OpCase(
-            "CAST",
-            [Given(values if dtype[0] == "u" else np.concatenate([values, -values]))],
-            options,
-            [dtype],
-        )
+    for source in ("float32", "float64"):
+        for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64", "bool"):
+            options = {"in_data_type": source.upper(), "out_data_type": dtype.upper()}
+            given = values if dtype[0] == "u" else np.concatenate([values, -values])
+            yield OpCase("CAST", [Given(given.astype(source))], options, [dtype])
 
 
 @pytest.mark.each_driver

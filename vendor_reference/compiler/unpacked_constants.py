@@ -18,3 +18,9 @@ def unpacked_constant(op: Op) -> Tensor | None:
     maker = stored.producer if op.name == "DEQUANTIZE" else None
     is_dense = maker is not None and maker.name == "DENSIFY" and unpacked_constant(maker)
     return stored if stored.is_constant or is_dense else None
+
+
+def is_known_ahead(tensor: Tensor) -> bool:
+    """Whether a tensor is a constant, or one that is unpacked when the executable is loaded."""
+    maker = tensor.producer
+    return tensor.is_constant or (maker is not None and unpacked_constant(maker) is not None)

@@ -59,6 +59,9 @@ Attributes: TypeAlias = Mapping[str, Value]
 _WORDS = (AUTO, ALL, NONE)
 """Which ops go, in one word."""
 
+_LEAST_SCALE = 2.0**-126
+"""Kernels multiply with what is 1 by it, which is a float as well."""
+
 SCALES = "scales"
 ZERO_POINTS = "zero_points"
 """Attributes of layers with quantized tensors: a number for each operand and result; a scale of 0 is none."""
@@ -115,8 +118,10 @@ class PlacedOp:
             index += len(self.tensors)
         if len(scales) != len(self.tensors) or len(zero_points) != len(scales):
             return None
-        is_usable = isfinite(scales[index]) and scales[index] > 0
-        return Scale(float(scales[index]), int(zero_points[index])) if is_usable else None
+        scale, zero_point = scales[index], zero_points[index]
+        least, most = INTEGER_LIMITS.get(self.tensors[index].element_type, (0, 0))
+        is_usable = isfinite(scale) and scale >= _LEAST_SCALE and least <= zero_point <= most
+        return Scale(float(scale), int(zero_point)) if is_usable else None
 
     def numbers(self, name: str) -> tuple[float, ...]:
         """An attribute that is numbers; none where it is not."""

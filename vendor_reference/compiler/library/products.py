@@ -14,7 +14,7 @@ from litert.model.graph import Tensor
 from vendor_reference.compiler.library.library_op import MOST_ELEMENTS, Attributes, PlacedOp
 from vendor_reference.compiler.library.traced_size import range_of
 from vendor_reference.compiler.library.views import View
-from vendor_reference.compiler.unpacked_constants import unpacked_constant
+from vendor_reference.compiler.unpacked_constants import is_known_ahead
 from vendor_reference.custom_layers.kernel_spec import (
     InternalArgument,
     KernelArgument,
@@ -35,9 +35,7 @@ _CONSTANT = "is_constant"
 
 def constant_attribute(tensor: Tensor) -> Attributes:
     """Whether a tensor is known when the executable is loaded."""
-    maker = tensor.producer
-    is_unpacked = maker is not None and unpacked_constant(maker) is not None
-    return {_CONSTANT: tensor.is_constant or is_unpacked}
+    return {_CONSTANT: is_known_ahead(tensor)}
 
 
 def panels_mismatch(call: PlacedOp, column: int) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from litert.model.graph import Op
 from litert.model.schema_types import enum_name
 from vendor_reference.compiler.library.library_op import (
+    MOST_ELEMENTS,
     Attributes,
     PlacedOp,
     Shape,
@@ -140,6 +141,9 @@ def window_mismatch(
             return f"its padding is {call.integers(PADS_BEGIN)} and {call.integers(PADS_END)}"
         if range_of(count)[1] < 1 or count != windows.number:
             return call.shape_mismatch()
+        extent = range_of(count * stride + reach + begin + end)[1]
+        if extent > MOST_ELEMENTS:
+            return f"its windows reach over {extent} pixels, the most are {MOST_ELEMENTS}"
     activation = call.attributes.get(ACTIVATION)
     return "" if activation in activations else f"its activation is {activation}"
 

@@ -339,6 +339,7 @@ UNALIGNED(ushort)
   X(WIDE1, ulong_to_float, float, ulong, (float)a)                          \
   X(DOUBLE2, max_double, double, double, double, a > b ? a : b)             \
   X(DOUBLE2, min_double, double, double, double, a < b ? a : b)             \
+  X(DOUBLE2, less_double, int, double, double, a < b)                       \
   X(DOUBLE2, not_equal_double, int, double, double, a != b)                 \
   X(DOUBLE1, int_to_double, double, int, a)                                 \
   X(DOUBLE1, uint_to_double, double, uint, a)                               \

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
@@ -68,8 +68,9 @@ class _Normalization(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         if call.inputs[0].shape != call.result.shape or not call.result.shape:
             return call.shape_mismatch()
-        if self.name == "SOFTMAX" and not isinstance(call.attributes.get(_BETA), float):
-            return f"'{_BETA}' is not given"
+        beta = call.attributes.get(_BETA) if self.name == "SOFTMAX" else 1.0
+        if not isinstance(beta, float) or not 0 < beta < inf:
+            return f"'{_BETA}' is {beta}, expected a number above 0"
         return self.type_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:

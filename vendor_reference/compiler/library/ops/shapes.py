@@ -43,6 +43,7 @@ from vendor_reference.compiler.library.traced_size import (
     same_size,
 )
 from vendor_reference.compiler.library.views import View, plan_loops
+from vendor_reference.compiler.unpacked_constants import is_known_ahead
 from vendor_reference.custom_layers.kernel_spec import KernelSpec, tensor_arguments
 from vendor_reference.firmware.instructions import Command
 
@@ -69,6 +70,8 @@ class _Reshape(LibraryOp):
         self.num_inputs = num_inputs
 
     def parameter_refusal(self, op: Op) -> str:
+        if is_known_ahead(self.operands(op)[0]):
+            return "its operand is a constant"
         if not _is_open(op) or self._sizes(op) is not None:
             return ""
         return "more than one size of its result is computed outside of the NPU call, or not of its operand"
