@@ -82,8 +82,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
       api_version: of this interface, as the table was written for it; (0, 1, 0).
       vendor_id, build_id: for people; no vendor is found by them.
       capabilities: BASIC, and ASYNC or GRAPH where those parts are filled.
-      can_reshape: whether the host may ask an open call for its requirements again, for inputs of other shapes,
-        while buffers are attached; else it opens the call anew for them.
+      can_reshape: whether the host may ask an open call for its requirements again while buffers are attached: for
+        inputs of other shapes, which it opens the call anew for otherwise, and with unknown dimensions.
       async_interface, graph_interface: those parts, or None.
       buffer_handlers: makes memory of the vendor's own kinds, for requirements without host memory; or None.
     """

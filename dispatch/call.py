@@ -92,7 +92,7 @@ class Call:
     def reshape(
         self, input_types: Sequence[RankedTensorType], output_types: Sequence[RankedTensorType]
     ) -> None:
-        """Asks for the requirements again, for other shapes; all buffers are to be bound again before a run.
+        """Asks for the requirements again of other shapes and unknown ones; their buffers are to be bound again.
 
         Those that are bound again stay registered and attached. Only for a vendor that says that it can.
 
@@ -105,8 +105,15 @@ class Call:
             self._buffers = self._device_buffers = ()
             types = [*input_types, *output_types]
             for port, tensor_type in zip([*self._inputs, *self._outputs], types, strict=True):
-                port.ask(tensor_type)
+                if tensor_type != port.tensor_type or not tensor_type.layout.is_static:
+                    port.ask(tensor_type)
             self._note_requirements()
+
+    def find_largest_input(self, index: int, pattern: RankedTensorType) -> int:
+        """How many bytes an input of a pattern's largest shape takes; only for a vendor that can reshape calls."""
+        with self._lock:
+            self._settle()
+            return self._inputs[index].ask_for(pattern).size
 
     def allocate(
         self, requirements: TensorBufferRequirements, tensor_type: RankedTensorType, size: int

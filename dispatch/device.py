@@ -9,7 +9,7 @@ import threading
 from typing import Any, Literal
 
 from dispatch.requirements import ask_requirements, refuse_misfit
-from dispatch.tensor_buffer import TensorBuffer
+from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import Vendor, clean_up
 from litert.core.tensor_type import RankedTensorType
 
@@ -75,8 +75,8 @@ class Port:
     """Binds buffers to one input or output, `input 0` by its name; its requirements are checked."""
 
     __slots__ = (
-        "_context", "_device", "_index", "_is_checked", "_kind", "_of_call", "_registration", "_tensor_type",
-        "name", "requirements",
+        "_context", "_device", "_index", "_is_checked", "_kind", "_of_call", "_registration",
+        "name", "requirements", "tensor_type",
     )  # fmt: skip
 
     def __init__(
@@ -100,9 +100,13 @@ class Port:
 
     def ask(self, tensor_type: RankedTensorType) -> None:
         """Asks the vendor for the requirements; a buffer that is bound is to be bound again."""
-        self._tensor_type = tensor_type
+        self.tensor_type = tensor_type
         self._is_checked = False
-        self.requirements = ask_requirements(
+        self.requirements = self.ask_for(tensor_type)
+
+    def ask_for(self, tensor_type: RankedTensorType) -> TensorBufferRequirements:
+        """What the vendor would want for a type."""
+        return ask_requirements(
             self._device.vendor, self._context, self._kind, self._index, tensor_type, self._of_call
         )
 
@@ -120,7 +124,7 @@ class Port:
         """
         handlers = self._device.vendor.dispatch.buffer_handlers
         where = f"{self.name}{self._of_call}"
-        refuse_misfit(buffer, self.requirements, self._tensor_type, where, handlers)
+        refuse_misfit(buffer, self.requirements, self.tensor_type, where, handlers)
         former = self._registration
         if former is not None and former.buffer is buffer:
             self._is_checked = True

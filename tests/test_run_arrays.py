@@ -52,9 +52,11 @@ def test_a_new_shape_takes_new_memory_only_if_it_is_larger(
 ) -> None:
     made: list[int] = []
 
-    def count(tensor_type: RankedTensorType, size: int) -> TensorBuffer:
+    def count(
+        tensor_type: RankedTensorType, size: int, *, has_all_pages: bool = False
+    ) -> TensorBuffer:
         made.append(size)
-        return host_memory.allocate(tensor_type, size)
+        return host_memory.allocate(tensor_type, size, has_all_pages=has_all_pages)
 
     monkeypatch.setattr(planned_subgraph, "allocate", count)
     for rows, size, times in (

@@ -186,7 +186,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         if loaded.has_dynamic_input(input_index) and tensor_type.layout.is_static:
             loaded.set_input_shape(input_index, tensor_type.shape)
             expected = RankedTensorType.of(expected.element_type, tensor_type.shape)
-        _check_type(f"input {input_index}", tensor_type, expected)
+        _check_type(f"input {input_index}", _fill(tensor_type, expected), expected)
         return _host_memory(expected.size_bytes)
 
     def get_output_requirements(
@@ -208,9 +208,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         found = None
         if is_dynamic and len(tensor_type.shape) == len(expected.shape):
             found = invocation_context.loaded.find_output_shape(output_index)
-            sizes = zip(tensor_type.shape, expected.shape, strict=True)
-            shape = tuple(most if size < 0 else size for size, most in sizes)
-            tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
+            tensor_type = _fill(tensor_type, expected)
         _check_type(f"output {output_index}", tensor_type, expected)
         return _host_memory(expected.size_bytes, found)
 
@@ -271,6 +269,15 @@ def _is_set(options: Mapping[str, str], name: str) -> bool:
 def _host_memory(size_bytes: int, shape: Sequence[int] | None = None) -> TensorBufferRequirements:
     """Host memory at any address: what does not suit kernels is copied by the device."""
     return TensorBufferRequirements(size_bytes, alignment=1, shape=shape)
+
+
+def _fill(given: RankedTensorType, largest: RankedTensorType) -> RankedTensorType:
+    """A type with the largest sizes in place of unknown ones; one of another rank as it is."""
+    if given.layout.is_static or len(given.shape) != len(largest.shape):
+        return given
+    sizes = zip(given.shape, largest.shape, strict=True)
+    shape = tuple(most if size < 0 else size for size, most in sizes)
+    return RankedTensorType.of(given.element_type, shape)
 
 
 def _check_type(which: str, given: RankedTensorType, expected: RankedTensorType) -> None:

@@ -95,7 +95,9 @@ class ArrayRunner:
     ) -> list[tuple[TensorBuffer, Array]]:
         """Buffers for shapes as they are now: those of former shapes, where these are large enough."""
         buffers = [
-            self._signature.allocate(argument, former[index][0] if former else None)
+            self._signature.allocate(
+                argument, former[index][0] if former else None, is_for_all_shapes=True
+            )
             for index, argument in enumerate(arguments)
         ]
         return [(buffer, buffer.array()) for buffer in buffers]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 
 from dispatch.device_buffer import DeviceBuffer
+from dispatch.host_pages import touch_pages
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.tensor_type import RankedTensorType
 
@@ -22,9 +23,17 @@ class _PaddedMemory:
         self.memory = memory
 
 
-def allocate(tensor_type: RankedTensorType, size: int) -> TensorBuffer:
-    """A zeroed buffer for any CPU kernel, aligned to a page; `size` is in bytes."""
+def allocate(
+    tensor_type: RankedTensorType, size: int, *, has_all_pages: bool = False
+) -> TensorBuffer:
+    """A zeroed buffer for any CPU kernel, aligned to a page; `size` is in bytes.
+
+    One that has all pages costs time now in place of later, when its pages are touched first.
+    """
     padded = TensorBuffer.allocate(tensor_type, size + CPU_OVERREAD)
+    if has_all_pages:
+        assert isinstance(padded.owner, mmap.mmap)
+        touch_pages(padded.owner)
     return TensorBuffer(tensor_type, padded.address, size, _PaddedMemory(padded.owner))
 
 

@@ -146,6 +146,15 @@ class NpuKernel:
         """What the vendor wants of a tensor's memory, once for each place where the call has it."""
         return [port.requirements(self.call) for port in self._ports if port.tensor == tensor]
 
+    def find_largest_input(self, tensor: int) -> int:
+        """How many bytes an input of open shape takes at most, where the vendor tells it; else 0."""
+        for port in self._inputs:
+            if port.tensor == tensor and -1 in port.compiled_shape and self.call.can_reshape:
+                element_type = port.current_type.element_type
+                pattern = RankedTensorType.of(element_type, port.compiled_shape)
+                return self.call.find_largest_input(port.index, pattern)
+        return 0
+
     def allocate(
         self, tensor: int, tensor_type: RankedTensorType, size: int
     ) -> TensorBuffer | None:

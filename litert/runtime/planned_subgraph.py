@@ -21,6 +21,9 @@ from litert.runtime.npu_port import largest_shape
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 from litert.runtime.tflite_abi import Allocation
 
+_MOST_ROOM = 64 << 20
+"""Bytes of a buffer for all shapes that its shape may not need."""
+
 
 class PlannedSubgraph:
     """Plans a subgraph's memory, and again after a resize.
@@ -106,12 +109,20 @@ class PlannedSubgraph:
             alignment=max([ALIGNMENT, *(r.alignment for r in wanted)]),
         )
 
-    def allocate(self, tensor: int, where: str, former: TensorBuffer | None = None) -> TensorBuffer:
+    def allocate(
+        self,
+        tensor: int,
+        where: str,
+        former: TensorBuffer | None = None,
+        *,
+        is_for_all_shapes: bool = False,
+    ) -> TensorBuffer:
         """Memory for a tensor in which all that read or write it can work, as far as there is such.
 
         Where only a run tells its shape, the buffer is of the largest; else as `requirements`. A `former` one of
         the host's memory that is large enough is given the new shape: the pages of a new one cost more than a run.
-        In place of a smaller one, twice its size is reserved, so that few of many growing shapes need new pages.
+        One for all shapes has room for larger ones: for all that the vendor foresees, or for twice the former's
+        bytes.
         """
         wanted = self._wanted(tensor)
         self._check_is_bounded(tensor, wanted, where)
@@ -120,16 +131,19 @@ class PlannedSubgraph:
         if tensor in self._untold and wanted:
             shape = largest_shape(self._pattern(tensor), size, tensor_type.element_type)
             tensor_type = RankedTensorType.of(tensor_type.element_type, shape)
-        if former is not None and not isinstance(former, DeviceBuffer):
-            if former.size >= size:
-                former.tensor_type = tensor_type
-                return former
-            size = max(size, 2 * former.size)
+        if former is not None and not isinstance(former, DeviceBuffer) and former.size >= size:
+            former.tensor_type = tensor_type
+            return former
+        foreseen = 0
+        if is_for_all_shapes:
+            foreseen = max([0, *(kernel.find_largest_input(tensor) for kernel in self.kernels)])
+            room = max(foreseen, 2 * former.size if former else 0)
+            size = max(size, min(room, _MOST_ROOM))
         for kernel in self.kernels:
             made = kernel.allocate(tensor, tensor_type, size)
             if made is not None:
                 return made
-        return allocate(tensor_type, size)
+        return allocate(tensor_type, size, has_all_pages=0 < foreseen <= size)
 
     def resize(self, tensor: int, shape: Sequence[int], where: str, *, strict: bool) -> None:
         """Gives an input another shape; the memory that tensors have of callers is theirs no more.

@@ -122,9 +122,13 @@ class SignatureRunner:
         return self.subgraph.requirements(argument.tensor, self.where(argument))
 
     def allocate(
-        self, argument: SignatureTensor, former: TensorBuffer | None = None
+        self,
+        argument: SignatureTensor,
+        former: TensorBuffer | None = None,
+        *,
+        is_for_all_shapes: bool = False,
     ) -> TensorBuffer:
-        """A buffer that can be bound as it is; `former`, which nobody uses any more, if it will do."""
+        """A buffer that can be bound as it is; further arguments as `PlannedSubgraph.allocate`."""
         self.subgraph.plan()
         tensor_type = self._tensors.tensor_type(argument.tensor)
         if tensor_type.element_type.bits == 0:
@@ -134,7 +138,10 @@ class SignatureRunner:
                 self.where(argument),
                 "Run the model with ai_edge_litert.interpreter.",
             )
-        return self.subgraph.allocate(argument.tensor, self.where(argument), former)
+        where = self.where(argument)
+        return self.subgraph.allocate(
+            argument.tensor, where, former, is_for_all_shapes=is_for_all_shapes
+        )
 
     def find(self, kind: Kind, name: str) -> SignatureTensor:
         """An input or output by its name."""

@@ -20,6 +20,8 @@ from litert.runtime.host_memory import is_fit_for_cpu
 OPTIONAL = -1
 """`kTfLiteOptionalTensor`: an input that is left out."""
 
+_TENSOR_SIZE = ctypes.sizeof(abi.Tensor)
+
 
 @dataclass(slots=True, eq=False)
 class NodeView:
@@ -79,11 +81,11 @@ class InterpreterSubgraph:
     def tensor(self, index: int) -> abi.Tensor:
         """A tensor's struct. The array that it is in may move whenever the interpreter prepares ops."""
         assert 0 <= index < self._head.tensors_size
-        return abi.Tensor.from_address(self._head.tensors + index * ctypes.sizeof(abi.Tensor))
+        return abi.Tensor.from_address(self._head.tensors + index * _TENSOR_SIZE)
 
     def data_field(self, index: int) -> memoryview[int]:
         """The pointer to a tensor's memory, as a view of one number; it may move with the tensor."""
-        offset = index * ctypes.sizeof(abi.Tensor) + abi.Tensor.data.offset
+        offset = index * _TENSOR_SIZE + abi.Tensor.data.offset
         return abi.view_word(self._head.tensors + offset)
 
     def tensor_name(self, index: int) -> str:

@@ -164,7 +164,10 @@ def read_int_array(address: int | None) -> tuple[int, ...]:
     """The elements of a `TfLiteIntArray`; none for NULL."""
     if not address:
         return ()
-    size = c_int.from_address(address).value
+    numbers = _IntArray.from_address(address)
+    size = numbers[0]
+    if size <= _MOST_VIEWED:
+        return tuple(numbers[1 : 1 + size])
     return struct.unpack(f"{size}i", ctypes.string_at(address + _INT_SIZE, size * _INT_SIZE))
 
 
@@ -190,6 +193,8 @@ def view_word(address: int) -> memoryview[int]:
 
 # Made once: each new array type is garbage for the collector of circles.
 _OneInt = c_int * 2
+_MOST_VIEWED = 16  # elements of an array that are read as they lie, in half the time
+_IntArray = c_int * (1 + _MOST_VIEWED)
 _Word = ctypes.c_ubyte * ctypes.sizeof(c_void_p)
 
 _INT_SIZE = ctypes.sizeof(c_int)

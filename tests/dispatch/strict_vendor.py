@@ -138,7 +138,7 @@ class StrictDispatch(Dispatch[Context, Context]):
         self, invocation_context: Context, input_index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
         with self.called(f"get_input_requirements {input_index}", invocation_context):
-            return TensorBufferRequirements(tensor_type.size_bytes)
+            return TensorBufferRequirements(FLOATS.size_bytes)
 
     def get_output_requirements(
         self, invocation_context: Context, output_index: int, tensor_type: RankedTensorType
