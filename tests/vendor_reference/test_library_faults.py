@@ -24,12 +24,19 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 GOOD = np.array([2, 0], np.int32)
 
 
-@pytest.fixture
+@pytest.fixture(params=["one launch", "separate launches"])
 def model(
-    tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    shared_cache: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[CompiledModel]:
     """Rows, then columns of them, at indices of a run, between other layers; one call."""
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+    if request.param == "separate launches":
+        from vendor_reference.device.opencl_device import shared_device
+
+        monkeypatch.setattr(shared_device(""), "ordering_option", None)
     b = ModelBuilder()
     x = b.input("x", "float32", (3, 4))
     first, second = b.input("first", "int32", (2,)), b.input("second", "int32", (2,))

@@ -72,7 +72,7 @@ class CommandStream:
     Attributes:
       words: of 32 bits; those that a run tells are 0.
       told: sizes that a run tells, and whether they may be below 0, by the word that they go to.
-      offsets: of each task's first word.
+      offsets: of each command's first word.
       counts: of each task's commands.
     """
 
@@ -136,10 +136,10 @@ def assemble(tasks: Sequence[LayerTask], find_place: Callable[[Argument], Place]
     told: dict[int, tuple[Size, bool]] = {}
     offsets: list[int] = []
     for task in tasks:
-        offsets.append(len(words))
         found = [find_place(argument) for argument in task.arguments]
         for command in task.commands:
             instruction = instruction_set()[command.instruction]
+            offsets.append(len(words))
             size = 2 + instruction.num_words + len(instruction.places)
             words += [numbers[command.instruction], size]
             places = set(instruction.place_words)

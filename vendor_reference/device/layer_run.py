@@ -1,10 +1,14 @@
-"""Runs consecutive library layers as one launch of the firmware (`firmware/worker.cl`)."""
+"""Runs consecutive library layers as one launch of the firmware (`firmware/worker.cl`).
+
+Each command is a launch of its own on a device whose work groups cannot hand results to each other within one.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import pyopencl as cl
@@ -19,6 +23,7 @@ from vendor_reference.device.layer_constants import LayerConstants
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import Array
 from vendor_reference.device.program_builder import DeviceProgram
+from vendor_reference.device.queue_times import LaunchRow
 from vendor_reference.executable.executable import Argument, ArgumentKind, LayerTask
 from vendor_reference.firmware.instructions import reporting_instructions
 from vendor_reference.firmware.program import (
@@ -89,7 +94,8 @@ class LayerRun:
         cl_context, flags = context.cl_context, cl.mem_flags
         given = flags.COPY_HOST_PTR
         self._commands = cl.Buffer(cl_context, flags.READ_ONLY | given, hostbuf=self._stream.words)
-        count = sum(self._stream.counts)
+        count = len(self._stream.offsets)
+        self._at_once = count if context.ordering_option is not None else 1
         zeros = np.zeros(count_counters(count, self._num_workers), np.uint32)
         self._counters = cl.Buffer(cl_context, flags.READ_WRITE | given, hostbuf=zeros)
         arenas = [memory.arena(kind) for kind in _ARENAS]
@@ -97,8 +103,9 @@ class LayerRun:
         scratch = memory.scratch(4 * program.tuning.scratch * self._num_workers)
         regions = [*arenas, program.constants.buffer, *slots, scratch]
         self._kernel = program.firmware.create_kernel(ENTRY)
+        self._chosen = (0, count)
         self._kernel.set_args(
-            self._commands, np.uint32(0), np.uint32(count), self._counters, *regions
+            self._commands, *map(np.uint32, self._chosen), self._counters, *regions
         )
 
     def attach(self, slot: Slot) -> None:
@@ -115,15 +122,29 @@ class LayerRun:
                 self._words = self._changed = words
         return self
 
-    def run(self, queue: cl.CommandQueue) -> cl.Event:
+    def run(self, queue: cl.CommandQueue) -> LaunchRow:
         """Enqueues all layers."""
+        return self._run(queue, 0, len(self._stream.offsets))
+
+    def run_each(self, queue: cl.CommandQueue) -> Iterator[tuple[int, LaunchRow]]:
+        """Enqueues each layer apart from the others, with its task's index."""
+        end = 0
+        for task, count in enumerate(self._stream.counts, self._first):
+            end += count
+            yield task, self._run(queue, end - count, end)
+
+    def _run(self, queue: cl.CommandQueue, begin: int, end: int) -> LaunchRow:
+        """Enqueues the commands from `begin` to `end`."""
         if self._changed is not None:  # behind the runs before it, which read the old ones
             cl.enqueue_copy(queue, self._commands, self._changed, is_blocking=False)
             self._changed = None
-        event = enqueue_nd_range_kernel(queue, self._kernel, (self._num_workers,), (1,))
+        events = []
+        for first in range(begin, end, self._at_once):
+            self._choose(first, min(end - first, self._at_once))
+            events.append(enqueue_nd_range_kernel(queue, self._kernel, (self._num_workers,), (1,)))
         if self.reports:
             self._fetched = cl.enqueue_copy(queue, self._fault, self._counters, is_blocking=False)
-        return event
+        return LaunchRow(events[0], events[-1])
 
     def check(self, queue: cl.CommandQueue) -> None:
         """Raises what a layer has found wrong in a run that has ended: INVALID_ARGUMENT."""
@@ -132,7 +153,8 @@ class LayerRun:
         _, command, low, high, size = (int(word) for word in self._fault[:5])
         self._fault[:] = 0
         cl.enqueue_copy(queue, self._counters, self._fault, is_blocking=True)
-        task = self._tasks[bisect_right(self._stream.offsets, command) - 1]
+        number = bisect_right(self._stream.offsets, command) - 1
+        task = self._tasks[bisect_right([*accumulate(self._stream.counts)], number)]
         index = (high << 32 | low) - (high >> 31 << 64)
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
@@ -141,20 +163,12 @@ class LayerRun:
             "Give indices that the op's operand has; its results of this run are not complete.",
         )
 
-    def run_each(self, queue: cl.CommandQueue) -> Iterator[tuple[int, cl.Event]]:
-        """Enqueues each layer as a launch of its own, with its task's index."""
-        try:
-            stream = self._stream
-            parts = zip(stream.offsets, stream.counts, strict=True)
-            for task, part in enumerate(parts, self._first):
-                self._choose(*part)
-                yield task, self.run(queue)
-        finally:
-            self._choose(0, sum(stream.counts))
-
-    def _choose(self, begin: int, count: int) -> None:
-        self._kernel.set_arg(_BEGIN, np.uint32(begin))
-        self._kernel.set_arg(_COUNT, np.uint32(count))
+    def _choose(self, first: int, count: int) -> None:
+        """Says which commands the next launch has."""
+        if (first, count) != self._chosen:
+            self._kernel.set_arg(_BEGIN, np.uint32(self._stream.offsets[first]))
+            self._kernel.set_arg(_COUNT, np.uint32(count))
+            self._chosen = (first, count)
 
     def _find_place(self, argument: Argument) -> Place:
         slot = find_slot(argument)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.device.group_order import ordering_option
 from vendor_reference.device.opencl import describe_device
 from vendor_reference.device.opencl_errors import opencl_error
 from vendor_reference.drivers.device_choice import is_simulator
@@ -24,6 +25,8 @@ class OpenClContext:
       info: its names and versions.
       cl_device: OpenCL's.
       cl_context: OpenCL's; it has the device's parts, too.
+      ordering_option: builds programs whose groups can hand results to each other in one launch; None where
+        groups see only what earlier launches have written.
       in_place: whether kernels can use host memory where it lies, at addresses that suit them.
     """
 
@@ -35,6 +38,7 @@ class OpenClContext:
         self.cl_context = cl.Context([device, *self._parts.values()])
         # A CPU's kernels see host memory as it is; to others it must be sent. A simulator checks what was written.
         self.in_place = self.info.kind == "CPU" and not is_simulator(self.info)
+        self.ordering_option = ordering_option(self.info, _atomic_capabilities(device))
         self._process = os.getpid()
 
     def create_queue(self, has_times: bool = False) -> cl.CommandQueue:
@@ -79,6 +83,13 @@ class OpenClContext:
             limit = self.cl_device.max_mem_alloc_size
             hint = f"The device has {self.info.memory_bytes} bytes, {limit} at most for one buffer."
             raise opencl_error(error, f"{what}, device {self.info}", hint) from error
+
+
+def _atomic_capabilities(device: cl.Device) -> int:
+    """What a device says of its atomic operations; 0 before OpenCL 3, which has no such question."""
+    with suppress(cl.Error):
+        return int(device.atomic_memory_capabilities)
+    return 0
 
 
 def _split(device: cl.Device) -> Mapping[int, cl.Device]:

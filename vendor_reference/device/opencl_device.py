@@ -44,7 +44,7 @@ class OpenClDevice(OpenClContext):
     def build_firmware(self) -> DeviceProgram:
         """The program that runs layers of the library; found where it was built before."""
         text = firmware_text(self.firmware_tuning)
-        return self.builder.build([ProgramText("firmware", text, "")])[0]
+        return self.builder.build([ProgramText("firmware", text, self.ordering_option or "")])[0]
 
     def load_constant(self, constant: Constant) -> BufferMemory:
         """A constant as kernels read it: where it lies, if they can use it there, else a copy.

@@ -29,7 +29,14 @@ class HostTime:
     end: int
 
 
-Ended: TypeAlias = "cl.Event | HostTime"
+class LaunchRow(NamedTuple):
+    """Launches one behind another: the events of the first and of the last, the same for one."""
+
+    first: cl.Event
+    last: cl.Event
+
+
+Ended: TypeAlias = "cl.Event | LaunchRow | HostTime"
 """When a task was done."""
 
 
@@ -112,8 +119,9 @@ class QueueTimes:
     def _host_time(self, event: Ended, late_ns: int = 0) -> tuple[int, int]:
         if isinstance(event, HostTime):
             return event.start, event.end
-        times, ahead_ns = event.profile, self._ahead_ns + late_ns
-        return times.start - ahead_ns, times.end - ahead_ns
+        first, last = event if isinstance(event, LaunchRow) else (event, event)
+        ahead_ns = self._ahead_ns + late_ns
+        return first.profile.start - ahead_ns, last.profile.end - ahead_ns
 
 
 def _look(queue: cl.CommandQueue) -> tuple[int, int]:

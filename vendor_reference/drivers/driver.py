@@ -55,6 +55,7 @@ class Driver:
       hint: what a user does to install it.
       is_simulator: whether it checks each access rather than run kernels fast; used only where it is named.
       compiles_for_group_sizes: whether it compiles a kernel again for each size of work group.
+      orders_groups: whether groups of one launch can hand results to each other, where its devices say so.
       keeps_variants: whether a binary made after runs holds what was compiled for their work sizes.
       widest_vector: floats in the widest vector that it can be trusted with.
       threads_variable: the environment's variable that limits its threads; "" where it has none.
@@ -66,6 +67,7 @@ class Driver:
     hint = ""
     is_simulator = False
     compiles_for_group_sizes = True
+    orders_groups = True
     keeps_variants = False
     widest_vector = 16
     threads_variable = ""

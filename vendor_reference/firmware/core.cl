@@ -28,7 +28,7 @@ typedef struct {
   uint num_workers;
   __global float* scratch;
   uint command;
-  volatile __global atomic_uint* fault;
+  volatile __global Counter* fault;
 } Core;
 
 // Says that a tensor has an index that is outside of 0 to size - 1: the run ends with an error. The first is kept, as

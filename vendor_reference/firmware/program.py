@@ -94,12 +94,20 @@ def _dispatch() -> str:
 
 
 _ATOMICS = """
-#if __OPENCL_C_VERSION__ >= 200
+#if __OPENCL_C_VERSION__ >= 300
+#if defined(__opencl_c_atomic_order_acq_rel) && defined(__opencl_c_atomic_scope_device)
+#define ORDERS_GROUPS
+#endif
+#elif __OPENCL_C_VERSION__ >= 200
+#define ORDERS_GROUPS
+#endif
+#ifdef ORDERS_GROUPS
+typedef atomic_uint Counter;
 #define ADD(p, n) atomic_fetch_add_explicit(p, n, memory_order_acq_rel, memory_scope_device)
 #define READ(p) atomic_load_explicit(p, memory_order_acquire, memory_scope_device)
 #define CLEAR(p) atomic_store_explicit(p, 0, memory_order_relaxed, memory_scope_device)
 #else
-typedef uint atomic_uint;
+typedef uint Counter;
 #define ADD(p, n) atomic_add(p, n)
 #define READ(p) atomic_add(p, 0)
 #define CLEAR(p) (*(p) = 0)

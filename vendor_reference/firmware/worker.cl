@@ -10,7 +10,7 @@
 // The hint keeps Intel's driver from trying to join work items to vectors: a build takes a third of the time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float8))) void run_commands(
     const __global uint* commands, const uint begin, const uint num_commands,
-    volatile __global atomic_uint* counters, REGION_ARGUMENTS) {
+    volatile __global Counter* counters, REGION_ARGUMENTS) {
   Core core = {{REGION_NAMES}, get_num_groups(0), 0, 0, counters};
   counters += FAULT_WORDS;
   core.scratch = (__global float*)core.regions[REGIONS - 1] + get_group_id(0) * SCRATCH;
@@ -23,8 +23,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float8))) v
       for (uint unit = 0; unit < units; ++unit) run_unit(&core, command, unit);
       continue;
     }
-    volatile __global atomic_uint* const claimed = counters + LINE * (parts + 1) * i;
-    volatile __global atomic_uint* const done = claimed + LINE * parts;
+    volatile __global Counter* const claimed = counters + LINE * (parts + 1) * i;
+    volatile __global Counter* const done = claimed + LINE * parts;
     uint count = 0;
     for (uint p = 0; p < parts; ++p) {
       const uint part = (get_group_id(0) + p) % parts;
