@@ -87,6 +87,8 @@ class Call:
             clean_up([self._destroy_context])
             raise
         self.can_reshape = vendor.dispatch.can_reshape
+        # Empty after a vendor's failure: it may have taken some of the others.
+        self._types: Sequence[RankedTensorType] = [*input_types, *output_types]
         self._note_requirements()
 
     def reshape(
@@ -104,9 +106,13 @@ class Call:
             self._is_ready = False
             self._buffers = self._device_buffers = ()
             types = [*input_types, *output_types]
-            for port, tensor_type in zip([*self._inputs, *self._outputs], types, strict=True):
-                if tensor_type != port.tensor_type or not tensor_type.layout.is_static:
+            former: Sequence[RankedTensorType | None] = self._types or [None] * len(types)
+            self._types = ()
+            ports = [*self._inputs, *self._outputs]
+            for port, tensor_type, before in zip(ports, types, former, strict=True):
+                if tensor_type != before or not tensor_type.layout.is_static:
                     port.ask(tensor_type)
+            self._types = types
             self._note_requirements()
 
     def find_largest_input(self, index: int, pattern: RankedTensorType) -> int:
@@ -339,6 +345,8 @@ class Call:
     def _get_ready(self) -> None:
         self._settle()
         ports = [*self._inputs, *self._outputs]
+        if len(self._types) != len(ports):
+            raise self._wrong_order("it could not be reshaped, and has no shapes")
         buffers = [port.buffer for port in ports]
         unbound = [port.name for port, buffer in zip(ports, buffers, strict=True) if buffer is None]
         if unbound:

@@ -75,8 +75,8 @@ class Port:
     """Binds buffers to one input or output, `input 0` by its name; its requirements are checked."""
 
     __slots__ = (
-        "_context", "_device", "_index", "_is_checked", "_kind", "_of_call", "_registration",
-        "name", "requirements", "tensor_type",
+        "_context", "_device", "_index", "_is_checked", "_kind", "_of_call", "_registration", "_tensor_type",
+        "name", "requirements",
     )  # fmt: skip
 
     def __init__(
@@ -100,7 +100,7 @@ class Port:
 
     def ask(self, tensor_type: RankedTensorType) -> None:
         """Asks the vendor for the requirements; a buffer that is bound is to be bound again."""
-        self.tensor_type = tensor_type
+        self._tensor_type = tensor_type
         self._is_checked = False
         self.requirements = self.ask_for(tensor_type)
 
@@ -124,7 +124,7 @@ class Port:
         """
         handlers = self._device.vendor.dispatch.buffer_handlers
         where = f"{self.name}{self._of_call}"
-        refuse_misfit(buffer, self.requirements, self.tensor_type, where, handlers)
+        refuse_misfit(buffer, self.requirements, self._tensor_type, where, handlers)
         former = self._registration
         if former is not None and former.buffer is buffer:
             self._is_checked = True

@@ -10,6 +10,7 @@ from dispatch.session import Session
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
 from tests.dispatch.strict_vendor import FLOATS, StrictDispatch, bind_all, open_call, open_session
 
 
@@ -143,6 +144,30 @@ def test_a_call_runs_again_after_an_error() -> None:
         vendor.failing = ""
         call.invoke()
         assert list(target.array()) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("function", ["get_input_requirements", "get_output_requirements"])
+def test_a_call_that_could_not_be_reshaped_asks_for_all_again(function: str) -> None:
+    """The vendor may have taken the shape of an input before it failed: no run may go by it."""
+    vendor = StrictDispatch()
+    other = RankedTensorType.of(FLOATS.element_type, (1, 4))
+    asks = ["get_input_requirements 0", "get_input_requirements 1", "get_output_requirements 0"]
+    with open_session(vendor) as session:
+        call = open_call(session, inputs=2)
+        bind_all(call)
+        vendor.failing, vendor.after = function, vendor.count(function)
+        with pytest.raises(LiteRtError, match=function):
+            call.reshape([other, other], [other])
+        with pytest.raises(LiteRtError, match="could not be reshaped"):
+            call.invoke()
+        vendor.failing, vendor.calls = "", []
+        call.reshape([FLOATS, other], [other])
+        assert vendor.calls == asks
+        call.bind_input(1, TensorBuffer.allocate(other))
+        call.bind_input(0, TensorBuffer.allocate(FLOATS))
+        call.bind_output(0, TensorBuffer.allocate(other))
+        call.invoke()
+    assert not vendor.broken
 
 
 def test_a_buffer_that_cannot_be_registered_leaves_the_one_before() -> None:
