@@ -27,6 +27,7 @@ from vendor_reference.compiler.unpacked_constants import unpacked_constant
 _NETWORKS = "face_detection_short_range,palm_detection_lite,pose_landmark_full,selfie_segmentation"
 _FUSIONS = {
     "activation": "activations into convolutions and products",
+    "bias": "additions by channels into biases",
     "residual": "additions into convolutions",
     "padding": "padding into convolutions",
     "fuse-elementwise": "element-wise chains into one layer",
@@ -34,7 +35,7 @@ _FUSIONS = {
     "dequantize": "DEQUANTIZE of constants at the load",
 }
 """What is left out, as `_compile_without` knows it: a `Fusion`, a pass, or what is none of them."""
-_UNPACKING = ("op_selection", "op_times", "library.products")
+_UNPACKING = ("op_selection", "op_times", "unpacked_constants")
 """Modules of the compiler that ask whether a DEQUANTIZE is one of a constant."""
 _THREADS = 2
 _TURNS = 25
