@@ -154,6 +154,15 @@ def test_a_chain_has_no_more_operands_than_the_firmware() -> None:
     assert after.count("IE.Chain") == 2 and "IE.Add" not in after
 
 
+def test_a_chain_has_a_greatest_length_so_that_many_layers_take_linear_time() -> None:
+    shape = "tensor<4xf32>"
+    lines = [f"%r{i + 1} = IE.Exp(%r{i}) : {shape} -> {shape}" for i in range(100)]
+    body = "\n".join(lines)
+    text = f"func.func @f(%r0: {shape}) -> {shape} {{\n{body}\nreturn %r100 : {shape}\n}}"
+    after = transform_text(text.encode(), "a.mlir", "fuse-elementwise")
+    assert after.count("IE.Chain(") == 4 and "IE.Exp" not in after
+
+
 @pytest.mark.parametrize(
     ("expression", "says"),
     [

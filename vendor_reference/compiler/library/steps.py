@@ -13,6 +13,7 @@ import ast
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from litert.core.element_type import ElementType
 from vendor_reference.firmware.operations import NUM_REGISTERS, operation_numbers
@@ -116,7 +117,8 @@ def parse_expression(text: str) -> Sequence[ast.stmt]:
     return [*named, last]
 
 
-def rename(text: str, operands: Sequence[str], prefix: str) -> Sequence[str]:
+@lru_cache(4096)
+def rename(text: str, operands: tuple[str, ...], prefix: str) -> Sequence[str]:
     """The statements of an expression of other operands; `prefix` is put before what it names itself."""
     statements = parse_expression(text)
     nodes = [node for statement in statements for node in ast.walk(statement)]

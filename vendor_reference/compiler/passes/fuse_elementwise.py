@@ -5,7 +5,8 @@
 
     %1 = IE.Chain(%a, %b) {expression = "x0 = a + b; max(0, x0)", layers = "ADD+RELU"}
 
-Where a run tells shapes, they must be the same in every run.
+Where a run tells shapes, they must be the same in every run. Each layer that joins a chain is checked together
+with all of the chain; chains have a greatest length, so that this takes time in proportion to the layers.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ _E = ElementType
 
 _KEPT = (_E.FLOAT32, _E.INT32, _E.INT64, _E.BOOL)
 """Elements that are in a program what they are in memory: tensors of them can be left out."""
+
+_MOST_LAYERS = 32
+"""The greatest length of a chain; a tensor between two chains costs little beside the work of so many layers."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ class _BlockFusion:
     def _fits(self, chain: Sequence[_Member]) -> bool:
         """Whether the firmware can do it at once, whatever a run tells of shapes."""
         operands = self._operands(chain)
-        if len(operands) > NUM_OPERANDS:
+        if len(operands) > NUM_OPERANDS or len(chain) > _MOST_LAYERS:
             return False
         values = [*(value for value, _ in operands), chain[-1].result]
         views = [self._shapes.view(value) for value in values]
@@ -176,7 +180,7 @@ def _attributes(chain: Sequence[_Member], operands: Sequence[_Operand]) -> Attri
     names = dict(zip(operands, OPERANDS, strict=False))
     statements: list[str] = []
     for member in chain:
-        given = [names[pair] for pair in member.operands]
+        given = tuple(names[pair] for pair in member.operands)
         name = f"x{len(statements)}"
         *named, value = rename(member.formula.text, given, f"{name}_")
         statements += named
