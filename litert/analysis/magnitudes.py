@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from litert.core.element_type import ElementType
 from litert.model.blob import Blob
 from litert.model.graph import Buffer, Op, Subgraph
+from litert.model.sparsity import dense_data
 from litert.model.tensor_data import decode_constant
 
 _ALL: Sequence[int] = ()
@@ -37,8 +38,9 @@ def remove_signs(subgraph: Subgraph) -> Sequence[int] | None:
         return None
     for tensor, sign in signs.items():
         if tensor and tensor.is_constant and tensor.element_type is ElementType.FLOAT32:
-            values = sign * abs(decode_constant(tensor.element_type, tensor.shape, tensor.data))
-            tensor.buffer = Buffer(Blob(values.tobytes()))
+            data = dense_data(tensor)
+            values = sign * abs(decode_constant(tensor.element_type, tensor.shape, data))
+            tensor.buffer, tensor.sparsity = Buffer(Blob(values.tobytes())), None
     _forget_activation(op)
     return [signs[tensor] for tensor in subgraph.inputs]
 

@@ -22,9 +22,13 @@ from litert.analysis.source_graph import CutGraph, SourceGraph
 from litert.analysis.stock_run import Array, RefusedOpError, StockRun
 from litert.core.errors import LiteRtError
 from litert.model.graph import Op, Tensor
+from litert.model.sparsity import dense_data
 from litert.model.tensor_data import decode_constant
 
 XNNPACK = "xnnpack"
+_READ_BLOCKS = frozenset({"DEQUANTIZE", "EMBEDDING_LOOKUP"})
+"""Builtin ops whose plain kernels know that numbers can have a scale for each block."""
+
 _numbers = count()
 
 
@@ -81,6 +85,8 @@ class ReferenceRun:
                 self._replace(place, "")
             elif has_state(op):
                 self._leave_out(place, "its result depends on more than its inputs")
+            elif options.kernels != XNNPACK and _is_for_xnnpack_alone(op):
+                self._replace(place, "its plain kernel reads no scales of blocks")
         while True:
             try:
                 self._part = self._load()
@@ -149,7 +155,7 @@ class ReferenceRun:
             self.by_others[place] = "its reference function"
             self._stand_ins[place] = _FunctionRun(op, function)
             return
-        if op.is_custom and self._options.kernels != XNNPACK:
+        if self._options.kernels != XNNPACK and (op.is_custom or _is_for_xnnpack_alone(op)):
             try:
                 self._stand_ins[place] = self._load_cut(
                     self._read(place), self._written(place), XNNPACK
@@ -266,9 +272,16 @@ def _value(source: SourceGraph, tensor: Tensor, values: Mapping[int, Array]) -> 
 def constant_value(source: SourceGraph, tensor: Tensor) -> Array:
     """The value of a tensor that is constant, or that constants alone determine."""
     if tensor.producer is None:
-        return decode_constant(tensor.element_type, tensor.shape, tensor.data)
+        return decode_constant(tensor.element_type, tensor.shape, dense_data(tensor))
     ops = [source.subgraph.ops[index] for index in source.region(source.places[tensor], ())]
     return run_alone(ops, lambda _: None, [tensor])[0]
+
+
+def _is_for_xnnpack_alone(op: Op) -> bool:
+    """Whether stock's plain kernel takes scales of blocks for such of channels, and reads what is not there."""
+    quantizations = [tensor.quantization for tensor in op.inputs if tensor is not None]
+    has_blocks = any(q is not None and q.blockwise is not None for q in quantizations)
+    return has_blocks and op.name not in _READ_BLOCKS
 
 
 def _stand_in_value(tensor: Tensor) -> Array:

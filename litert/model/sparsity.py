@@ -37,6 +37,11 @@ def find_sparsity_mistake(tensor: Tensor) -> str:
     return ""
 
 
+def dense_data(tensor: Tensor) -> memoryview:
+    """The bytes of a constant, in row order, also where it is stored sparse; see `densify`."""
+    return tensor.data if tensor.sparsity is None else memoryview(densify(tensor))
+
+
 def densify(tensor: Tensor) -> bytes:
     """The bytes of a sparse constant with its zeros, in row order.
 

@@ -130,15 +130,22 @@ class SignatureRunner:
     ) -> TensorBuffer:
         """A buffer that can be bound as it is; further arguments as `PlannedSubgraph.allocate`."""
         self.subgraph.plan()
-        tensor_type = self._tensors.tensor_type(argument.tensor)
+        where, tensor_type = self.where(argument), self._tensors.tensor_type(argument.tensor)
         if tensor_type.element_type.bits == 0:
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"a tensor of {tensor_type.element_type.name} has no fixed size",
-                self.where(argument),
+                where,
                 "Run the model with ai_edge_litert.interpreter.",
             )
-        where = self.where(argument)
+        stored = self._tensors.tensor(argument.tensor)
+        if stored.sparsity and stored.bytes < tensor_type.size_bytes:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"a sparse constant is an {argument.kind} of the model: no buffer has its form",
+                where,
+                "Make it dense, or let only ops read it.",
+            )
         return self.subgraph.allocate(
             argument.tensor, where, former, is_for_all_shapes=is_for_all_shapes
         )

@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from litert_npu_tools.litert_npu import guarded_main
 
+from litert.analysis.magnitudes import remove_signs
+from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.builder import ModelBuilder, SubgraphBuilder
 from litert.model.graph import Tensor
+from litert.model.table import Table
 from litert.model.writer import write_model
 
 Capture = pytest.CaptureFixture[str]
@@ -243,3 +246,55 @@ def test_numbers_that_are_none_and_tensors_without_elements_are_no_faults(
     assert status == 0 and not report["first"]
     problems = {t["name"]: t["problem"] for t in report["tensors"] if t["problem"]}
     assert set(problems) == {"nan", "infinite", "y", "joined"}
+
+
+def sparse_weights(builder: ModelBuilder) -> Tensor:
+    """A matrix of 2 x 3 with -1 in its first column alone, stored by rows."""
+    rows = Table.make("DimensionMetadata", format=0, dense_size=2)
+    columns = Table.make(
+        "DimensionMetadata", format=1,
+        array_segments=Table.make("Int32Vector", values=[0, 1, 2]),
+        array_indices=Table.make("Int32Vector", values=[0, 0]),
+    )  # fmt: skip
+    sparsity = Table.make(
+        "SparsityParameters", traversal_order=[0, 1], block_map=[], dim_metadata=[rows, columns]
+    )
+    data = np.array([-1, -1], np.float32).tobytes()
+    return builder.constant("weights", data, "float32", (2, 3), sparsity=sparsity)
+
+
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_a_sparse_constant_at_the_border_of_a_model_is_refused_by_name(
+    compare: Compare, kind: str
+) -> None:
+    b = ModelBuilder()
+    ends = b.graph.inputs if kind == "input" else b.graph.outputs
+    ends.append(sparse_weights(b))
+    b.output(b.op("ABS", [b.input("x", *FLOATS)], [("y", *FLOATS)]))
+    status, _, error = compare(b)
+    assert status == 2 and f"UNSUPPORTED: a sparse constant is an {kind} of the model" in error
+
+
+def test_magnitudes_of_sparse_weights_are_those_of_dense_ones() -> None:
+    b = ModelBuilder()
+    weights = sparse_weights(b)
+    x = b.input("x", "float32", (1, 3))
+    b.output(b.op("FULLY_CONNECTED", [x, weights, None], [("y", "float32", (1, 2))]))
+    assert remove_signs(b.graph) is not None and weights.sparsity is None
+    assert np.frombuffer(weights.data, np.float32).tolist() == [1, 0, 0, 1, 0, 0]
+
+
+def test_weights_with_scales_of_blocks_have_xnnpack_for_their_reference(compare: Compare) -> None:
+    b = ModelBuilder()
+    scales = b.constant("scales", np.ones((32, 2), np.float16))
+    blocks = Quantization(blockwise=BlockwiseQuantization(scales, None, 32))
+    weights = b.constant("w", bytes([0x11] * 1024), "int4", (32, 64), quantization=blocks)
+    y = b.op(
+        "FULLY_CONNECTED",
+        [b.input("x", "float32", (1, 64)), weights, None],
+        [("y", "float32", (1, 32))],
+    )
+    b.output(b.op("ABS", [y], [("z", "float32", (1, 32))]))
+    status, report, _ = compare(b)
+    assert status == 0, report
+    assert "XNNPACK computes the reference of FULLY_CONNECTED" in report["notes"]
