@@ -6,7 +6,7 @@
     memref.dealloc %0 : memref<2x3xf32>         IERT.Concat(%0, %y, %1) {axis = 1 : i64, in_place = array<i64: 0>}
 
 An operand is such a part if it has memory of its own, and only layers touch it that go by strides: the library's,
-and custom layers whose functions say so. Of these, each kind of view gets a function of its own. Where a run tells
+and custom layers whose functions say so, which get a function for each kind of view. Where a run tells
 sizes, a part has a place if that is the same in each run: parts of images may be, whose number alone is open.
 """
 
