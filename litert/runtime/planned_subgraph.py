@@ -22,7 +22,7 @@ from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 from litert.runtime.tflite_abi import Allocation
 
 _MOST_ROOM = 64 << 20
-"""Bytes of a buffer for all shapes that its shape may not need."""
+"""Bytes that a buffer for all shapes has beyond those of its shape."""
 
 
 class PlannedSubgraph:
@@ -137,8 +137,8 @@ class PlannedSubgraph:
         foreseen = 0
         if is_for_all_shapes:
             foreseen = max([0, *(kernel.find_largest_input(tensor) for kernel in self.kernels)])
-            room = max(foreseen, 2 * former.size if former else 0)
-            size = max(size, min(room, _MOST_ROOM))
+            wished = max(foreseen, 2 * former.size if former else 0)
+            size += min(max(wished - size, 0), _MOST_ROOM)
         for kernel in self.kernels:
             made = kernel.allocate(tensor, tensor_type, size)
             if made is not None:

@@ -99,8 +99,9 @@ class InterpreterSubgraph:
           LiteRtError: UNSUPPORTED, for an element type that is not known here.
         """
         tensor = self.tensor(index)
+        shape = abi.read_int_array(tensor.dims)
         try:
-            return _make_type(tensor.type, abi.read_int_array(tensor.dims))
+            return _make_type(tensor.type, shape)
         except ValueError:
             raise LiteRtError(
                 Status.UNSUPPORTED,
