@@ -35,7 +35,12 @@ _ACCELERATOR = Flag(
 )
 RUN_FLAGS = (
     Flag("signature", "", "The signature to run; the first by default."),
-    Flag("threads", 1, "Number of CPU threads; an NPU has its own.", least=1),
+    Flag(
+        "threads",
+        1,
+        "Number of CPU threads. The NPU has its own; the emulated one takes --dispatch_option=threads=N.",
+        least=1,
+    ),
     DISPATCH_LIBRARY_PATH._replace(
         help=f"{DISPATCH_LIBRARY_PATH.help} A library runs in this process: one that crashes ends it."
     ),

@@ -42,7 +42,10 @@ _OPENCL = "opencl"
 _NATIVE = "allow_native_assets"
 """`true` where machine code in assets may run; else it is refused."""
 
-_OPTIONS = (_OPENCL, _NATIVE)
+_THREADS = "threads"
+"""The most threads on which kernels run where a CPU emulates the NPU; by default all that its driver has."""
+
+_OPTIONS = (_OPENCL, _NATIVE, _THREADS)
 
 
 @dataclass(eq=False)
@@ -50,7 +53,7 @@ class DeviceContext:
     """The device, as one loaded model uses it.
 
     Attributes:
-      device: shared by all models in the process.
+      device: shared by all models in the process, or a part of its compute units.
       allow_native_assets: whether machine code in assets may run.
       assets: by name, as they were registered: mapped, and read where a function needs them.
       modules: by the address of their byte code: calls may share one.
@@ -112,9 +115,10 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
             if name not in _OPTIONS:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT, f"no option '{name}'", "vendor 'Reference'",
-                    f"It has '{_OPENCL}': platform[:device], and '{_NATIVE}': true or false.",
+                    f"It has '{_OPENCL}': platform[:device]; '{_NATIVE}': true or false; '{_THREADS}': a number.",
                 )  # fmt: skip
         _is_set(options, _NATIVE)
+        _count_threads(options)
         check_installed()
 
     def check_device(self, soc_model: str) -> str:
@@ -123,7 +127,11 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         return f"{soc.name}, emulated on OpenCL ({choose_device()})"
 
     def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
-        return DeviceContext(open_device(options.get(_OPENCL, "")), _is_set(options, _NATIVE))
+        device = open_device(options.get(_OPENCL, ""))
+        num_threads = _count_threads(options)
+        if num_threads is not None:
+            device = device.limited(num_threads)
+        return DeviceContext(device, _is_set(options, _NATIVE))
 
     def device_context_destroy(self, device_context: DeviceContext) -> None:
         for module in device_context.modules.values():
@@ -269,6 +277,19 @@ def _is_set(options: Mapping[str, str], name: str) -> bool:
 def _host_memory(size_bytes: int, shape: Sequence[int] | None = None) -> TensorBufferRequirements:
     """Host memory at any address: what does not suit kernels is copied by the device."""
     return TensorBufferRequirements(size_bytes, alignment=1, shape=shape)
+
+
+def _count_threads(options: Mapping[str, str]) -> int | None:
+    value = options.get(_THREADS)
+    if value is None:
+        return None
+    if not (value.isdecimal() and value.isascii() and int(value)):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"option '{_THREADS}' is '{value}', not 1 or more",
+            "vendor 'Reference'",
+        )
+    return int(value)
 
 
 def _fill(given: RankedTensorType, largest: RankedTensorType) -> RankedTensorType:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 
 import pyopencl as cl
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.firmware_choice import default_tuning, find_tuning
 from vendor_reference.device.opencl import describe_device, load_npu
@@ -40,6 +44,27 @@ class OpenClDevice(OpenClContext):
         self.builder = ProgramBuilder(self, library)
         self.default_tuning = default_tuning(self.info, device.native_vector_width_float)
         self.firmware_tuning = find_tuning(self.info) or self.default_tuning
+
+    def limited(self, num_units: int) -> OpenClDevice:
+        """The same device, memory and programs; its kernels run on some of its compute units alone.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, if the device cannot be split.
+        """
+        if num_units >= self.info.compute_units:
+            return self
+        part = self._parts.get(num_units)
+        if part is None:
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                f"the device cannot be split into {num_units} of {self.info.compute_units} compute units",
+                str(self.info),
+            )
+        found = copy(self)
+        found.cl_device = part
+        found.info = replace(self.info, compute_units=num_units)
+        found._parts = {units: p for units, p in self._parts.items() if units < num_units}
+        return found
 
     def build_firmware(self) -> DeviceProgram:
         """The program that runs layers of the library; found where it was built before."""
