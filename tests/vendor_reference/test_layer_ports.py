@@ -22,7 +22,7 @@ func.func @main(%x: tensor<2x3xf16>) -> tensor<2x3xf16> {
   func.return %y : tensor<2x3xf16>
 }
 """
-KERNEL = 'VPUIP.task = "OCL", VPUIP.kernel = {{title = "Half", text = "", arguments = [{}]}}'
+KERNEL = 'VPUIP.task = "OCL", VPUIP.kernel = {{title = "Half", arguments = [{}]}}'
 
 
 @pytest.mark.parametrize(
