@@ -34,7 +34,7 @@ _FUSIONS = {
     "place-parts": "what is joined or padded, in place",
     "dequantize": "DEQUANTIZE of constants at the load",
 }
-"""What is left out, as `_compile_without` knows it: a `Fusion`, a pass, or what is none of them."""
+"""Names for `_compile_without`: a `Fusion`, a pass, or `dequantize`; and titles of the rows."""
 _UNPACKING = ("op_selection", "op_times", "unpacked_constants")
 """Modules of the compiler that ask whether a DEQUANTIZE is one of a constant."""
 _THREADS = 2
@@ -45,6 +45,9 @@ _NOISE = 1.02
 def measure() -> Sequence[Row]:
     """A row for each fusion and network that has it, and one for the fusion."""
     names = os.environ.get("LITERT_NPU_NETWORKS", _NETWORKS).split(",")
+    pictures = {name: BUILD / f"{name}.npz" for name in names}
+    for name, picture in pictures.items():
+        np.savez(picture, **picture_for(networks() / f"{name}.tflite"))  # type: ignore[arg-type]
     whole = {name: _compile(name, "") for name in names}
     rows = []
     for fusion, title in _FUSIONS.items():
@@ -53,10 +56,9 @@ def measure() -> Sequence[Row]:
             without = _compile(name, fusion)
             if without.read_bytes() == path.read_bytes():
                 continue
-            picture = BUILD / f"{name}.npz"
             with (
-                Engine(OURS, without, _THREADS, picture) as peer,
-                Engine(OURS, path, _THREADS, picture) as ours,
+                Engine(OURS, without, _THREADS, pictures[name]) as peer,
+                Engine(OURS, path, _THREADS, pictures[name]) as ours,
             ):
                 times = compare(ours.seconds, peer.seconds, _TURNS)
             ratios.append(times.ratio)
@@ -68,9 +70,8 @@ def measure() -> Sequence[Row]:
 
 
 def _compile(name: str, fusion: str) -> Path:
-    """A network without a fusion, compiled in a process of its own; its picture lies beside it."""
+    """Compiles a network without a fusion, in a process of its own."""
     path = BUILD / f"{name}_without_{fusion or 'nothing'}.tflite"
-    np.savez(BUILD / f"{name}.npz", **picture_for(networks() / f"{name}.tflite"))  # type: ignore[arg-type]
     run_checked([sys.executable, "-m", "benchmarks.fusions", name, fusion, path])
     return path
 

@@ -82,8 +82,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
       api_version: of this interface, as the table was written for it; (0, 1, 0).
       vendor_id, build_id: for people; no vendor is found by them.
       capabilities: BASIC, and ASYNC or GRAPH where those parts are filled.
-      can_reshape: whether the host may ask an open call for its requirements again while buffers are attached: for
-        inputs of other shapes, which it opens the call anew for otherwise, and with unknown dimensions.
+      can_reshape: whether an open call, with its buffers attached, answers `get_input_requirements` and
+        `get_output_requirements` again, for other shapes and for unknown dimensions. If it is False, the host
+        opens a new call for other shapes.
       async_interface, graph_interface: those parts, or None.
       buffer_handlers: makes memory of the vendor's own kinds, for requirements without host memory; or None.
     """

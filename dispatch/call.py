@@ -87,16 +87,17 @@ class Call:
             clean_up([self._destroy_context])
             raise
         self.can_reshape = vendor.dispatch.can_reshape
-        # Empty after a vendor's failure: it may have taken some of the others.
+        # Of the shapes that the vendor has; empty after a `reshape` that failed, which it may have taken in part.
         self._types: Sequence[RankedTensorType] = [*input_types, *output_types]
         self._note_requirements()
 
     def reshape(
         self, input_types: Sequence[RankedTensorType], output_types: Sequence[RankedTensorType]
     ) -> None:
-        """Asks for the requirements again of other shapes and unknown ones; their buffers are to be bound again.
+        """Asks the vendor again for the requirements of inputs and outputs whose shapes are other or unknown.
 
-        Those that are bound again stay registered and attached. Only for a vendor that says that it can.
+        The caller binds their buffers again before the next run; the same buffers stay registered and attached.
+        Only vendors with `can_reshape` take this.
 
         Raises:
           LiteRtError: the vendor's, or that it returned nonsense. The call can be reshaped again.
@@ -116,7 +117,7 @@ class Call:
             self._note_requirements()
 
     def find_largest_input(self, index: int, pattern: RankedTensorType) -> int:
-        """How many bytes an input of a pattern's largest shape takes; only for a vendor that can reshape calls."""
+        """The bytes of an input's largest shape within a pattern; only vendors with `can_reshape` tell them."""
         with self._lock:
             self._settle()
             return self._inputs[index].ask_for(pattern).size

@@ -1,4 +1,4 @@
-"""Pages of host memory for tensors: zeroed, and not there before they are touched."""
+"""Maps zeroed pages of host memory for tensors; the system provides each page when it is first touched."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def map_pages(size: int) -> mmap.mmap:
 
 
 def touch_pages(memory: mmap.mmap) -> None:
-    """Makes all pages of `map_pages` be there, so that no run waits for them; where the system can."""
+    """Has the system provide all pages of `map_pages` now, so that no run waits for them; if it can."""
     with suppress(OSError):
         memory.madvise(_POPULATE_WRITE)

@@ -28,7 +28,7 @@ def allocate(
 ) -> TensorBuffer:
     """A zeroed buffer for any CPU kernel, aligned to a page; `size` is in bytes.
 
-    One that has all pages costs time now in place of later, when its pages are touched first.
+    With `has_all_pages` the system provides all pages now, and not when a run first touches them.
     """
     padded = TensorBuffer.allocate(tensor_type, size + CPU_OVERREAD)
     if has_all_pages:

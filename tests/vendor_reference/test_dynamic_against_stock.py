@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
@@ -22,7 +21,7 @@ from tests.vendor_reference.random_ops import OpCase, build, cases
 from tests.vendor_reference.test_dynamic_library import Stock
 from tests.vendor_reference.test_library_against_stock import (
     IN_MODEL,
-    MODELS,
+    RANDOM_MODELS,
     difference,
     inputs_of,
     run_stock,
@@ -82,13 +81,7 @@ def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", OPEN)
 @given(data=st.data())
-@settings(
-    max_examples=MODELS,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    derandomize="LITERT_NPU_OP_CASES" not in os.environ,
-    database=None,
-)
+@RANDOM_MODELS
 def test_an_op_goes_by_the_sizes_of_a_run(tmp_path: Path, name: str, data: st.DataObject) -> None:
     calls = cases(library_ops()[name]).filter(_can_be_open)
     drawn = data.draw(st.lists(calls, min_size=1, max_size=IN_MODEL))

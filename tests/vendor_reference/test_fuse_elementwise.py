@@ -60,7 +60,7 @@ FUSED = {
 } : tensor<?x8xf32>, tensor<8xf32> -> tensor<?x8xf32>
 """,
     ),
-    "operands that a run may repeat, in front": (
+    "operands that a run may broadcast": (
         """
   %0 = IE.Add(%x, %y) : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
   %r = IE.ReLU(%0) : tensor<?x8xf32> -> tensor<?x8xf32>

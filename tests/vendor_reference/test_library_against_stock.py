@@ -24,7 +24,13 @@ from tests.vendor_reference.random_ops import NEED_SCALES, OpCase, build, cases,
 from vendor_reference.compiler.library.library_op import library_ops
 
 OPTIONS = CompilerOptions(vendor_options={"reference_ops": "all"})
-MODELS = int(os.environ.get("LITERT_NPU_OP_CASES", "2"))
+RANDOM_MODELS = settings(
+    max_examples=int(os.environ.get("LITERT_NPU_OP_CASES", "2")),
+    phases=[Phase.generate],  # cases are small, and a model takes a second
+    suppress_health_check=list(HealthCheck),
+    derandomize="LITERT_NPU_OP_CASES" not in os.environ,
+    database=None,
+)
 IN_MODEL = 5
 CLAMPS = {"RELU6": 6.0, "RELU_N1_TO_1": 1.0}
 """Fused activations that make sums of any size small, and the greatest that they leave."""
@@ -45,13 +51,7 @@ def test_each_op_is_tried() -> None:
 @pytest.mark.each_driver
 @pytest.mark.parametrize("name", [name for name in library_ops() if name not in NEED_SCALES])
 @given(data=st.data())
-@settings(
-    max_examples=MODELS,
-    phases=[Phase.generate],  # cases are small, and a model takes a second
-    suppress_health_check=list(HealthCheck),
-    derandomize="LITERT_NPU_OP_CASES" not in os.environ,
-    database=None,
-)
+@RANDOM_MODELS
 def test_an_op_is_stocks(tmp_path: Path, name: str, data: st.DataObject) -> None:
     drawn = data.draw(st.lists(cases(library_ops()[name]), min_size=1, max_size=IN_MODEL))
     expected = run_stock(drawn)

@@ -213,7 +213,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
         ),
         "its result has not one scale",
     ),
-    "a zero point that is no number of the type": (
+    "a zero point outside of the range of its type": (
         lambda b: b.op(
             "TANH", [tensor(b, "int8", scale=Quantization([0.5], [-129]))], [output(b, "int8", scale=SCALE)]
         ),

@@ -6,13 +6,12 @@ LITERT_NPU_OP_CASES is how many models each op gets, new ones each time. By defa
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
@@ -23,7 +22,12 @@ from litert.model.graph import Tensor
 from litert.model.writer import write_model
 from tests.vendor_reference.executables import Array
 from tests.vendor_reference.random_ops import NEED_SCALES, Drawing, OpCase, add_input, find_maker
-from tests.vendor_reference.test_library_against_stock import MODELS, OPTIONS, difference, run_stock
+from tests.vendor_reference.test_library_against_stock import (
+    OPTIONS,
+    RANDOM_MODELS,
+    difference,
+    run_stock,
+)
 from vendor_reference.compiler.library.library_op import library_ops
 
 OPS = [
@@ -41,13 +45,7 @@ def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", OPS)
 @given(data=st.data())
-@settings(
-    max_examples=MODELS,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    derandomize="LITERT_NPU_OP_CASES" not in os.environ,
-    database=None,
-)
+@RANDOM_MODELS
 def test_parts_of_other_tensors_are_read_and_written(
     tmp_path: Path, name: str, data: st.DataObject
 ) -> None:

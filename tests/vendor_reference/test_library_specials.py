@@ -105,7 +105,7 @@ def _elements(random: Random) -> Iterator[OpCase]:
 
 
 def _casts(random: Random) -> Iterator[OpCase]:
-    """Also of numbers that integers do not reach, and of the greatest that they do."""
+    """Casts of special numbers, and of numbers at the ends of the integers' ranges and beyond them."""
     limits = [float(2**bits - less) for bits in (7, 8, 15, 16, 31, 32, 63, 64) for less in (0, 1)]
     nearest = np.nextafter(np.array(limits, np.float32), np.float32(0))
     values = np.concatenate([specials(random, 200, share=0.4), limits, nearest, [1e30]]).astype(

@@ -1,4 +1,4 @@
-"""A device whose work groups cannot hand on results within a launch gets a launch for each command."""
+"""If work groups of a device cannot pass results to each other within a launch, each command is a launch."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class LibraryLayer(LayerOp):
         outputs: Sequence[Attribute],
         attributes: Mapping[str, Attribute],
     ) -> PlacedOp:
-        """The op on buffers of these types, whose shapes a run tells."""
+        """The op as it is placed on buffers of these types, whose shapes are known only in a run."""
         operands, results = _placements(inputs, outputs, attributes)
         return dynamic_call(cls.rule(), operands, results, read_attributes(attributes))
 

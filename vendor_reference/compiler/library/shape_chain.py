@@ -168,7 +168,7 @@ def _read_part(tensor: Tensor, known: _Known) -> Sizes | None:
 
 
 def _read_arithmetic(op: Op, known: _Known) -> Sizes | None:
-    """Sizes that constants are multiplied with, or added to; None for other operands."""
+    """The sizes that ADD, SUB or MUL makes of known sizes and constants; None for other operands."""
     tensors = list(op.inputs)
     if op.name != "SUB" and find_integers(tensors[0]) is not None:
         tensors.reverse()
