@@ -20,6 +20,7 @@ from litert.core.status import Status
 from litert.core.tracing import is_recording, record, take_in
 from litert.host.child_process import ChildProcess
 from litert.host.child_side import become_child, error_message, load_function, set_alarm
+from litert.host.sandbox import Sandbox
 
 _PROGRESS_INTERVAL_S = 0.1  # a message each time would cost more than many a step
 
@@ -34,6 +35,7 @@ def call_in_child(
     is_for_each: bool = False,
     end_s: float = 0,
     memory_bytes: int = 0,
+    sandbox: Sandbox | None = None,
 ) -> Iterator[object]:
     """Calls a generator function in a new process, and yields what it yields.
 
@@ -49,10 +51,11 @@ def call_in_child(
       hear: gets what the child prints, as it comes; errors then do not repeat it.
       end_s: if not 0, it is an error if the process does not end after so many seconds, with status 0.
       memory_bytes: how much data the process may have in memory; 0 for no limit.
+      sandbox: what it may use, beside a temporary folder of its own; None for all that this process may.
 
     Raises:
       LiteRtError: what the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child crashed;
-        DYNAMIC_LOADING, if it could not be started.
+        DYNAMIC_LOADING, if it could not be started; UNSUPPORTED, if this system lacks a sandbox that is required.
     """
     with ExitStack() as stack:
         numbers = (timeout_s, memory_bytes, int(is_heard()), int(is_recording()))
@@ -63,6 +66,7 @@ def call_in_child(
             where=target,
             hear=hear,
             temporary_folder=stack.enter_context(_temporary_folder()),
+            sandbox=sandbox,
         )
         stack.callback(child.end)
         child.set_time_limit(timeout_s)

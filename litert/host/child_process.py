@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING
 from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.host.child_side import is_child
+from litert.host.sandbox import Sandbox, usable
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -48,6 +49,7 @@ class ChildProcess:
         doing: Callable[[], str] = str,
         shared: Sequence[int] = (),
         temporary_folder: str = "",
+        sandbox: Sandbox | None = None,
     ) -> None:
         """Starts a child.
 
@@ -61,9 +63,11 @@ class ChildProcess:
           shared: descriptors of open files that the child has, too, under the same numbers.
           temporary_folder: where its temporary files go, and those of its own children; "" for where this
             process's go.
+          sandbox: what it may use, and its temporary folder; None for all that this process may.
 
         Raises:
-          LiteRtError: DYNAMIC_LOADING, if it cannot be started.
+          LiteRtError: DYNAMIC_LOADING, if it cannot be started; UNSUPPORTED, if this system lacks a sandbox that
+            is required.
         """
         self._subject = subject
         self._where = where or target
@@ -73,10 +77,11 @@ class ChildProcess:
         self._received = b""
         self._timeout_s = 0.0
         self._deadline = 0.0
+        if sandbox is not None and temporary_folder:
+            sandbox = sandbox.with_writable(temporary_folder)
+        used = usable(sandbox, subject)
         try:
-            # Ctrl-C at the terminal is for this process, which kills that one and, as they share a group, the
-            # children that it has.
-            self._process = _start(target, arguments, shared, temporary_folder, not is_child())
+            self._process = _start(target, arguments, shared, temporary_folder, used)
         except OSError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
@@ -236,24 +241,38 @@ def _start(
     arguments: Sequence[str],
     shared: Sequence[int],
     temporary_folder: str,
-    new_session: bool,
+    sandbox: Sandbox | None,
 ) -> Popen[bytes]:
     import subprocess  # here: most commands start no child
 
     module, _, function = target.partition(":")
+    # The sandbox comes first: it would leave threads free that what is imported behind it may start.
+    enter = "from litert.host.sandbox import enter; enter(sys.argv[2]);" if sandbox else ""
     start = (
-        "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
-        f"from {module} import {function}; {function}(*sys.argv[2:])"
+        f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); {enter}"
+        f"from {module} import {function}; {function}(*sys.argv[3:])"
     )
+    environment = dict(sandbox.environment() if sandbox else os.environ)
+    if temporary_folder:
+        environment["TMPDIR"] = temporary_folder
     return subprocess.Popen(
-        [_python(), "-c", start, json.dumps(sys.path), *arguments],
+        [
+            _python(),
+            "-c",
+            start,
+            json.dumps(sys.path),
+            sandbox.to_json() if sandbox else "",
+            *arguments,
+        ],
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": temporary_folder} if temporary_folder else None,
+        env=environment,
         pass_fds=shared,
-        start_new_session=new_session,
+        # Ctrl-C at the terminal is for this process, which kills that one and, as they share a group, the children
+        # that it has.
+        start_new_session=not is_child(),
     )
 
 

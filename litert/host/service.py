@@ -21,6 +21,7 @@ from litert.core.status import Status
 from litert.core.tracing import is_recording, take_in
 from litert.host.child import raise_error
 from litert.host.child_process import ChildProcess
+from litert.host.sandbox import Sandbox
 from litert.host.serving import FILE_START
 
 _FIRST_SHARED = 3
@@ -37,7 +38,15 @@ class Service:
       fd: of the shared file, which both read and write from `FILE_START` on.
     """
 
-    def __init__(self, target: str, *, timeout_s: float, subject: str, where: str) -> None:
+    def __init__(
+        self,
+        target: str,
+        *,
+        timeout_s: float,
+        subject: str,
+        where: str,
+        sandbox: Sandbox | None = None,
+    ) -> None:
         """Starts the child, and does not wait for it.
 
         Args:
@@ -45,6 +54,7 @@ class Service:
           timeout_s: for each call.
           subject: who failed, for messages: "the compiler plugin libX.so".
           where: what errors say under `where`.
+          sandbox: what it may use; None for all that this process may.
         """
         self.subject = subject
         import tempfile  # here: the child needs none
@@ -70,6 +80,7 @@ class Service:
             where=where,
             doing=self._running.describe,
             shared=[self.fd],
+            sandbox=sandbox,
         )
         self._finalizer = weakref.finalize(self, _clean_up, os.getpid(), self._child, file, page)
 
