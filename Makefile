@@ -8,7 +8,7 @@ PYTEST := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u PYTHON $(BIN)/python -m pyt
 PYTHONS := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3.10 python3 python)
 USABLE := import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))
 
-.PHONY: help setup demo test check golden bench bazel
+.PHONY: help setup demo test check golden bench fuzz bazel
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ golden: $(READY) ## rewrite the golden files of the tests; read the diff before 
 
 bench: $(READY) ## each claim of the README, measured side by side with its peer
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+fuzz: $(READY) ## damaged inputs for each reader, SECONDS=60 each; TARGETS="model load" names some
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[fuzz]'
+	@$(BIN)/python -m tests.fuzz --seconds=$(or $(SECONDS),60) $(TARGETS)
 
 bazel: $(READY) ## build and run the Bazel targets, where Bazel is
 	@.ci/bazel
