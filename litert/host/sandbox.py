@@ -63,6 +63,7 @@ class Sandbox:
 
     Attributes:
       readable: files and folders whose contents it may read.
+      listed: folders in which it sees names of files and folders, at any depth.
       writable: folders in which it may make, change and remove files.
       programs: paths of programs that it may start; they have the same sandbox.
       devices: device files that it may read, write and control.
@@ -71,6 +72,7 @@ class Sandbox:
     """
 
     readable: Sequence[str] = ()
+    listed: Sequence[str] = ()
     writable: Sequence[str] = ()
     programs: Sequence[str] = ()
     devices: Sequence[str] = ()
@@ -169,6 +171,7 @@ def enter(text: str) -> None:
 
     sandbox = Sandbox(**json.loads(text))  # its mode is a text, and has been obeyed
     rules = [(path, READ) for path in (*_SYSTEM, *_python_folders(), *sandbox.readable)]
+    rules += [(path, Access.READ_DIR) for path in sandbox.listed]
     rules += [(path, WRITE) for path in sandbox.writable]
     rules += [(path, USE_DEVICE) for path in (*_DEVICES, *sandbox.devices)]
     for program in sandbox.programs:

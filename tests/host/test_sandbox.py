@@ -49,6 +49,7 @@ def answers(fd):
 '''
 MODULE = "functions_of_test_sandbox"
 SECRET = "what nobody may read"
+NAMES = "['functions', 'out', 'secret']"
 PLAIN = Sandbox()
 
 needs_sandbox = pytest.mark.skipif(bool(why_missing()), reason=f"no sandbox here: {why_missing()}")
@@ -98,17 +99,22 @@ def test_contents_of_files_outside_are_not_read(tmp_path: Path, function: str) -
 @needs_sandbox
 def test_what_is_named_is_read_and_written(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    sandbox = Sandbox([str(tmp_path / "secret"), "/no/such/folder"], [str(tmp_path / "out")])
+    sandbox = Sandbox(
+        readable=[str(tmp_path / "secret"), "/no/such/folder"],
+        listed=[str(tmp_path)],
+        writable=[str(tmp_path / "out")],
+    )
     found = attempt(
         tmp_path,
         f"open({str(tmp_path / 'secret')!r}).read()",
         f"open({str(tmp_path / 'out' / 'new')!r}, 'x').write('12')",
         "__import__('tempfile').TemporaryFile().write(b'123')",
         "open('/dev/null', 'w').write('1')",
+        f"sorted(os.listdir({str(tmp_path)!r}))",
         "__import__('numpy').arange(3).tolist()",
         sandbox=sandbox,
     )
-    assert found == [repr(SECRET), "2", "3", "1", "[0, 1, 2]"]
+    assert found == [repr(SECRET), "2", "3", "1", NAMES, "[0, 1, 2]"]
     assert (tmp_path / "out" / "new").read_text() == "12"
 
 

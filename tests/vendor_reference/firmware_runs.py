@@ -13,7 +13,6 @@ import pyopencl as cl
 
 from litert.core.sizes import Size
 from vendor_reference.device.opencl_device import OpenClDevice, shared_device
-from vendor_reference.device.program_text import ProgramText
 from vendor_reference.firmware.instructions import instruction_set
 from vendor_reference.firmware.program import (
     ENTRY,
@@ -24,6 +23,7 @@ from vendor_reference.firmware.program import (
     count_counters,
     firmware_text,
 )
+from vendor_reference.programs.program_text import ProgramText
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Command = tuple[str, Mapping[str, Any]]

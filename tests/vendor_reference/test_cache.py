@@ -12,12 +12,12 @@ import pytest
 from vendor_reference import cache
 from vendor_reference.compiler import built_kernels
 from vendor_reference.compiler.built_kernels import remember_built
-from vendor_reference.device.program_cache import CompiledProgram, ProgramCache
-from vendor_reference.device.program_text import ProgramText
 from vendor_reference.device.scratch_folder import make_scratch_folder
 from vendor_reference.drivers import proof
 from vendor_reference.drivers.driver import driver_of_library
 from vendor_reference.drivers.installation import Installation
+from vendor_reference.programs.program_cache import CompiledProgram, ProgramCache
+from vendor_reference.programs.program_text import ProgramText
 
 LONG_AGO = time.time() - 7 * 24 * 3600
 

@@ -11,7 +11,6 @@ import pytest
 from litert.core.errors import LiteRtError
 from tests.vendor_reference.executables import DOUBLE, doubling
 from tests.vendor_reference.runner import Runner
-from vendor_reference.device.program_text import compose_text
 from vendor_reference.executable.binary_layer import (
     BinaryLayer,
     DeviceCode,
@@ -20,6 +19,7 @@ from vendor_reference.executable.binary_layer import (
     program_digest,
 )
 from vendor_reference.executable.executable import Executable
+from vendor_reference.programs.program_text import compose_text
 
 
 def _pack(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +13,8 @@ from litert.core.status import Status
 from tests.vendor_reference.executables import DOUBLE, assets, byte_code, doubling, signature
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.device.module import Module
-from vendor_reference.device.program_text import ProgramText
-from vendor_reference.executable.byte_code import write_executable
 from vendor_reference.executable.executable import Executable
+from vendor_reference.programs.program_text import ProgramText
 
 
 @pytest.fixture(autouse=True)
@@ -92,23 +87,3 @@ def test_a_device_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(LiteRtError) as error:
         build_programs(no_functions(DOUBLE), {"MyOp": DOUBLE.encode()})
     assert error.value.status is Status.NOT_FOUND and "no such platform" in error.value.what
-
-
-def test_it_runs_by_hand(tmp_path: Path) -> None:
-    executable = Executable("EMU8", (), 2 * [*doubling().programs], ())
-    (tmp_path / "executable").write_bytes(write_executable(executable).view)
-    (tmp_path / "assets.json").write_text('{"MyOp": "0"}')
-    (tmp_path / "0").write_text(DOUBLE)
-    command = [sys.executable, "-m", "vendor_reference.device.kernel_check_worker", str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == 2 and answers[0] == answers[1] and answers[0]["log"] == ""
-    declared = answers[0]["kernels"]["MyOp"]["arguments"]
-    assert declared == [["__global", "float*", "x"], ["__global", "float*", "y"]]
-    nonsense = Executable("EMU8", (), doubling(text="nonsense").programs, ())
-    (tmp_path / "executable").write_bytes(write_executable(nonsense).view)
-    (tmp_path / "0").write_text("nonsense")
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    (answer,) = (json.loads(line) for line in done.stdout.splitlines())
-    assert "COMPILATION" in answer["error"] and "MyOp.cl, line 1" in answer["error"]

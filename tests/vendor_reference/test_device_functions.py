@@ -36,9 +36,9 @@ from tests.vendor_reference.executables import (
 )
 from tests.vendor_reference.runner import Runner, stop_measuring
 from vendor_reference.device.opencl_memory import read_constant
-from vendor_reference.device.program_cache import ProgramCache
-from vendor_reference.device.program_text import compose_text
 from vendor_reference.executable.executable import ArgumentKind, Constant, Dequantization
+from vendor_reference.programs.program_cache import ProgramCache
+from vendor_reference.programs.program_text import compose_text
 
 
 def test_a_kernel_runs_again_and_again(device: Any) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.vendor_reference.executables import signature, undeclared
-from vendor_reference.device.program_cache import CompiledProgram, ProgramCache
-from vendor_reference.device.program_text import ProgramText
+from vendor_reference.programs.program_cache import CompiledProgram, ProgramCache
+from vendor_reference.programs.program_text import ProgramText
 
 TEXT = ProgramText("k.cl", "kernel text", "-DX=1")
 F = signature(("__global", "float*", "x"), ("by value", "int", "n"), ("", "", ""))

@@ -6,8 +6,8 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.device.program_text import compose_text
 from vendor_reference.executable.executable import Program, Source
+from vendor_reference.programs.program_text import compose_text
 
 
 def compose(prelude: str, sources: dict[str, str], headers: dict[str, str] | None = None) -> str:

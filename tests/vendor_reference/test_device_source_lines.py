@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vendor_reference.device.program_text import (
+from vendor_reference.programs.program_text import (
     find_source_line,
     show_place,
     with_source_lines,

@@ -15,13 +15,14 @@ from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
 from tests.vendor_reference.executables import undeclared
-from vendor_reference.compiler import kernel_check
 from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.plugin import PLUGIN
 from vendor_reference.drivers.driver import CRASH_HINT
 from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable, KernelTask, Program, Source
+from vendor_reference.programs import compiler_process
+from vendor_reference.programs.program_cache import ProgramCache
 
 FAKE = "tests.vendor_reference.fake_checks"
 
@@ -35,7 +36,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
-    monkeypatch.setattr(kernel_check, "_CHECK", f"{FAKE}:{function}")
+    root = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", str(root))  # the compiler's sandbox leaves it open
+    monkeypatch.setattr(compiler_process, "_CHILD", f"{FAKE}:{function}")
 
 
 def executable(*texts: str) -> tuple[Executable, dict[str, bytes]]:
@@ -86,6 +89,7 @@ def test_another_driver_builds_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     build_programs(*executable("kernel_a"))
     pretend(monkeypatch, "refuse")
     monkeypatch.setenv("POCL_DEVICES", "basic")
+    monkeypatch.setattr(ProgramCache, "find", lambda *_: None)  # which knows the device alone
     with pytest.raises(LiteRtError, match="does not build"):
         build_programs(*executable("kernel_a"))
 

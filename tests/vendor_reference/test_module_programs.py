@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from litert.core.sizes import Dimension
 from tests.vendor_reference.executables import source
-from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.module_programs import ModulePrograms
-from vendor_reference.device.program_text import ProgramText
 from vendor_reference.executable.executable import HOLE, Program
+from vendor_reference.programs.asset_sources import AssetSources
+from vendor_reference.programs.program_text import ProgramText
 
 KERNEL = "__kernel void MyOp(__global float* y) { y[0] = N; }"
 

@@ -22,8 +22,6 @@ from vendor_reference.authoring.subject import Subject
 from vendor_reference.custom_layers.asset_reader import DescriptionReader, find_reader, read_layer
 from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
-from vendor_reference.device.asset_sources import AssetSources
-from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import (
@@ -33,6 +31,8 @@ from vendor_reference.executable.executable import (
     KernelTask,
     Program,
 )
+from vendor_reference.programs.asset_sources import AssetSources
+from vendor_reference.programs.program_text import ProgramText, compose_text
 
 _VENDOR = "Reference"
 _MOST_BESIDE = 1000

@@ -12,8 +12,6 @@ from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer, load_layer
 from vendor_reference.authoring.subject import Subject
 from vendor_reference.custom_layers.custom_layer import LayerType
-from vendor_reference.device.compiler_process import compile_in_child
-from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.device_choice import ChosenDevice, find_devices, prove_all
 from vendor_reference.executable.binary_layer import (
     BinaryLayer,
@@ -22,6 +20,8 @@ from vendor_reference.executable.binary_layer import (
     pack_binary_layer,
     program_digest,
 )
+from vendor_reference.programs.compiler_process import compile_in_child
+from vendor_reference.programs.program_text import ProgramText
 
 
 @dataclass(frozen=True, slots=True)

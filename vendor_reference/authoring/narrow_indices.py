@@ -21,7 +21,7 @@ from vendor_reference.custom_layers.kernel_source import (
     kernel_tokens,
     split_arguments,
 )
-from vendor_reference.device.program_text import find_places
+from vendor_reference.programs.program_text import find_places
 
 _COST = (
     "On a CPU, Intel's driver may then read and write elements one by one, not as vectors, which takes several "

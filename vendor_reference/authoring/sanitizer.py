@@ -30,10 +30,10 @@ from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.layer_run import Array, run_on_device
 from vendor_reference.authoring.subject import Subject
-from vendor_reference.device.program_text import show_place
 from vendor_reference.drivers.driver import VARIABLE
 from vendor_reference.drivers.installation import find_installations
 from vendor_reference.drivers.known.oclgrind import DRIVER as OCLGRIND
+from vendor_reference.programs.program_text import show_place
 
 _KERNEL = re.compile(r"Kernel:\s*(.*)")
 _ENTITY = re.compile(r"(?:Entity|First entity|Second entity|Work-item):\s*Global\(([\d,]+)\).*")

@@ -13,9 +13,9 @@ from litert.core.tracing import SpanKind, span
 from vendor_reference.device.kernel_arguments import read_signature
 from vendor_reference.device.opencl import describe_device
 from vendor_reference.device.opencl_errors import build_error, opencl_error
-from vendor_reference.device.program_cache import CompiledProgram
-from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.driver import NOT_THE_KERNEL, driver_of_device
+from vendor_reference.programs.program_cache import CompiledProgram
+from vendor_reference.programs.program_text import ProgramText
 
 _OPTIONS = "-cl-kernel-arg-info"
 """Names and types of arguments, for checks and messages."""
@@ -42,7 +42,8 @@ def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> C
 
 def _compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> CompiledProgram:
     # Not `cl.Program`, which adds options and a cache of its own.
-    program = cl._cl._Program(context, text.text)
+    guard = driver_of_device(describe_device(device)).guard
+    program = cl._cl._Program(context, guard + text.text)
     _build(context, program, device, text)
     try:
         kernels = {

@@ -9,7 +9,6 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
-from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.command_stream import check_instructions
 from vendor_reference.device.layer_constants import LayerConstants
 from vendor_reference.device.layer_run import LayerProgram
@@ -27,6 +26,7 @@ from vendor_reference.executable.executable import (
     LayerTask,
     Source,
 )
+from vendor_reference.programs.asset_sources import AssetSources
 
 
 class Module:

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Collection, Sequence
 
 from litert.core.sizes import Shapes, Size
-from vendor_reference.device.asset_sources import AssetSources
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
-from vendor_reference.device.program_text import ProgramText, compose_text
 from vendor_reference.device.recent import Recent
 from vendor_reference.executable.executable import KernelTask, Program, Task
 from vendor_reference.executable.source_text import fill_program, hole_values
+from vendor_reference.programs.asset_sources import AssetSources
+from vendor_reference.programs.program_text import ProgramText, compose_text
 
 MOST_FILLED = 64
 """Programs for certain shapes that a module holds; older ones are on disk."""

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -28,12 +28,16 @@ from vendor_reference.drivers.device_choice import (
 )
 from vendor_reference.drivers.device_info import DeviceInfo, describe_processor
 from vendor_reference.drivers.driver import VARIABLE, driver_of_library, known_drivers
+from vendor_reference.drivers.installation import Installation
 from vendor_reference.drivers.proof import prove
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
 _PLATFORM_NOT_FOUND = -1001
+_ENTRY = "clIcdGetPlatformIDsKHR"
+"""What each driver's library has for OpenCL's loader."""
+
 _HIDDEN_HINT = (
     "The program may have loaded other versions of what it needs, such as OpenVINO's libtbb: load a model for the"
     " NPU before them, or take another driver: "
@@ -113,7 +117,7 @@ def find_device(library: str, identity: Sequence[str]) -> cl.Device:
 
 
 def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
-    """The device that stands for the NPU, and its driver's library; "" for a driver that the program has loaded.
+    """The device that stands for the NPU, and its driver's library.
 
     `wanted` is `platform[:device]`; "" is what the environment says, if something. The next driver is taken
     where one works, but not beside the libraries of this process.
@@ -215,7 +219,23 @@ def _load_other(
             hint=f"Use a process of its own for another driver, or set {VARIABLE} before it starts.",
         )
     index = ranked[0]
-    for proof in prove_all(wanted):
+    for proof in (*prove_all(wanted), *map(prove, _loaded())):
         if any(info.identity == infos[index].identity for info in proof.devices):
             return devices[index], proof.installation.library
-    return devices[index], ""
+    raise LiteRtError(
+        Status.NOT_FOUND,
+        "which library the driver is, that this process has loaded, is not known: no child can compile with it",
+        str(infos[index]),
+        "Load a model for the NPU before other OpenCL, or use a process of its own.",
+    )
+
+
+def _loaded() -> Iterator[Installation]:
+    """The drivers that this process has loaded, whoever did it."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
+        fields = (line.rstrip("\n").split(maxsplit=5) for line in lines)
+        paths = dict.fromkeys(field[5] for field in fields if len(field) > 5)
+    for path in paths:
+        with suppress(OSError):  # no library
+            if hasattr(ctypes.CDLL(path, os.RTLD_NOLOAD | os.RTLD_LAZY), _ENTRY):
+                yield Installation(driver_of_library(path), path, path)

@@ -22,17 +22,16 @@ from vendor_reference.device.opencl_memory import (
     read_constant,
 )
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
-from vendor_reference.device.program_text import ProgramText
 from vendor_reference.executable.executable import Constant
 from vendor_reference.firmware.program import firmware_text
+from vendor_reference.programs.program_text import ProgramText
 
 
 class OpenClDevice(OpenClContext):
     """An OpenCL device as the NPU; safe to use from several threads.
 
     Attributes:
-      library: of its driver, which builds kernels in a child process; "" for one that the program has loaded: it
-        builds them in this one.
+      library: of its driver, which builds kernels in a child process.
       builder: of its programs.
       default_tuning: what the firmware is built with where nobody has measured.
       firmware_tuning: what it is built with for functions that are loaded from now on.

@@ -9,7 +9,7 @@ import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.device.program_text import ProgramText, find_source_line, with_source_lines
+from vendor_reference.programs.program_text import ProgramText, find_source_line, with_source_lines
 
 _OUT_OF_MEMORY = (
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,

@@ -1,11 +1,13 @@
 """Builds programs for a device, each once: they are found in this process, then on disk, then compiled.
 
-The compiler runs in a child process, since a kernel can make it crash or hang: this process loads binaries only.
+The compiler runs in a child process, in a sandbox, since a kernel can make it crash, hang, or read files: this
+process loads binaries only.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import weakref
 from collections.abc import Iterator, Sequence, Set
@@ -17,14 +19,20 @@ from litert.core.errors import LiteRtError
 from litert.core.progress import counted
 from litert.core.status import Status
 from vendor_reference.device.compiler import compile_text, load_binary
-from vendor_reference.device.compiler_process import compile_in_child
 from vendor_reference.device.opencl_context import OpenClContext
-from vendor_reference.device.program_cache import CompiledProgram, ProgramCache
-from vendor_reference.device.program_text import ProgramText
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.binary_layer import DeviceCode
+from vendor_reference.programs.compiler_process import compile_in_child
+from vendor_reference.programs.program_cache import CompiledProgram, ProgramCache
+from vendor_reference.programs.program_text import ProgramText
 
 _LOG = logging.getLogger(__name__)
+
+_SPLICE = re.compile(r"(?:\\|\?\?/)[ \t\v\f]*\n")
+"""What joins two lines, before the compiler sees words."""
+
+_MAY_READ_FILES = re.compile("include|import|embed")
+"""All directives that read files; no macro makes a directive's name."""
 
 
 class DeviceProgram:
@@ -63,7 +71,7 @@ class ProgramBuilder:
     """
 
     def __init__(self, context: OpenClContext, library: str) -> None:
-        """Builds nothing yet; `library` is the driver's, for a child process, or "" to build in this one."""
+        """Builds nothing yet; `library` is the driver's, for a child process."""
         self._context = context.cl_context
         self._device = context.cl_device
         self._info = context.info
@@ -102,8 +110,8 @@ class ProgramBuilder:
         self, text: ProgramText, built: CompiledProgram, variants: Set[str]
     ) -> CompiledProgram:
         """Stores a program with the variants of kernels that have been compiled since it was built."""
-        if not text.text:
-            return built  # a program compiled ahead stays as it is
+        if not text.text or _MAY_READ_FILES.search(_SPLICE.sub("", text.text)):
+            return built  # compiled ahead, or not to be compiled outside of a sandbox
         try:
             # The driver takes what it has of this text, and puts all of it into the new binary.
             again = compile_text(self._context, self._device, text)
@@ -131,23 +139,4 @@ class ProgramBuilder:
             return None
 
     def _compile(self, texts: Sequence[ProgramText]) -> Iterator[CompiledProgram]:
-        if not texts:
-            return
-        if not self._library:
-            yield from self._compile_here(texts)
-            return
-        done = 0
-        try:
-            for built in compile_in_child(self._library, self._info, texts):
-                yield built
-                done += 1
-        except LiteRtError as error:
-            if error.status is not Status.DYNAMIC_LOADING:
-                raise
-            _LOG.warning("Programs are compiled in this process: %s", error)
-            yield from self._compile_here(texts[done:])
-
-    def _compile_here(self, texts: Sequence[ProgramText]) -> Iterator[CompiledProgram]:
-        # Not in our own context: it has parts of the device, too, which a program is not built for.
-        context = cl.Context([self._device])
-        return (compile_text(context, self._device, text) for text in texts)
+        return compile_in_child(self._library, self._info, texts)

@@ -31,18 +31,20 @@ class SandboxNeeds:
     """What a sandbox leaves open for a driver, beside the system's libraries.
 
     Attributes:
-      folders: to read, where they exist.
+      folders: to read, where they exist, with what is in them.
       programs: to start, by their names in `PATH`.
+      listed: folders in which it looks for names alone.
       device_files: to open for reading and writing; `*` stands for any name.
     """
 
     folders: Sequence[str]
     programs: Sequence[str] = ()
+    listed: Sequence[str] = ()
     device_files: Sequence[str] = ()
 
 
-_SYSTEM_FOLDERS = ("/proc", "/sys")
-"""Where a driver reads how many cores and how much memory there are."""
+_SYSTEM_FOLDERS = ("/sys", "/proc/driver", "/proc/devices", "/proc/modules", "/dev/dri")
+"""Where a driver finds its hardware."""
 
 
 class Driver:
@@ -58,6 +60,7 @@ class Driver:
       orders_groups: whether groups of one launch can hand results to each other, where its devices say so.
       keeps_variants: whether a binary made after runs holds what was compiled for their work sizes.
       widest_vector: floats in the widest vector that it can be trusted with.
+      guard: text that comes before each program's, where the driver's sandbox does not hold all of its compiler.
       threads_variable: the environment's variable that limits its threads; "" where it has none.
     """
 
@@ -70,6 +73,7 @@ class Driver:
     orders_groups = True
     keeps_variants = False
     widest_vector = 16
+    guard = ""
     threads_variable = ""
 
     def find(self) -> Sequence[str]:

@@ -16,17 +16,19 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob
 from importlib.util import find_spec
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.host.sandbox import VARIABLE, Sandbox, SandboxMode, chosen_mode, why_missing
 from vendor_reference.cache import cache_folder, keep_file
 from vendor_reference.drivers.device_info import DEVICE_INFO, DeviceInfo, describe_processor
 from vendor_reference.drivers.driver import NOT_THE_KERNEL, driver_of_library
 from vendor_reference.drivers.installation import Installation
+from vendor_reference.drivers.sandbox import VARIABLES, driver_sandbox
 
 TIMEOUT_S = 20.0
 """For a driver to prove itself, on a busy machine; an honest one takes a second."""
@@ -39,7 +41,6 @@ _PART = "drivers"
 _NAMES = re.compile(r"[0-9a-f]{64}\.json")
 _LIMIT_BYTES = 1 << 20
 _NO_HOLDS_S = 3600.0
-_VARIABLES = ("CL_", "CUDA_", "GPU_", "HIP_", "LD_", "OCL_", "OPENCL_", "POCL_", "ROCR_", "ZE_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def prove(installation: Installation, *, again: bool = False) -> Proof:
 def call_compiler(
     target: str, argument: object, *, timeout_s: float, library: str
 ) -> Iterator[object]:
-    """Calls a generator function that compiles kernels: `call_in_child`, with half of the machine's memory.
+    """Calls a generator function that compiles kernels: `call_in_child`, in a sandbox, with half of the memory.
 
     Where it crashes, hangs or takes more memory, the driver of that library is tried again: the kernel may not be
     at fault.
@@ -100,6 +101,7 @@ def call_compiler(
             timeout_s=timeout_s,
             subject="the OpenCL compiler",
             memory_bytes=memory_bytes,
+            sandbox=driver_sandbox(library),
         )
     except LiteRtError as error:
         if error.status not in (Status.RUNTIME_FAILURE, Status.TIMEOUT_EXPIRED):
@@ -119,7 +121,7 @@ def _key(installation: Installation) -> str:
     pyopencl = find_spec("pyopencl")
     origin = pyopencl.origin if pyopencl else None
     parts = [fingerprint(installation), device_files, origin and [origin, _stat(origin)]]
-    return _digest([*parts, os.environ.get("PATH")])  # PoCL starts a linker
+    return _digest([*parts, os.environ.get("PATH"), chosen_mode().value])  # PoCL starts a linker
 
 
 def fingerprint(installation: Installation) -> str:
@@ -127,7 +129,7 @@ def fingerprint(installation: Installation) -> str:
     paths = ["/etc/ld.so.cache"]
     if os.sep in installation.library:  # libraries that it needs lie beside it
         paths = [installation.library, os.path.dirname(installation.library)]
-    variables = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_VARIABLES))
+    variables = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(VARIABLES))
     parts = [_FORMAT, installation.library, [_stat(path) for path in paths]]
     return _digest([*parts, describe_processor(), variables])
 
@@ -146,12 +148,29 @@ def _stat(path: str) -> Sequence[int]:
 
 def _try(installation: Installation) -> tuple[Proof, bool]:
     """The proof, and whether the driver was tried at all."""
+    sandbox = driver_sandbox(installation.library)
+    proof, was_tried = _try_in(sandbox, installation)
+    if not proof.problem or not was_tried or sandbox.mode is SandboxMode.OFF or why_missing():
+        return proof, was_tried
+    if _try_in(replace(sandbox, mode=SandboxMode.OFF), installation)[0].devices:
+        problem = (
+            f"it works only outside of a sandbox, which {VARIABLE}=off allows: {proof.problem}"
+        )
+        return Proof(installation, (), problem), True
+    return proof, True
+
+
+def _try_in(sandbox: Sandbox, installation: Installation) -> tuple[Proof, bool]:
     from litert.host.child import call_in_child  # here: mostly the answer is remembered
 
     devices, problems = [], []
     try:
         for answer in call_in_child(
-            _CHILD, installation.library, timeout_s=TIMEOUT_S, subject="the driver"
+            _CHILD,
+            installation.library,
+            timeout_s=TIMEOUT_S,
+            subject="the driver",
+            sandbox=sandbox,
         ):
             fields = JsonNode(answer, "$", _CHILD, Status.RUNTIME_FAILURE).fields(
                 ("device", "problem")

@@ -18,10 +18,10 @@ from litert.core.status import Status
 from tests.tools.conftest import LitertNpu
 from tests.tools.layer.conftest import SOFTSIGN
 from vendor_reference.authoring import layer_build
-from vendor_reference.device import compiler_process
 from vendor_reference.drivers.device_choice import find_devices
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.executable.binary_layer import pack_binary_layer, unpack_binary_layer
+from vendor_reference.programs import compiler_process
 
 Capture = pytest.CaptureFixture[str]
 DESCRIPTION = {

@@ -81,7 +81,7 @@ def test_a_kernel_that_crashes_or_hangs_costs_a_message(
     assert litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0", limit) == 2
     assert said in capsys.readouterr().err
     # The cache has whole programs alone.
-    from vendor_reference.device.program_cache import _parse
+    from vendor_reference.programs.program_cache import _parse
 
     built = list((author / "cache" / "litert-npu-cache" / "programs").iterdir())
     assert built and all(_parse(path.read_bytes()) for path in built)

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from glob import glob
 
 from vendor_reference.drivers.device_info import DeviceInfo
@@ -45,7 +44,7 @@ class Intel(Driver):
         return list(_installed())
 
     def sandbox_needs(self, library: str) -> SandboxNeeds:
-        return replace(super().sandbox_needs(library), device_files=())
+        return SandboxNeeds((os.path.dirname(library),))
 
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
         return (2000, *(int(number) for number in re.findall(r"\d+", info.driver_version)[:3]))

@@ -17,6 +17,10 @@ from vendor_reference.drivers.driver import Driver, SandboxNeeds
 _VERSION = re.compile(r"PoCL (\d+)\.(\d+)", re.IGNORECASE)
 _FAILED = re.compile(r"^Device .* failed to build the program$\n?", re.MULTILINE)
 _WIDE = re.compile(r"\b(?:(?:u?int|u?long|float|double)16|(?:u?long|double)8)\b")
+_POISON = "attempt to use a poisoned identifier"
+_NO_ASSEMBLY = (
+    "PoCL takes no inline assembly here: it would assemble it in your program's process, too"
+)
 _INSIDE_A_MACRO = re.compile(r"(?<=\d) <Spelling=(?:<[^<>\n]*>|[^<>\n])*>")
 """Where a header of PoCL has the text, or `##` makes it: `<scratch space>:9:4`."""
 
@@ -34,16 +38,20 @@ class Pocl(Driver):
     hint = "apt install pocl-opencl-icd"
     keeps_variants = True
     widest_vector = 8
+    # It makes machine code for a size of work group at its first run, in the host's process: an assembler there
+    # could read any file.
+    guard = "#pragma GCC poison asm __asm __asm__\n"
     threads_variable = "POCL_MAX_PTHREAD_COUNT"
 
     def environment(self, make_scratch_folder: Callable[[], str]) -> Mapping[str, str]:
         return {"POCL_CACHE_DIR": make_scratch_folder()}
 
     def sandbox_needs(self, library: str) -> SandboxNeeds:
-        needs = super().sandbox_needs(library)
         packages = os.path.dirname(os.path.dirname(os.path.dirname(library)))
         wheel = os.path.join(packages, "pocl_binary_distribution")
-        return SandboxNeeds((*needs.folders, wheel, "/usr/share/pocl"), ("ld",))
+        folders = (os.path.dirname(library), wheel, "/usr/share/pocl")
+        # It opens the root before it asks for the machine's memory.
+        return SandboxNeeds(folders, programs=("ld",), listed=("/",))
 
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
         found = _VERSION.search(info.platform_version)
@@ -55,6 +63,7 @@ class Pocl(Driver):
         return f"The kernel has {found[0]}, {why}" if found else ""
 
     def clean_log(self, log: str) -> str:
+        log = log.replace(_POISON, _NO_ASSEMBLY)
         return _INSIDE_A_MACRO.sub("", _FAILED.sub("", log)).strip()
 
 

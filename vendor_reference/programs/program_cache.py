@@ -22,8 +22,8 @@ from litert.core.codec import ANY_TEXT, TEXT, converted, frozen_array, record
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.cache import cache_folder, keep_file
-from vendor_reference.device.program_text import ProgramText
 from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSignature
+from vendor_reference.programs.program_text import ProgramText
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,0 +1,29 @@
+"""The child process's side of `programs/compiler_process.py`: builds programs, and answers for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vendor_reference.programs.program_cache import COMPILED_PROGRAM
+from vendor_reference.programs.program_text import ProgramText
+
+
+def build(request: Mapping[str, Any]) -> Iterator[object]:
+    """Compiles programs in order, in the child process, and yields each as plain data.
+
+    A request has the driver's `library`, the device's `identity`, and `programs`: name, text and options of each.
+    """
+    from vendor_reference.device.opencl import import_pyopencl
+
+    import_pyopencl()  # first: it sets what pyopencl reads when it is imported
+    import pyopencl as cl
+
+    from vendor_reference.device.compiler import compile_text
+    from vendor_reference.device.opencl import find_device
+
+    device = find_device(request["library"], request["identity"])
+    context = cl.Context([device])
+    for name, text, options in request["programs"]:
+        built = compile_text(context, device, ProgramText(name, text, options))
+        yield COMPILED_PROGRAM.dump(built)

@@ -1,0 +1,38 @@
+"""The sandbox in which a driver compiles kernels, or runs them: it has what its module names, no user's file."""
+
+from __future__ import annotations
+
+import os
+from glob import glob
+from importlib.util import find_spec
+
+from litert.host.sandbox import Sandbox, chosen_mode, find_programs
+from vendor_reference.drivers.driver import driver_of_library
+
+VARIABLES = ("CL_", "CUDA_", "GPU_", "HIP_", "LD_", "OCL_", "OPENCL_", "POCL_", "ROCR_", "ZE_")
+"""Beginnings of the variables that drivers read."""
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def driver_sandbox(library: str) -> Sandbox:
+    """What a child with this driver may use; the environment says what to do where there is no sandbox.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if the environment says something else.
+    """
+    needs = driver_of_library(library).sandbox_needs(library)
+    pyopencl = find_spec("pyopencl")
+    packages = (
+        os.path.dirname(os.path.dirname(pyopencl.origin)) if pyopencl and pyopencl.origin else ""
+    )
+    linked = os.path.dirname(os.path.realpath(library)) if os.path.isabs(library) else ""
+    folders = (*needs.folders, linked, packages, _PACKAGE)
+    return Sandbox(
+        readable=tuple(folder for folder in folders if os.path.isabs(folder)),
+        listed=tuple(needs.listed),
+        programs=tuple(find_programs(needs.programs)),
+        devices=tuple(path for pattern in needs.device_files for path in glob(pattern)),
+        variables=VARIABLES,
+        mode=chosen_mode(),
+    )

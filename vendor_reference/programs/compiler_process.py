@@ -1,0 +1,50 @@
+"""Compiles programs in a child process, since a kernel can make an OpenCL compiler crash, hang, or read files.
+
+The child has nothing but the texts, and a sandbox; `device/compiler_worker.py` is its side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from litert.core.checked_json import JsonNode
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.drivers.device_info import DeviceInfo
+from vendor_reference.drivers.driver import CRASH_HINT, driver_of_device
+from vendor_reference.drivers.proof import call_compiler
+from vendor_reference.programs.program_cache import COMPILED_PROGRAM, CompiledProgram
+from vendor_reference.programs.program_text import ProgramText
+
+TIMEOUT_S = 120.0
+"""For all programs of one call; drivers build a large one in seconds."""
+
+_CHILD = "vendor_reference.device.compiler_worker:build"
+
+
+def compile_in_child(
+    library: str, info: DeviceInfo, texts: Sequence[ProgramText], timeout_s: float | None = None
+) -> Iterator[CompiledProgram]:
+    """The programs of some texts (one at least), in order, each as soon as it is built.
+
+    Without a time limit it is what no honest build takes.
+
+    Raises:
+      LiteRtError: COMPILATION, with the compiler's log, or how it crashed; DYNAMIC_LOADING, if no child can be
+        started, or it has no such device; UNSUPPORTED, where a sandbox is required, and there is none.
+    """
+    programs = [[text.name, text.text, text.options] for text in texts]
+    request = {"library": library, "identity": list(info.identity), "programs": programs}
+    done = 0
+    try:
+        for answer in call_compiler(
+            _CHILD, request, timeout_s=timeout_s or TIMEOUT_S, library=library
+        ):
+            yield COMPILED_PROGRAM.read(JsonNode(answer, "$", _CHILD, Status.RUNTIME_FAILURE))
+            done += 1
+    except LiteRtError as error:
+        if error.status in (Status.COMPILATION, Status.DYNAMIC_LOADING, Status.UNSUPPORTED):
+            raise
+        cause = driver_of_device(info).crash_cause(texts[done].text)
+        hint = f"{cause} {CRASH_HINT}".lstrip()
+        raise LiteRtError(Status.COMPILATION, error.what, texts[done].name, hint) from error
