@@ -85,3 +85,19 @@ def test_a_wrong_text_is_refused_with_its_line_and_writes_nothing(
     assert litert_npu("opt", "in.mlir", "-o", "out.mlir") == 2
     assert "@Doubles" in (message := capsys.readouterr().err) and "in.mlir:3:3" in message
     assert not Path("out.mlir").exists()
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--timeout=0.1", "TIMEOUT_EXPIRED: the reference compiler was not done"),
+        ("--memory=128", "need more than 128 MiB (in.mlir). Allow more with --memory."),
+    ],
+)
+def test_a_text_takes_no_more_than_it_may(
+    path: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str], flag: str, message: str
+) -> None:
+    path.write_text("builtin.module attributes {a = [" + "{b = [0 : i8]}, " * 100_000 + "unit]} {}")
+    assert litert_npu("opt", "in.mlir", flag, "-o", "out.mlir") == 2
+    assert message in capsys.readouterr().err
+    assert not Path("out.mlir").exists()

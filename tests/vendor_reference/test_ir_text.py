@@ -10,7 +10,8 @@ from xdsl.dialects.test import Test
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ir.text import MAX_TEXT_BYTES, print_ir, read_ir
+from vendor_reference.compiler.ir.text import print_ir, read_ir
+from vendor_reference.compiler.ir.text_bounds import MAX_TEXT_BYTES
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.dialects import make_context
 

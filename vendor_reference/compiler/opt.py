@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from vendor_reference.compiler.ir.attributes import set_soc, soc_of
 from vendor_reference.compiler.ir.names import at_function, bodies, functions_of
@@ -54,12 +54,17 @@ def transform_text(text: bytes, name: str, passes: str, soc_model: str = "") -> 
     check_ir(ir.module, ir.places)
     if soc is not None:
         set_soc(ir.module, soc)
-    check_edited_plan(ir.module)
     try:
+        check_edited_plan(ir.module)
         run_passes(context, ir.module, chosen, lambda done, module: check_ir(module, after=done))
+        return print_ir(ir.module, ir.aliases)
     except RecursionError as error:
         raise LiteRtError(Status.UNSUPPORTED, "nested too deep for a pass", name) from error
-    return print_ir(ir.module, ir.aliases)
+    except (LiteRtError, MemoryError):
+        raise
+    except Exception as error:  # a pass trusts what the compiler makes; a text may be anybody's
+        what = f"no compiler has made this text, and a pass fails on it: {describe(error)}"
+        raise LiteRtError(Status.INVALID_IR_TYPE, what, name) from error
 
 
 def list_passes() -> Sequence[tuple[str, str]]:

@@ -232,7 +232,9 @@ def _read_field(node: JsonNode) -> FieldValue:
         return tuple(value.get_values())
     if isinstance(value, list):
         return tuple(cast("Size | float | str", _read_field(item)) for item in node.items())
-    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return node.integer(-(2**63), 2**63 - 1)
+    if isinstance(value, (float, str)):
         return value
     raise node.error(f"{str(value)[:60]} is no number and no formula")
 

@@ -10,11 +10,11 @@ may be anything: nested without end, huge, or no text at all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
-from math import prod
+from operator import itemgetter
+from string import ascii_lowercase
 from typing import Any
 
 from xdsl.context import Context
@@ -36,6 +36,12 @@ from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import hold_kernels
 from vendor_reference.compiler.ir.names import forget_numbers
+from vendor_reference.compiler.ir.text_bounds import (
+    MAX_TEXT_BYTES,
+    Expansion,
+    find_excess,
+    find_type_excess,
+)
 from vendor_reference.compiler.ir.types import find_order, map_order
 
 _WIDTH = 100
@@ -137,14 +143,14 @@ def _base_name(attribute: Attribute) -> str:
     if isinstance(attribute, StringAttr):
         return "text" if len(attribute.data) > _WIDTH else ""
     order = find_order(attribute) if isinstance(attribute, AffineMapAttr) else None
-    if not order:
+    if not order or len(order) > len(ascii_lowercase):
         return ""
     letters = _letters(len(order))
     return "".join(letters[dim] for dim in order).upper()
 
 
 def _letters(rank: int) -> str:
-    return _DIMENSIONS.get(rank) or "abcdefghijklmnopqrstuvwxyz"[:rank]
+    return _DIMENSIONS.get(rank) or ascii_lowercase[:rank]
 
 
 def _definition(attribute: Attribute, name: str) -> str:
@@ -160,15 +166,6 @@ def _definition(attribute: Attribute, name: str) -> str:
         f"affine_map<({', '.join(dims[d] for d in range(len(order)))}) -> ({', '.join(letters)})>"
     )
 
-
-MAX_TEXT_BYTES = 64 << 20
-_MAX_DENSE_ELEMENTS = 1 << 24
-"""Of a constant in the text: `dense<0.0>` needs a few characters, and its elements memory."""
-
-_QUOTE_OR_COMMENT = re.compile(
-    r'''//[^\n]*|"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"|"'''
-)
-"""A comment, a text in quotes as MLIR has it, or a quote that begins none."""
 
 _SPELLINGS = {
     "operation func is not registered": "It is func.func.",
@@ -202,13 +199,14 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
       LiteRtError: INVALID_ARGUMENT, with the line and column, what was found there, and what was expected.
     """
     decoded = _decode(text, name)
-    _check_quotes(decoded, name)
+    _check_bounds(decoded, name)
     try:
         parser = _TextParser(context, decoded, name)
     except ParseError as error:
         raise _parse_error(error) from error
     try:
         module = parser.parse_module()
+        hold_kernels(module)
     except ParseError as error:
         raise _parse_error(error) from error
     except RecursionError:
@@ -217,13 +215,11 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
         raise
     except Exception as error:  # xDSL's own, of text that it does not expect
         raise _error(describe(error), parser.place(), parser.line()) from error
-    hold_kernels(module)
     forget_numbers(module)
     aliases = {
         alias[1:]: value for alias, value in parser.attribute_aliases.items() if alias[0] == "#"
     }
-    places = {op: _place(span) for op, span in parser.spans.items()}
-    return Ir(module, aliases, places)
+    return Ir(module, aliases, parser.places())
 
 
 class _TextParser(Parser):
@@ -233,7 +229,8 @@ class _TextParser(Parser):
         super().__init__(context, text, name)
         self._input = Input(text, name)
         self._in_constant = False
-        self.spans: dict[Operation, Span] = {}
+        self._expansion = Expansion(len(text))
+        self._starts: dict[Operation, int] = {}
 
     def place(self) -> str:
         """Where it is, as `file:line:column`."""
@@ -244,10 +241,29 @@ class _TextParser(Parser):
         return _line(self._span())
 
     def parse_operation(self) -> Operation:
-        span = self._span()
+        start = self.pos
         op = super().parse_operation()
-        self.spans[op] = span
+        self._starts[op] = start
         return op
+
+    def places(self) -> dict[Operation, str]:
+        """Where each op begins, as `file:line:column`; lines are counted once."""
+        text, name = self._input.content, self._input.name
+        places, line, last = {}, 1, 0
+        for op, start in sorted(self._starts.items(), key=itemgetter(1)):
+            line += text.count("\n", last, start)
+            last = start
+            places[op] = f"{name}:{line}:{start - text.rfind(chr(10), 0, start)}"
+        return places
+
+    def _parse_alias_def(self) -> None:
+        super()._parse_alias_def()  # type: ignore[no-untyped-call]
+        self._refuse(self._expansion.define(next(reversed(self.attribute_aliases.values()))))
+
+    def _parse_extended_type_or_attribute(self, name: str, is_type: Any) -> Any:
+        attribute = super()._parse_extended_type_or_attribute(name, is_type)
+        self._refuse(self._expansion.use(attribute))
+        return attribute
 
     def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr:
         if type is not None:
@@ -265,16 +281,18 @@ class _TextParser(Parser):
 
     def parse_optional_type(self) -> TypeAttribute | None:
         found = super().parse_optional_type()
+        self._refuse(find_type_excess(found))
         if self._in_constant:
             self._check_size(found)
         return found
 
     def _check_size(self, ir_type: object) -> None:
-        if isinstance(ir_type, ShapedType) and prod(ir_type.get_shape()) > _MAX_DENSE_ELEMENTS:
-            self.raise_error(
-                f"a constant of {prod(ir_type.get_shape())} elements in the text: at most "
-                f"{_MAX_DENSE_ELEMENTS}, larger ones are written as dense_resource<name>"
-            )
+        if isinstance(ir_type, ShapedType):
+            self._refuse(self._expansion.add_constant(ir_type.get_shape()))
+
+    def _refuse(self, reason: str) -> None:
+        if reason:
+            self.raise_error(reason)
 
     def _span(self) -> Span:
         return Span(self.pos, self.pos, self._input)
@@ -304,16 +322,12 @@ def _decode(text: str | bytes, name: str) -> str:
         raise _error(f"no text: byte {error.start} is no UTF-8", f"{name}:{line}", "") from error
 
 
-def _check_quotes(text: str, name: str) -> None:
-    """Refuses a text in quotes that does not end: xDSL's own search for the end takes years."""
-    for quote in _QUOTE_OR_COMMENT.finditer(text):
-        if quote[0] == '"':
-            span = Span(quote.start(), quote.start(), Input(text, name))
-            raise _error(
-                "a text in quotes that does not end in its line, or has an escape that there is not",
-                _place(span),
-                _line(span),
-            )
+def _check_bounds(text: str, name: str) -> None:
+    excess = find_excess(text)
+    if excess is not None:
+        start, what = excess
+        span = Span(start, start, Input(text, name))
+        raise _error(what, _place(span), _line(span))
 
 
 def _parse_error(error: ParseError) -> LiteRtError:

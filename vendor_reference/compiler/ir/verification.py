@@ -60,6 +60,8 @@ def check_ir(
 def _check_op(op: Operation, places: Mapping[Operation, str], after: str) -> None:
     try:
         op.verify(verify_nested_ops=False)
+        if any(len(region.blocks) > 1 for region in op.regions):
+            raise VerifyException("has a region of several blocks, where one is allowed")
         for block in _blocks(op):
             if not block.ops:
                 block.verify()
