@@ -42,6 +42,7 @@ class ApplyOptions:
       transform: what is done to the model before the plugin sees it; None for nothing.
       hosting: how a plugin in a shared library runs.
       require_runnable: whether an op that neither the NPU nor stock LiteRT's CPU runs is an error.
+      digest_weights: whether a compiled file larger than 64 MiB gets a digest of all of it, and a seal.
     """
 
     soc_manufacturer: str = option(
@@ -81,6 +82,15 @@ class ApplyOptions:
         ),
         Section.LAYERS,
         Goes.MANIFEST,
+    )
+
+    digest_weights: bool = option(
+        Flag(
+            "digest_weights",
+            False,
+            "Take a digest also of a file larger than 64 MiB, so that damaged weights are noticed.",
+        ),
+        Section.TARGET,
     )
 
     def __post_init__(self) -> None:

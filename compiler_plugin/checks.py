@@ -11,6 +11,7 @@ from litert.core.status import Status
 from litert.core.tracing import SpanKind, measured
 from litert.model.atomic_file import check_place
 from litert.model.dispatch_op import is_dispatch_op
+from litert.model.file_digest import Seal
 from litert.model.graph import Model, Tensor
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, read_stamp
@@ -64,10 +65,17 @@ def read_uncompiled(source: str | bytes) -> Model:
 
 
 @measured(SpanKind.STEP, "write")
-def write_output(model: Model, target: str, report: Report) -> None:
-    """Writes a model, unless the target is "", and says so in a report."""
+def write_output(
+    model: Model,
+    target: str,
+    report: Report,
+    *,
+    seal: Seal | None = None,
+    digest_weights: bool = False,
+) -> None:
+    """Writes a model as `write_model` does, unless the target is "", and says so in a report."""
     if target:
-        written = write_model(model, target)
+        written = write_model(model, target, seal=seal, digest_weights=digest_weights)
         report.output_path, report.output_size = written.path, written.size
 
 

@@ -21,6 +21,7 @@ from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.file_digest import check_digest
 from litert.model.output import write_plan
 from litert.model.placement import Plan
 from litert.model.positions import (
@@ -128,6 +129,8 @@ def copy_model(
     check_output(target, [source])
     report = Report("noop", source)
     with read_model(source) as model:
+        assert model.source is not None
+        check_digest(model.source, None, source)  # what is damaged does not get a new one
         report.warnings += model.warnings
         write_output(model, target, report)
     report.seconds = time.perf_counter() - start

@@ -53,6 +53,7 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.option import Goes, given_flags
 from litert.core.progress import Progress, listening
 from litert.core.tracing import SpanKind, measured, span
+from litert.host.file_seal import user_seal
 from litert.model.assets import set_assets
 from litert.model.blob import Blob
 from litert.model.expected_time import set_expected_times
@@ -127,7 +128,14 @@ def apply_plugin(
             stack.enter_context(listening(progress))
         applied = apply_in_memory(os.fspath(model_path), options, target, watch)
         model, report = stack.enter_context(applied)
-        write_output(model, target, report)
+        seal = user_seal(report.warnings.append)
+        write_output(
+            model,
+            target,
+            report,
+            seal=seal,
+            digest_weights=bool(options and options.digest_weights),
+        )
     _logger.info("compiled %s in %.2f s", report.model_path, report.seconds)
     return report
 
@@ -183,6 +191,7 @@ def apply_in_memory(
             [Digest.of(module) for module in modules],
             shape_outputs,
             sorted(native_assets),
+            has_digest=True,
         )
         set_manifest(model, manifest)
         set_memory(model, report.memory)

@@ -36,6 +36,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.vendor_names import is_option_of
 from litert.host.extensions import COMPILER_PLUGINS, find_entry_points
+from litert.host.file_seal import user_seal
 from litert.model.writer import write_model
 from litert.options import flag_text
 
@@ -163,7 +164,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
         data = source.model_bytes if source.in_memory else os.fspath(source.path)
         target = os.fspath(output.path)
         with apply_in_memory(data, self._options(subgraphs), target=target) as (model, report):
-            write_model(model, target)
+            write_model(model, target, seal=user_seal(report.warnings.append))
         last = [report.why_not_runnable] if report.not_runnable else []
         for warning in [*report.warnings, *last]:
             _LOG.warning("%s: %s", self.target_id, warning)

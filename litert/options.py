@@ -63,8 +63,8 @@ class Options:
       hardware_accelerators: what may run it.
       cpu_options, gpu_options, qualcomm_options, intel_openvino_options: groups, each made when first asked for.
       dispatch_options: for the vendor's dispatch table, by name.
-      check_digests: whether all assets and byte code are compared with the manifest's digests at load, rather
-        than those of 16 MiB or less.
+      verify: whether a compiled file is compared with its digests at load whatever its size: all of it, or assets
+        and byte code where it has none of the whole. By default that is done for what is 16 MiB or less.
       allow_native_assets: whether machine code in a file's assets may run in this process; the vendor's table gets
         it as the option `allow_native_assets`.
       custom_op_infos: the assets of a model that is compiled when it is loaded; this and what follows is of no
@@ -90,7 +90,7 @@ class Options:
     )
     _: KW_ONLY
     dispatch_options: Mapping[str, str] = field(default_factory=dict)
-    check_digests: bool = False
+    verify: bool = False
     allow_native_assets: bool = False
     custom_op_infos: Sequence[CustomOpInfo] = ()
     soc_manufacturer: str = ""

@@ -8,7 +8,7 @@ import site
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -44,6 +44,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(
         f"OpenCL drivers: {ran_on}; tests skipped that need another: {len(wanting)}"
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def user_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for the user's key in place of the user's own, also for processes that tests start."""
+    folder = tmp_path_factory.mktemp("user_data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LITERT_NPU_DATA_DIR", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -181,12 +181,14 @@ class Assembler:
         self._chunks.append(_i32(vtable - address) + body + bytes(padding))
         return address
 
-    def finish(self, root: int, identifier: bytes, alignment: int = ALIGNMENT) -> bytearray:
-        """The whole flatbuffer, its size a multiple of an alignment."""
-        size = self.size + 8
+    def finish(
+        self, root: int, identifier: bytes, alignment: int = ALIGNMENT, reserved: bytes = b""
+    ) -> bytearray:
+        """The whole flatbuffer, its size a multiple of an alignment; `reserved` follows the identifier."""
+        size = self.size + 8 + len(reserved)
         padding = -size % alignment
         size += padding
-        head = _u32(size - root) + identifier + bytes(padding)
+        head = _u32(size - root) + identifier + reserved + bytes(padding)
         self._chunks.append(head)
         self.size = size
         return bytearray(b"".join(reversed(self._chunks)))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+from collections.abc import Callable
 from typing import BinaryIO
 
 from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
+
+ReadBytes = Callable[[int, int], bytes | memoryview]
+"""Bytes of a file: from an offset, so many."""
 
 _NO_PIPE = "It is mapped into memory, and so cannot come through a pipe: write it to a file first."
 

@@ -385,6 +385,7 @@ class Model:
       external_buffer_groups, external_buffers: as in the schema, untouched.
       byte_code: modules behind the flatbuffer, with the NPU calls into them.
       trailing: bytes behind the flatbuffer that nothing in it points at (a ZIP of associated files).
+      has_digest: whether its file has a place for the digest of all of it.
       source: the file that it was read from; None for a model in memory.
       warnings: what the reader could not keep, in sentences.
     """
@@ -401,6 +402,7 @@ class Model:
     external_buffers: Sequence[Table] = NO_VECTOR
     byte_code: list[Appended] = field(default_factory=list)
     trailing: Blob | None = None
+    has_digest: bool = False
     source: MappedFile | None = None
     warnings: list[str] = field(default_factory=list)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
 from litert.core.checked_json import JsonNode
-from litert.core.codec import ANY_TEXT, SHA256, entries, frozen_array, integer, record
+from litert.core.codec import ANY_TEXT, BOOLEAN, SHA256, entries, frozen_array, integer, record
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import SDK_VERSION
@@ -21,9 +21,6 @@ from litert.model.blob import Blob
 from litert.model.graph import Model
 
 MANIFEST_KEY = "litert_npu_manifest"
-DIGEST_AT_LOAD_LIMIT = 16 << 20
-"""Greatest size in bytes of what has its digest checked whenever a file is loaded."""
-
 _VERSION = 1
 _MAX_SIZE = 16 << 20
 _MOST = 2**63 - 1
@@ -87,6 +84,7 @@ class Manifest:
       shape_outputs: of all calls.
       native_assets: names of those whose machine code the calls run; it runs only where it is allowed.
       sdk_version: of this project, as it wrote the file.
+      has_digest: whether the file has a place for the digest of all of it.
     """
 
     soc_manufacturer: str
@@ -98,6 +96,7 @@ class Manifest:
     shape_outputs: Sequence[ShapeOutput] = ()
     native_assets: Sequence[str] = ()
     sdk_version: str = SDK_VERSION
+    has_digest: bool = False
 
     def to_json(self) -> bytes:
         """The manifest as it lies in the file: one line of UTF-8, keys sorted."""
@@ -137,14 +136,31 @@ class Manifest:
 
 
 def read_manifest(model: Model, where: str = "") -> Manifest | None:
-    """A model's manifest; None where it has none. Raises as `Manifest.from_json`."""
+    """A model's manifest; None where it has none.
+
+    Raises:
+      LiteRtError: as `Manifest.from_json`; INVALID_FLATBUFFER, where manifest and file do not agree whether there
+        is a digest of all.
+    """
     blob = model.find_metadata(MANIFEST_KEY)
-    return None if blob is None else Manifest.from_json(blob.view, where)
+    manifest = None if blob is None else Manifest.from_json(blob.view, where)
+    if model.has_digest != bool(manifest and manifest.has_digest):
+        what = (
+            "a digest of the file, and no" if model.has_digest else "no digest of the file, and a"
+        )
+        raise LiteRtError(
+            Status.INVALID_FLATBUFFER,
+            f"the file is not as it was compiled: it has {what} manifest that says so",
+            where,
+            "Get it again from where it came, or compile the model again.",
+        )
+    return manifest
 
 
 def set_manifest(model: Model, manifest: Manifest) -> None:
-    """Puts a manifest into a model, in place of one that it had."""
+    """Puts a manifest into a model, in place of one that it had, and what it says of the file's digest."""
     model.set_metadata(MANIFEST_KEY, Blob(manifest.to_json()))
+    model.has_digest = manifest.has_digest
 
 
 def find_mismatches(
@@ -197,8 +213,9 @@ _MANIFEST = record(
     shape_outputs=frozen_array(_OUTPUT),
     native_assets=frozen_array(ANY_TEXT),
     sdk_version=ANY_TEXT,
+    has_digest=BOOLEAN,
     always=lambda _: _NAMES,
-    # Files were written before there were native assets.
-    required=[name for name in _NAMES if name != "native_assets"],
+    # Files were written before there were these.
+    required=[name for name in _NAMES if name not in ("native_assets", "has_digest")],
     is_open=True,
 )

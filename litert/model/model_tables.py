@@ -14,6 +14,7 @@ from litert.core.quantization import ConstantTensor
 from litert.core.status import Status
 from litert.model import schema
 from litert.model.assembler import TableLayout
+from litert.model.file_digest import RESERVED
 from litert.model.graph import (
     PLACEHOLDER,
     Buffer,
@@ -93,7 +94,8 @@ class ModelTables:
             *writer.tables_field(8, groups, model.external_buffer_groups),
             *writer.tables_field(9, external, model.external_buffers),
         ]
-        return out.finish(out.table(offsets, [(0, "I", model.version)]), IDENTIFIER, alignment)
+        root = out.table(offsets, [(0, "I", model.version)])
+        return out.finish(root, IDENTIFIER, alignment, RESERVED if model.has_digest else b"")
 
     def _buffer(self, buffer: Buffer) -> int:
         out, blob = self._writer.out, buffer.blob

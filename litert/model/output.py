@@ -47,6 +47,9 @@ def plan_bytes(plan: Plan) -> bytes:
             view[target : target + len(data)] = data
     for target, text in plan.texts:
         view[target : target + len(text)] = text
+    if plan.finish is not None:
+        target, text = plan.finish(lambda start, count: view[start : start + count])
+        view[target : target + len(text)] = text
     view.release()
     return bytes(out)
 
@@ -67,6 +70,9 @@ def write_plan(plan: Plan, path: str) -> None:
             for target, text in plan.texts:
                 write_at(fd, text, target)
             os.ftruncate(fd, plan.size)  # zeros at the end are not written
+            if plan.finish is not None:
+                target, text = plan.finish(lambda start, count: os.pread(fd, count, start))
+                write_at(fd, text, target)
             tell(_STEP, plan.size, plan.size)
 
 

@@ -5,10 +5,10 @@ Blobs that are neighbours in one file stay neighbours, as far apart as they were
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from litert.model.blob import Blob, MappedFile
+from litert.model.blob import Blob, MappedFile, ReadBytes
 
 ALIGNMENT = 64
 """Of byte code, and of data behind the flatbuffer."""
@@ -123,9 +123,10 @@ class Plan:
       texts: target and bytes, written over the runs.
       size: of the whole file.
       runs: ranges of files.
+      finish: makes a last text, of the file that has all others; None for none.
     """
 
-    __slots__ = ("runs", "size", "texts")
+    __slots__ = ("finish", "runs", "size", "texts")
 
     def __init__(
         self, texts: Iterable[tuple[int, bytes | bytearray | memoryview]], size: int
@@ -133,6 +134,7 @@ class Plan:
         self.texts = list(texts)
         self.size = size
         self.runs: list[Run] = []
+        self.finish: Callable[[ReadBytes], tuple[int, bytes]] | None = None
 
     def add_region(self, region: Region, start: int) -> None:
         """Copies a region's data, whose places count from `start`."""

@@ -16,6 +16,7 @@ from litert.core.status import Status
 from litert.model.blob import MappedFile
 from litert.model.collector import collector_held
 from litert.model.dispatch_op import DISPATCH_OP, is_dispatch_op, read_dispatch_options
+from litert.model.file_digest import find_digest
 from litert.model.flatbuffer import OUTSIDE, i8, i32, u32, u64
 from litert.model.graph import (
     Appended,
@@ -67,6 +68,7 @@ class _ModelReader:
 
     def read(self) -> Model:
         self._check_header()
+        self._model.has_digest = find_digest(self._view) is not None
         try:
             with collector_held():
                 self._read_root(self._reader.source.target(0))

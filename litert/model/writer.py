@@ -17,6 +17,7 @@ from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.collector import collector_held
 from litert.model.dispatch_op import DispatchOptions, write_dispatch_options
+from litert.model.file_digest import ALWAYS_LIMIT, DIGEST_OFFSET, FileDigest, Seal
 from litert.model.graph import Appended, Model
 from litert.model.model_tables import ModelTables, all_buffers
 from litert.model.output import plan_bytes, write_plan
@@ -52,6 +53,8 @@ def write_model(
     path: str | os.PathLike[str],
     *,
     appended: Sequence[Appended] = (),
+    seal: Seal | None = None,
+    digest_weights: bool = False,
 ) -> WriteResult:
     """Writes a model to a file, which appears when it is complete; a large one tells its progress.
 
@@ -59,6 +62,8 @@ def write_model(
       model: not changed. The custom options of dispatch ops are made for the file alone.
       path: of the file; what was there stays until then.
       appended: byte code modules beside the model's own.
+      seal: seals the file, where its digest is taken.
+      digest_weights: whether the digest is taken of a file larger than 64 MiB, too, where it has a place for one.
 
     Raises:
       LiteRtError: FILE_IO; INVALID_GRAPH_INVARIANT, if the graph does not hold together; INVALID_FLATBUFFER, if
@@ -67,6 +72,8 @@ def write_model(
     with collector_held():
         file = _lay_out_file(model, appended)
     target = os.fspath(path)
+    if digest_weights or file.plan.size <= ALWAYS_LIMIT:
+        file.take_digest(seal)
     write_plan(file.plan, target)
     return WriteResult(target, file.plan.size, file.flatbuffer_size, file.byte_code)
 
@@ -78,7 +85,10 @@ def to_bytes(model: Model, *, appended: Sequence[Appended] = ()) -> bytes:
       LiteRtError: as `write_model`, but FILE_IO.
     """
     with collector_held():
-        return plan_bytes(_lay_out_file(model, appended).plan)
+        file = _lay_out_file(model, appended)
+        if file.plan.size <= ALWAYS_LIMIT:
+            file.take_digest(None)
+        return plan_bytes(file.plan)
 
 
 class _File(NamedTuple):
@@ -86,6 +96,16 @@ class _File(NamedTuple):
     tables_size: int
     flatbuffer_size: int
     byte_code: list[tuple[int, int]]
+    has_digest: bool
+
+    def take_digest(self, seal: Seal | None) -> None:
+        """Has the digest taken when all else is written, if there is a place for it."""
+        if self.has_digest:
+            size = self.plan.size
+            self.plan.finish = lambda read: (
+                DIGEST_OFFSET,
+                b"".join(FileDigest.of(read, size, seal)),
+            )
 
 
 def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
@@ -155,9 +175,8 @@ def _lay_out(model: Model, modules: Sequence[Appended], tables_size: int) -> _Fi
         if moved is not None:
             plan.texts.append((new + moved[0], moved[1]))
         plan.size = size
-    return _File(
-        plan, start, start + data.end, [(start + place, size) for place, size in byte_code]
-    )
+    places = [(start + place, size) for place, size in byte_code]
+    return _File(plan, start, start + data.end, places, model.has_digest)
 
 
 def _choose(model: Model, tables_size: int) -> tuple[list[Blob], list[Blob]]:

@@ -1,13 +1,13 @@
 """A folder of models that were compiled when they were loaded; one for several processes.
 
-An entry is a compiled file, with its digest behind its end, or a file that says why there is nothing to compile.
-Each appears when it is complete, and one that is damaged, or whose asset names a file that has changed, is made
-anew. The least recently used go when the folder grows too large.
+An entry is a compiled file, whose seal is bound to the entry's key, or a file that says why there is nothing to
+compile. Each appears when it is complete, and one that is damaged, or whose asset names a file that has changed,
+is made anew. The least recently used go when the folder grows too large.
 """
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import logging
 import os
 import re
@@ -15,16 +15,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from compiler_plugin.asset_files import companion_paths
 from litert.core.compiler_options import CustomOpInfo
 from litert.core.errors import LiteRtError
+from litert.host import user_key
 from litert.model.assets import Asset
 from litert.model.atomic_file import open_atomic, trim_folder
 from litert.model.blob import MappedFile
+from litert.model.file_digest import AT_LOAD_LIMIT, NO_SEAL, check_digest, find_digest
 from litert.model.graph import Model
-from litert.model.manifest import DIGEST_AT_LOAD_LIMIT
+from litert.model.manifest import read_manifest
 from litert.model.reader import read_model
 from litert.options import Options
 from litert.runtime.compile_key import (
@@ -41,8 +44,6 @@ _COMPILED, _NOTHING = ".tflite", ".nothing"
 _OURS = re.compile(
     rf"[0-9a-f]{{64}}({re.escape(_COMPILED)}|{re.escape(_NOTHING)}|{re.escape(DIGEST_SUFFIX)})"
 )
-_SEAL = b"LITERT-NPU-SHA256"
-_DIGEST_SIZE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class CompileCache:
             unless_kept.callback(file.close)
             try:
                 problem = "it is damaged"
-                if _is_sealed(file):
+                if _is_as_stored(file, key):
                     kept = Kept(file, read_model(file))
                     unless_kept.callback(kept.model.release)
                     problem = _problem(kept, options)
@@ -111,8 +112,7 @@ class CompileCache:
         with self._storing(path, "What was compiled for loading"):
             os.makedirs(self._folder, exist_ok=True)
             try:
-                write_model(model, beside)
-                _seal(beside)
+                write_model(model, beside, seal=partial(_seal, key))
                 os.replace(beside, path)
             finally:
                 with suppress(FileNotFoundError):
@@ -150,7 +150,7 @@ class CompileCache:
 def _problem(kept: Kept, options: Options) -> str:
     """Why a compiled file is of no use; "" where it is."""
     file, model = kept
-    parts = read_npu_parts(model, file.blob(), file.path, check_all_digests=False)
+    parts = read_npu_parts(model, read_manifest(model), file.blob(), file.path, AT_LOAD_LIMIT)
     assets = parts.assets if parts else ()
     infos = [*options.custom_op_infos, *environment_infos(options.custom_op_infos)]
     files = layer_files(options.custom_layers)
@@ -167,22 +167,19 @@ def _problem(kept: Kept, options: Options) -> str:
     return ""
 
 
-def _seal(path: str) -> None:
-    """Appends the digest of a file; zeros, where it is too large to be checked at each load."""
-    digest = bytes(_DIGEST_SIZE)
-    with MappedFile(path) as file:
-        if file.size <= DIGEST_AT_LOAD_LIMIT:
-            digest = hashlib.sha256(file.view).digest()
-    with open(path, "ab") as end:
-        end.write(_SEAL + digest)
+def _seal(key: str, root: bytes) -> bytes:
+    """The seal of an entry, bound to its key; none where the user can have no secret."""
+    try:
+        return user_key.seal("compiled for a load", key.encode(), root)
+    except OSError:
+        return NO_SEAL
 
 
-def _is_sealed(file: MappedFile) -> bool:
-    """Whether a file is as it was stored, or too large to tell."""
-    size = file.size - len(_SEAL) - _DIGEST_SIZE
-    if size > DIGEST_AT_LOAD_LIMIT:
-        return True
-    return size > 0 and file.view[size:] == _SEAL + hashlib.sha256(file.view[:size]).digest()
+def _is_as_stored(file: MappedFile, key: str) -> bool:
+    """Whether a file is as it was stored under a key, or too large to tell. Raises as `check_digest`."""
+    found = find_digest(file.view)
+    root = check_digest(file, AT_LOAD_LIMIT, file.path)
+    return found is not None and (not root or hmac.compare_digest(found.seal, _seal(key, root)))
 
 
 def _layer_infos(

@@ -20,7 +20,9 @@ from litert.cpu_kernel_mode import CpuKernelMode
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.blob import Blob, MappedFile
 from litert.model.dispatch_op import is_dispatch_op, read_dispatch_options
+from litert.model.file_digest import AT_LOAD_LIMIT, check_digest
 from litert.model.graph import Model
+from litert.model.manifest import Manifest, read_manifest
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY
 from litert.options import CpuOptions, Options
@@ -49,11 +51,15 @@ class _OpenedModel(NamedTuple):
     Attributes:
       model: whose constants are views of the source.
       source: its file, or its bytes.
+      manifest: None in a file that another compiler has made.
+      is_checked: whether all of it was compared with its digest.
       why_not_compiled: why compiling it came to nothing; "" where that was not tried.
     """
 
     model: Model
     source: MappedFile | bytes
+    manifest: Manifest | None
+    is_checked: bool = False
     why_not_compiled: str = ""
 
     @property
@@ -117,7 +123,9 @@ def load_unplanned(
     where = source if isinstance(source, str) else "model from a buffer"
     with span(SpanKind.LOAD, where), ExitStack() as resources, ExitStack() as graph:
         given = resources.enter_context(ExitStack())
-        opened = _open(MappedFile(source) if isinstance(source, str) else source, given, graph)
+        limit = None if options.verify else AT_LOAD_LIMIT
+        file = MappedFile(source) if isinstance(source, str) else source
+        opened = _open(file, where, limit, given, graph)
         if HardwareAccelerator.NPU in accelerators and not opened.is_compiled:
             raw, opened = opened, _compile(opened, where, environment, options, resources, graph)
             if opened.source is not raw.source:
@@ -125,7 +133,8 @@ def load_unplanned(
         _check_accelerators(opened, accelerators, where)
         model, file = opened.model, opened.source
         whole = Blob(file) if isinstance(file, bytes) else file.blob()
-        parts = read_npu_parts(model, whole, where, check_all_digests=options.check_digests)
+        part_limit = 0 if opened.is_checked else limit
+        parts = read_npu_parts(model, opened.manifest, whole, where, part_limit)
         session = None
         if parts is not None:
             session = open_session(parts, environment, options.all_dispatch_options())
@@ -178,8 +187,10 @@ def _compile(
     if isinstance(found, Nothing):
         return raw._replace(why_not_compiled=found.why)
     if isinstance(found, Kept):
-        return _open(found.file, resources, graph, found.model)
-    return _open(found, resources, graph)
+        resources.enter_context(found.file)
+        graph.callback(found.model.release)
+        return _OpenedModel(found.model, found.file, read_manifest(found.model), is_checked=True)
+    return _open(found, where, AT_LOAD_LIMIT, resources, graph)
 
 
 def _accelerators(options: Options) -> HardwareAccelerator:
@@ -220,15 +231,28 @@ def _kernel_mode(options: CpuOptions) -> CpuKernelMode:
 
 @measured(SpanKind.LOAD, "read model")
 def _open(
-    source: MappedFile | bytes, resources: ExitStack, graph: ExitStack, model: Model | None = None
+    source: MappedFile | bytes,
+    where: str,
+    limit: int | None,
+    resources: ExitStack,
+    graph: ExitStack,
 ) -> _OpenedModel:
-    """Reads a model, unless it was read; stacks close its file, and release its graph once it is loaded."""
+    """Reads a model; stacks close its file, and release its graph once it is loaded.
+
+    Args:
+      source: the file, or its bytes.
+      where: its name, for errors.
+      limit: greatest size in bytes of a file that is compared with its digest; None for any.
+      resources: closes the file.
+      graph: releases the graph.
+    """
     if isinstance(source, MappedFile):
         resources.enter_context(source)
-    if model is None:
-        model = read_model(source)
+    whole = source if isinstance(source, MappedFile) else memoryview(source)
+    root = check_digest(whole, limit, where)
+    model = read_model(source)
     graph.callback(model.release)
-    return _OpenedModel(model, source)
+    return _OpenedModel(model, source, read_manifest(model, where), is_checked=bool(root))
 
 
 def _path_of_open(file: MappedFile) -> str:

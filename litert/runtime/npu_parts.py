@@ -23,12 +23,7 @@ from litert.model.dispatch_op import (
     read_dispatch_options,
 )
 from litert.model.graph import Model
-from litert.model.manifest import (
-    DIGEST_AT_LOAD_LIMIT,
-    Manifest,
-    find_mismatches,
-    read_manifest,
-)
+from litert.model.manifest import Manifest, find_mismatches
 from litert.model.stamp import Stamp, read_stamp
 
 _LOG = logging.getLogger(__name__)
@@ -62,15 +57,16 @@ class NpuParts(NamedTuple):
 
 @measured(SpanKind.LOAD, "read NPU parts")
 def read_npu_parts(
-    model: Model, file: Blob, where: str, *, check_all_digests: bool
+    model: Model, manifest: Manifest | None, file: Blob, where: str, size_limit: int | None
 ) -> NpuParts | None:
     """Finds the NPU's part of a file, and checks it; None, if the model has no NPU calls.
 
     Args:
       model: as it was read from `file`.
+      manifest: its own; None where it has none.
       file: the whole file.
       where: the file's name, for errors.
-      check_all_digests: also of parts so large that reading them would be felt.
+      size_limit: greatest size in bytes of parts that are compared with their digests; None for any.
     """
     calls = [
         read_dispatch_options(bytes(op.custom_options or b""), where)
@@ -92,10 +88,8 @@ def read_npu_parts(
         (c.bytecode_offset, c.bytecode_size): find_byte_code(file, c, f"NPU call '{c.name}'")
         for c in calls
     }
-    manifest = read_manifest(model, where)
     if manifest is not None:
-        limit = None if check_all_digests else DIGEST_AT_LOAD_LIMIT
-        problems = find_mismatches(manifest, assets, list(modules.values()), limit)
+        problems = find_mismatches(manifest, assets, list(modules.values()), size_limit)
         if problems:
             raise LiteRtError(
                 Status.INVALID_FLATBUFFER,

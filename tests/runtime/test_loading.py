@@ -272,10 +272,10 @@ def test_options_reach_the_vendor(load: Load, vendor: Any) -> None:
 def test_digests_of_large_parts_are_checked_on_request(
     monkeypatch: pytest.MonkeyPatch, load: Load, must_check: bool
 ) -> None:
-    monkeypatch.setattr("litert.runtime.npu_parts.DIGEST_AT_LOAD_LIMIT", 4)  # all are large
+    monkeypatch.setattr("litert.runtime.loading.AT_LOAD_LIMIT", 4)  # all are large
     if must_check:
         with pytest.raises(LiteRtError, match="asset 'MyOp' has changed"):
-            load(changed_asset(), Options(check_digests=True))
+            load(changed_asset(), Options(verify=True))
     else:
         load(changed_asset(), Options())
 
