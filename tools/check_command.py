@@ -12,10 +12,12 @@ from dispatch.vendor import Vendor
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import SDK_VERSION, ApiVersion
+from litert.host.file_seal import find_maker
 from litert.model.assets import read_assets
 from litert.model.blob import check_readable
 from litert.model.byte_code_container import carried_assets
 from litert.model.dispatch_op import is_dispatch_op
+from litert.model.file_digest import find_digest
 from litert.model.graph import Model
 from litert.model.manifest import find_mismatches, read_manifest
 from litert.model.reader import read_model
@@ -123,6 +125,7 @@ def _check_model(checks: _Checks, model: Model, dispatch_library_path: str) -> N
         checks.add("assets", Verdict.PASSED, f"carried by the byte code: {names}")
     if num_calls:
         _check_vendor(checks, model, dispatch_library_path)
+    _check_maker(checks, model, has_code=bool(num_calls))
     _check_manifest(checks, model)
     _check_cpu(checks, model)
 
@@ -162,6 +165,26 @@ def _read_stamp(model: Model) -> Stamp:
             hint="Compile the model again.",
         )
     return stamp
+
+
+def _check_maker(checks: _Checks, model: Model, *, has_code: bool) -> None:
+    """Compares all of a file with its digest, and says whose seal it has."""
+    source = model.source
+    assert source is not None
+    maker = checks.ask("digests", lambda: find_maker(source, source.path))
+    if maker is None:
+        return
+    digest = find_digest(source.view)
+    if digest is not None and digest.is_taken:
+        checks.add("digests", Verdict.PASSED, "the whole file is as it was compiled")
+    if maker.is_user:
+        checks.add("maker", Verdict.PASSED, "compiled here by you")
+    elif has_code:
+        text = (
+            f"nobody you know has compiled it: {maker.why_not}. Kernels in it are code, which runs with your "
+            "privileges where it runs in your process"
+        )
+        checks.add("maker", Verdict.UNKNOWN, text)
 
 
 def _check_manifest(checks: _Checks, model: Model) -> None:

@@ -40,7 +40,7 @@ def user_seal(tell: Callable[[str], object]) -> Seal:
 
 
 def find_maker(source: MappedFile | memoryview, where: str) -> Maker:
-    """Who has compiled a file; all of it is read, if it has a seal.
+    """Who has compiled a file; all of it is read, if it has a digest.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, for a file that has changed since.
@@ -50,9 +50,9 @@ def find_maker(source: MappedFile | memoryview, where: str) -> Maker:
         return Maker(False, "another compiler made it, or an older version of this one")
     if not found.is_taken:
         return Maker(False, "it is large, and was compiled without --digest_weights")
+    root = check_digest(source, None, where)
     if not found.is_sealed:
         return Maker(False, "nobody has sealed it")
-    root = check_digest(source, None, where)
     import hmac  # here, since it loads OpenSSL
 
     try:

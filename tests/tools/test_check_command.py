@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from litert_npu_tools.check_command import CheckReport, Verdict, check_file
 
+from litert.host.file_seal import user_seal
 from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.byte_code_container import pack
+from litert.model.file_digest import Seal
 from litert.model.graph import Model
 from litert.model.manifest import MANIFEST_KEY, read_manifest, set_manifest
 from litert.model.stamp import STAMP_KEY, Stamp, set_stamp
@@ -81,6 +83,61 @@ def test_each_changed_part_is_named(compiled: str, in_folder: Path, part: bytes)
     path.write_bytes(path.read_bytes().replace(part, part.upper()))
     report = check_file(compiled)
     assert failures(report) == ["digests"] and "has changed" in report.to_text()
+
+
+def write_sealed(path: str, seal: Seal | None) -> None:
+    model = compiled_model()
+    manifest = read_manifest(model)
+    assert manifest
+    set_manifest(model, replace(manifest, has_digest=True))
+    write_model(model, path, seal=seal)
+
+
+def found_about(report: CheckReport, subject: str) -> list[tuple[Verdict, str]]:
+    return [(f.outcome, f.text) for f in report.findings if f.subject == subject]
+
+
+def test_who_compiled_a_file_is_said(
+    in_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    write_sealed("own.tflite", user_seal(told.append))
+    write_sealed("nobodys.tflite", None)
+    own = check_file("own.tflite")
+    assert found_about(own, "maker") == [(Verdict.PASSED, "compiled here by you")]
+    assert found_about(own, "digests")[0][1] == "the whole file is as it was compiled"
+    ((outcome, text),) = found_about(check_file("nobodys.tflite"), "maker")
+    assert outcome is Verdict.UNKNOWN and "nobody has sealed it" in text
+    monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / "another user's"))
+    report = check_file("own.tflite")
+    assert report.will_run
+    ((outcome, text),) = found_about(report, "maker")
+    assert outcome is Verdict.UNKNOWN and "another user" in text and "are code" in text
+    assert told == []
+
+
+def test_a_user_without_a_key_compiles_and_checks(
+    in_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sealed("own.tflite", user_seal(lambda text: pytest.fail(text)))
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / "a file"))
+    ((outcome, text),) = found_about(check_file("own.tflite"), "maker")
+    assert outcome is Verdict.UNKNOWN and "there is no key to know its seal by" in text
+    told: list[str] = []
+    write_sealed("other.tflite", user_seal(told.append))
+    ((outcome, text),) = found_about(check_file("other.tflite"), "maker")
+    assert outcome is Verdict.UNKNOWN and "nobody has sealed it" in text
+    assert len(told) == 1 and "no seal" in told[0]
+
+
+def test_a_flipped_bit_anywhere_is_found(in_folder: Path) -> None:
+    write_sealed("own.tflite", None)
+    data = bytearray(Path("own.tflite").read_bytes())
+    data[-1] ^= 1  # the padding at the end
+    Path("own.tflite").write_bytes(data)
+    report = check_file("own.tflite")
+    assert failures(report) == ["digests"] and "its digest is another" in report.to_text()
 
 
 def no_stamp(model: Model) -> None:
