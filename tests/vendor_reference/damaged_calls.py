@@ -47,7 +47,7 @@ _LARGEST = 1 << 20
 """Elements of a tensor that is run."""
 
 
-class _Drawing(Drawing):
+class SeededDrawing(Drawing):
     """Draws from a generator of random numbers."""
 
     def __init__(self, random: Random, dtype: str) -> None:
@@ -81,10 +81,10 @@ def _damaged_call(random: Random, op: LibraryOp) -> tuple[Model, Mapping[str, Ar
     assert maker is not None
     quantized = () if op.name == "SOFTMAX" else op.quantized  # stock reads no scale of its result
     types = [t.name.lower() for t in (*op.types, *quantized) if t.name.lower() in _TYPES]
-    drawing = _Drawing(random, random.choice(types))
+    drawing = SeededDrawing(random, random.choice(types))
     options = {key: random.choice(values) for key, values in maker.options.items()}
     case = maker.make(drawing, options)
-    shapes = [*(case.shapes or _stock_shapes(case) or [(2,)] * len(case.results))]
+    shapes = [*(case.shapes or stock_shapes(case) or [(2,)] * len(case.results))]
     for _ in range(random.choice((1, 1, 2))):
         damage = random.choice((_options, _integers, _shape, _shape, _type, _inputs))
         case = damage(random, case)
@@ -92,7 +92,7 @@ def _damaged_call(random: Random, op: LibraryOp) -> tuple[Model, Mapping[str, Ar
         index = random.randrange(len(shapes))
         shapes[index] = _other_shape(random, shapes[index])
     elif random.random() < 0.6:
-        shapes = [*(_stock_shapes(case) or shapes)]
+        shapes = [*(stock_shapes(case) or shapes)]
     model = build([case], shapes)
     what = _damage_tensors(random, model)
     inputs = {
@@ -247,7 +247,7 @@ def _difference(wanted: Array, found: Array) -> str:
     return f"{apart.max()} apart of {greatest}" if apart.max(initial=0) > 2e-3 * greatest else ""
 
 
-def _stock_shapes(case: OpCase) -> Sequence[tuple[int, ...]] | None:
+def stock_shapes(case: OpCase) -> Sequence[tuple[int, ...]] | None:
     guessed = case.shapes or [(1,)] * len(case.results)
     given = {
         f"case0_x{i}": given.array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -74,26 +74,42 @@ class CommandStream:
       told: sizes that a run tells, and whether they may be below 0, by the word that they go to.
       offsets: of each command's first word.
       counts: of each task's commands.
+      places: the arguments that the commands' places are in, one command after another; None for no place.
     """
 
     words: Words
     told: Mapping[int, tuple[Size, bool]]
     offsets: Sequence[int]
     counts: Sequence[int]
+    places: Sequence[Argument | None]
 
 
 class ToldWords:
     """The words of a stream for the shapes of a run; those of the last shapes are remembered."""
 
-    def __init__(self, stream: CommandStream, where: str) -> None:
-        """Compiles the sizes; `where` is for errors."""
+    def __init__(
+        self,
+        stream: CommandStream,
+        where: str,
+        used: Set[int],
+        check: Callable[[Words, Shapes], None],
+    ) -> None:
+        """Compiles the sizes.
+
+        Args:
+          stream: with sizes that a run tells, or inputs of such sizes.
+          where: for errors.
+          used: shapes that `check` asks for.
+          check: refuses words that a run cannot have for some shapes.
+        """
         self._stream = stream
         self._where = where
+        self._check = check
         sizes = {size: number for number, size in enumerate({s for s, _ in stream.told.values()})}
         self._program = compile_sizes(list(sizes))
-        self._shapes = sorted({d.shape for size in sizes for d in shapes_in(size)})
-        self._places = np.array(list(stream.told))
-        self._sources = np.array([sizes[size] for size, _ in stream.told.values()])
+        self._shapes = sorted({*used, *(d.shape for size in sizes for d in shapes_in(size))})
+        self._places = np.array(list(stream.told), np.int64)
+        self._sources = np.array([sizes[size] for size, _ in stream.told.values()], np.int64)
         signed = np.array([is_signed for _, is_signed in stream.told.values()])
         self._least = np.where(signed, -(2**31), 0)
         self._most = np.where(signed, 2**31 - 1, 2**32 - 1)
@@ -107,6 +123,7 @@ class ToldWords:
         words: Words = self._stream.words.copy()
         shapes = dict(zip(self._shapes, values, strict=True))
         words[self._places] = self._evaluate(shapes.__getitem__)
+        self._check(words, shapes.__getitem__)
         return words
 
     def _evaluate(self, shapes: Shapes) -> Words:
@@ -135,6 +152,7 @@ def assemble(tasks: Sequence[LayerTask], find_place: Callable[[Argument], Place]
     words: list[int] = []
     told: dict[int, tuple[Size, bool]] = {}
     offsets: list[int] = []
+    arguments: list[Argument | None] = []
     for task in tasks:
         found = [find_place(argument) for argument in task.arguments]
         for command in task.commands:
@@ -148,10 +166,11 @@ def assemble(tasks: Sequence[LayerTask], find_place: Callable[[Argument], Place]
                 if index in places:
                     assert isinstance(word, int)
                     words += found[word - 1] if word else (NOWHERE, 0)
+                    arguments.append(task.arguments[word - 1] if word else None)
                 elif isinstance(word, int):
                     words.append(word)
                 else:
                     told[len(words)] = (word, signed[index])
                     words.append(0)
     counts = [len(task.commands) for task in tasks]
-    return CommandStream(np.array(words, np.uint32), told, offsets, counts)
+    return CommandStream(np.array(words, np.uint32), told, offsets, counts, arguments)

@@ -10,6 +10,8 @@ import numpy as np
 import pyopencl as cl
 
 from dispatch.host_pages import map_pages, touch_pages
+from litert.core.sizes import Shapes
+from litert.core.tensor_type import RankedTensorType
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.executable.executable import (
@@ -17,6 +19,7 @@ from vendor_reference.executable.executable import (
     Argument,
     ArgumentKind,
     Function,
+    ShapeKind,
     Tap,
 )
 
@@ -53,6 +56,9 @@ class FunctionMemory:
         self.attached: dict[Slot, cl.Buffer | None] = {}
         self.output_bytes = [tensor_type.size_bytes for tensor_type in function.outputs]
         self._shapes = function.shapes
+        self._inputs = function.inputs
+        shapes = enumerate(function.shapes)
+        self._input_shapes = {s.index: i for i, s in shapes if s.kind is ShapeKind.INPUT}
         self._constants = constants
         self._cl_context = context.cl_context
         self._scratch: cl.Buffer | None = None
@@ -72,6 +78,23 @@ class FunctionMemory:
         if argument.kind is ArgumentKind.SCALAR:
             return argument.scalar
         return self._arenas[argument.kind].place(argument.offset, argument.size_bytes)
+
+    def size_bytes(self, argument: Argument, shapes: Shapes) -> int:
+        """Bytes that an argument has which is no constant, for some shapes."""
+        if argument.kind is ArgumentKind.OUTPUT:
+            return self.output_bytes[argument.index]
+        if argument.kind is not ArgumentKind.INPUT:
+            return argument.size_bytes
+        largest, shape = self._inputs[argument.index], self.find_shape(argument)
+        if shape is not None:
+            largest = RankedTensorType.of(largest.element_type, tuple(shapes(shape)))
+        return largest.size_bytes
+
+    def find_shape(self, argument: Argument) -> int | None:
+        """The shape of an input that callers set; None for what always has one size."""
+        if argument.kind is not ArgumentKind.INPUT:
+            return None
+        return self._input_shapes.get(argument.index)
 
     def arena(self, kind: ArgumentKind) -> cl.Buffer | None:
         """All of its DDR or CMX; None for no bytes."""

@@ -169,6 +169,10 @@ class KernelLauncher:
         check_arguments(signature, self._task, where)
         arguments = self._task.arguments
         local = sum(a.size_bytes for a in arguments if a.kind is ArgumentKind.LOCAL)
+        # Before arguments are set, the driver counts what the kernel declares itself.
+        local += kernel.get_work_group_info(
+            cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._context.cl_device
+        )
         if local > (most := self._context.cl_device.local_mem_size):
             raise LiteRtError(
                 Status.MEMORY_ALLOCATION_FAILURE,

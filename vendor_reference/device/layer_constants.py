@@ -18,21 +18,23 @@ class LayerConstants:
     Attributes:
       buffer: has them all; None where there is no byte.
       offsets: by their indices, in bytes.
+      sizes: as kernels read them, by their indices, in bytes.
     """
 
     def __init__(self, context: OpenClContext, constants: Mapping[int, Constant]) -> None:
         """Reads them: each is in its order, packed, and dequantized."""
         self.offsets: dict[int, int] = {}
+        self.sizes = {index: constant.size_bytes for index, constant in constants.items()}
         self.buffer: cl.Buffer | None = None
         size = 0
-        for index, constant in constants.items():
+        for index in constants:
             self.offsets[index] = size
-            size += align(constant.size_bytes)
+            size += align(self.sizes[index])
         if not size:
             return
         memory = aligned_memory((size,), np.dtype(np.uint8))
         for index, constant in constants.items():
-            write_constant(constant, memory[self.offsets[index] :][: constant.size_bytes])
+            write_constant(constant, memory[self.offsets[index] :][: self.sizes[index]])
         use = cl.mem_flags.USE_HOST_PTR if context.in_place else cl.mem_flags.COPY_HOST_PTR
         flags = cl.mem_flags.READ_ONLY | use
         with context.allocating(f"{size} bytes of constants"):

@@ -17,6 +17,7 @@ from pyopencl import enqueue_nd_range_kernel
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Shapes
 from litert.core.status import Status
+from vendor_reference.device.command_check import CommandCheck
 from vendor_reference.device.command_stream import Place, ToldWords, assemble, slots_of
 from vendor_reference.device.function_memory import FunctionMemory, Slot, find_slot
 from vendor_reference.device.layer_constants import LayerConstants
@@ -72,8 +73,12 @@ class LayerRun:
         first: int,
         memory: FunctionMemory,
         program: LayerProgram,
+        queue: cl.CommandQueue,
     ) -> None:
-        """Assembles their commands; `first` is the index of the first task in the function."""
+        """Assembles their commands, and checks them where no shape decides about them.
+
+        `first` is the index of the first task in the function; `queue` runs checks.
+        """
         self._attached = memory.attached
         self._memory = memory
         self._constants = program.constants
@@ -88,7 +93,22 @@ class LayerRun:
         self._fault = np.zeros(FAULT_WORDS, np.uint32)
         self._fetched: cl.Event | None = None
         self._num_workers = context.info.compute_units
-        self._told = ToldWords(self._stream, self._where) if self._stream.told else None
+        check = CommandCheck(
+            context,
+            queue,
+            program.firmware,
+            program.constants.buffer,
+            self._stream,
+            self._find_size,
+            self._name_command,
+        )
+        places = {place for place in self._stream.places if place}
+        shapes = {shape for place in places if (shape := memory.find_shape(place)) is not None}
+        self._told: ToldWords | None = None
+        if self._stream.told or shapes:
+            self._told = ToldWords(self._stream, self._where, shapes, check.check)
+        else:
+            check.check(self._stream.words, lambda _: ())
         self._words: Array | None = None  # of the last shapes
         self._changed: Array | None = None
         cl_context, flags = context.cl_context, cl.mem_flags
@@ -153,15 +173,23 @@ class LayerRun:
         _, command, low, high, size = (int(word) for word in self._fault[:5])
         self._fault[:] = 0
         cl.enqueue_copy(queue, self._counters, self._fault, is_blocking=True)
-        number = bisect_right(self._stream.offsets, command) - 1
-        task = self._tasks[bisect_right([*accumulate(self._stream.counts)], number)]
+        name = self._name_command(bisect_right(self._stream.offsets, command) - 1)
         index = (high << 32 | low) - (high >> 31 << 64)
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"index {index} of {task.op_name} '{task.tensor}' is outside 0..{size - 1}",
+            f"index {index} of {name} is outside 0..{size - 1}",
             "a run on the NPU",
             "Give indices that the op's operand has; its results of this run are not complete.",
         )
+
+    def _find_size(self, argument: Argument, shapes: Shapes) -> int:
+        if argument.kind is ArgumentKind.CONSTANT:
+            return self._constants.sizes[argument.index]
+        return self._memory.size_bytes(argument, shapes)
+
+    def _name_command(self, number: int) -> str:
+        task = self._tasks[bisect_right([*accumulate(self._stream.counts)], number)]
+        return f"{task.op_name} '{task.tensor}'"
 
     def _choose(self, first: int, count: int) -> None:
         """Says which commands the next launch has."""

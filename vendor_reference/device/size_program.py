@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from litert.core.sizes import ARITHMETIC, Dimension, Operation, Shapes, Size
+from litert.core.errors import LiteRtError
+from litert.core.sizes import ARITHMETIC, MOST, Dimension, Operation, Shapes, Size
+from litert.core.status import Status
 
 SizeProgram = Callable[[Shapes], Sequence[int]]
 
@@ -23,9 +25,16 @@ def compile_sizes(
     Args:
       sizes: without those of a shape that stands behind it in `shapes`.
       shapes: that are not asked for, but computed by sizes, too.
+
+    Raises:
+      LiteRtError: SERIALIZATION, for sizes that are too deep.
     """
-    writer = _Writer(shapes or {})
-    names = [writer.name(size) for size in sizes]
+    try:
+        writer = _Writer(shapes or {})
+        names = [writer.name(size) for size in sizes]
+    except RecursionError:
+        what = "sizes have more operations in each other than this thread's stack has room for"
+        raise LiteRtError(Status.SERIALIZATION, what, "byte code") from None
     text = "\n    ".join(["def program(shapes):", *writer.lines, f"return [{', '.join(names)}]"])
     scope: dict[str, Callable[..., Any]] = {
         name: ARITHMETIC[operator] for operator, name in _FUNCTIONS.items()
@@ -46,7 +55,11 @@ class _Writer:
         self._computed = computed
         for shape in computed.values():
             for size in shape:
-                self.name(size)
+                name = self.name(size)
+                if not isinstance(
+                    size, int
+                ):  # else shapes of shapes double the digits of each other
+                    self.lines.append(f"if not 0 <= {name} <= {MOST}: raise ValueError")
 
     def name(self, size: Size) -> str:
         """What a size is called in the function, which computes it from then on."""

@@ -86,7 +86,7 @@ class TaskSequence:
         runs = find_layer_runs(function.tasks, MOST_SLOTS)
         for first, tasks in runs.items():
             assert layers is not None
-            self._launchers[first] = LayerRun(context, tasks, first, self._memory, layers)
+            self._launchers[first] = LayerRun(context, tasks, first, self._memory, layers, queue)
         self._launchers = dict(sorted(self._launchers.items()))
         launchers = self._launchers.values()
         self._reporting = [run for run in launchers if isinstance(run, LayerRun) and run.reports]

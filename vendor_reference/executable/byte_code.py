@@ -132,7 +132,13 @@ def read_executable(module: bytes | memoryview) -> Executable:
       LiteRtError: SERIALIZATION, for bytes that `write_executable` does not write;
         INCOMPATIBLE_BYTE_CODE_VERSION, for a module of another version.
     """
-    view = memoryview(module).cast("B")
+    try:
+        return _read_executable(memoryview(module).cast("B"))
+    except RecursionError:
+        raise _error("more parts in each other than this thread's stack has room for") from None
+
+
+def _read_executable(view: memoryview) -> Executable:
     text = _header_text(view)
     data = view[min(align(PREFIX.size + text.nbytes), view.nbytes) :]
     root = JsonNode.parse(text, _WHERE, Status.SERIALIZATION)
@@ -330,6 +336,8 @@ _KERNEL_TASK = record(
     num_shaves=_COUNT,
     zeroed=array(_COUNT),
     tensor=TEXT,
+    least_bytes=array(_INDEX),
+    most_items=_INDEX,
     check=check_kernel_task,
 )
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.core.sizes import MOST, Shapes, Size, evaluate
+from litert.core.sizes import MOST, Shapes, Size, evaluate, find_largest
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob
@@ -106,6 +106,8 @@ class KernelTask:
       num_shaves: vector processors that its work is spread over; 0 for all of the SoC's.
       zeroed: indices of the arguments whose memory is filled with zeros before each launch.
       tensor: the op's first output, by its name in the model; "" where the compiler added the task.
+      least_bytes: of each argument's memory, 0 where it has none: the kernel was compiled for so much.
+      most_items: work items that it was compiled for, with the largest shapes; None where nothing tells.
     """
 
     op_name: str
@@ -117,6 +119,8 @@ class KernelTask:
     num_shaves: int = 0
     zeroed: Sequence[int] = ()
     tensor: str = ""
+    least_bytes: Sequence[int] = ()
+    most_items: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +382,15 @@ class Function:
         """The tasks that are kernel launches."""
         return [task for task in self.tasks if isinstance(task, KernelTask)]
 
+    def find_bytes(self, argument: Argument, constants: Sequence[Constant]) -> int:
+        """The size of an argument's memory; 0 for what is by value, and for shapes."""
+        kind, index = argument.kind, argument.index
+        if kind is ArgumentKind.INPUT:
+            return self.inputs[index].size_bytes
+        if kind is ArgumentKind.OUTPUT:
+            return self.outputs[index].size_bytes
+        return constants[index].size_bytes if kind is ArgumentKind.CONSTANT else argument.size_bytes
+
     def find_used(self, kind: ArgumentKind, *tasks: type[Task]) -> set[int]:
         """The indices of all that its tasks, or those of some types, have as arguments of a kind."""
         wanted = tasks or (KernelTask, CpuTask, LayerTask)
@@ -408,6 +421,11 @@ class Executable:
         """Indices of the programs of such a device's functions."""
         functions = self.functions_on(has_fp16).values()
         return {task.program for function in functions for task in function.kernel_tasks}
+
+
+def most_items(global_size: Sequence[Size], shapes: Sequence[ShapeValue]) -> int:
+    """Work items with the largest shapes; INVALID_ARGUMENT, if a size has no value then."""
+    return prod(find_largest(size, lambda shape: shapes[shape].bound) for size in global_size)
 
 
 def work_size(

@@ -32,6 +32,7 @@ from vendor_reference.executable.executable import (
     ShapeKind,
     ShapeValue,
     format_shape,
+    most_items,
     work_size,
 )
 from vendor_reference.executable.shape_use import (
@@ -50,6 +51,9 @@ SHAPE_FIELDS: Mapping[ShapeKind, tuple[str, ...]] = {
 """What a shape has beside the fields of all."""
 
 _READ = (ArgumentKind.INPUT, ArgumentKind.CONSTANT)
+_SIZED = {ArgumentKind.LOCAL: "local memory", ArgumentKind.DDR: "DDR", ArgumentKind.CMX: "CMX"}
+_WRITTEN_PLACES = ("result", "statistics")
+_PROGRAM_PLACE = "program"
 _ZEROED = (ArgumentKind.OUTPUT, ArgumentKind.DDR, ArgumentKind.CMX)
 
 _ARGUMENT_FIELDS: Mapping[ArgumentKind, tuple[str, ...]] = {
@@ -104,8 +108,8 @@ def check_argument(node: JsonNode, argument: Argument) -> None:
     assert isinstance(node.value, dict)
     if extra := sorted(node.value.keys() - {"kind", *_ARGUMENT_FIELDS[kind]}):
         raise node.error(f"{', '.join(extra)} of a {kind.value}")
-    if kind is ArgumentKind.LOCAL and not argument.size_bytes:
-        raise node.error("no bytes of local memory")
+    if kind in _SIZED and not argument.size_bytes:
+        raise node.error(f"no bytes of {_SIZED[kind]}")
     if kind is ArgumentKind.SCALAR and not argument.scalar:
         raise node.error("no scalar bytes in a scalar")
 
@@ -120,6 +124,8 @@ def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
     global_size, local_size = task.global_size, task.local_size
     if local_size is not None and len(local_size) != len(global_size):
         raise node.at("local_size").error(f"{local_size} for global size {global_size}")
+    if task.least_bytes:
+        node.at("least_bytes").items(len(task.arguments), len(task.arguments))
     if all(isinstance(size, int) for size in (*global_size, *(local_size or ()))):
         try:
             work_size(global_size, local_size, lambda _: (), "")
@@ -185,10 +191,11 @@ class _FunctionChecks:
         self._function = function
         self._programs = executable.programs
         self._instructions = {i.name: i for i in executable.instructions}
-        self._sizes = {
-            ArgumentKind.INPUT: [t.size_bytes for t in function.inputs],
-            ArgumentKind.OUTPUT: [t.size_bytes for t in function.outputs],
-            ArgumentKind.CONSTANT: [c.size_bytes for c in executable.constants],
+        self._constants = executable.constants
+        self._counts = {
+            ArgumentKind.INPUT: len(function.inputs),
+            ArgumentKind.OUTPUT: len(function.outputs),
+            ArgumentKind.CONSTANT: len(executable.constants),
         }
         self._arenas = {
             ArgumentKind.DDR: function.ddr_size,
@@ -200,15 +207,10 @@ class _FunctionChecks:
         for index, task in enumerate(self._function.tasks):
             if isinstance(task, CpuTask):
                 self._check_cpu_task(index, task)
-                continue
-            if isinstance(task, LayerTask):
+            elif isinstance(task, LayerTask):
                 self._check_layer_task(index, task)
-                continue
-            if not 0 <= task.program < len(self._programs):
-                self._node.at("tasks", index, "program").integer(0, len(self._programs) - 1)
-            for number, argument in enumerate(task.arguments):
-                if mistake := self._argument_mistake(argument):
-                    raise self._node.at("tasks", index, "arguments", number).error(mistake)
+            else:
+                self._check_kernel_task(self._node.at("tasks", index), task)
 
     def check_shapes(self) -> None:
         """Shapes lie in DDR, and are of what is there."""
@@ -226,6 +228,9 @@ class _FunctionChecks:
                 if shape.index >= len(function.inputs):
                     raise node.error(f"input {shape.index} of {len(function.inputs)}")
                 given = function.inputs[shape.index]
+                inputs = [s.index for s in function.shapes[:index] if s.kind is ShapeKind.INPUT]
+                if shape.index in inputs:
+                    raise node.error(f"a second shape of input {shape.index}")
                 if given.shape != shape.bound:
                     raise node.error(f"input {shape.index} is {given}, its bound {shape.bound}")
 
@@ -267,6 +272,8 @@ class _FunctionChecks:
                 for argument in task.arguments:
                     if argument.kind is ArgumentKind.SHAPE and argument.index >= len(shapes):
                         raise self._node.error(f"shape {argument.index} of {len(shapes)}")
+            if isinstance(task, KernelTask):
+                self._check_items(self._node.at("tasks", index, "global_size"), task)
             for needed in find_needed(index, task, holes, shapes):
                 if times[needed] >= index:
                     what = f"task {index} needs shape {needed} before it is known"
@@ -286,7 +293,7 @@ class _FunctionChecks:
                 raise node.error(f"a tensor that is {argument.kind.value}")
             if mistake := self._argument_mistake(argument):
                 raise node.at("argument").error(mistake)
-            size = self._sizes[argument.kind][argument.index] if is_output else argument.size_bytes
+            size = function.find_bytes(argument, self._constants)
             shape = tap.tensor_type.shape
             if shape or tap.strides:
                 node.at("strides").items(len(shape), len(shape))
@@ -297,33 +304,67 @@ class _FunctionChecks:
 
     def _argument_mistake(self, argument: Argument) -> str:
         kind, offset, size = argument.kind, argument.offset, argument.size_bytes
-        if kind in self._sizes and argument.index >= len(self._sizes[kind]):
-            return f"{kind.value} {argument.index} of {len(self._sizes[kind])}"
+        if argument.index >= self._counts.get(kind, MOST):
+            return f"{kind.value} {argument.index} of {self._counts[kind]}"
         if kind in self._arenas and (offset % ALIGNMENT or offset + size > self._arenas[kind]):
             return f"{size} bytes at {offset} of {self._arenas[kind]} in {kind.name}"
         return ""
 
+    def _check_kernel_task(self, node: JsonNode, task: KernelTask) -> None:
+        """A kernel has the memory that it was compiled for."""
+        if not 0 <= task.program < len(self._programs):
+            node.at("program").integer(0, len(self._programs) - 1)
+        least = task.least_bytes or [0] * len(task.arguments)
+        for number, (argument, needed) in enumerate(zip(task.arguments, least, strict=True)):
+            there = node.at("arguments", number)
+            if mistake := self._argument_mistake(argument):
+                raise there.error(mistake)
+            size = self._function.find_bytes(argument, self._constants)
+            if size < needed:
+                raise there.error(f"{size} bytes for a kernel that was compiled for {needed}")
+
+    def _check_items(self, node: JsonNode, task: KernelTask) -> None:
+        if task.most_items is None:
+            return
+        try:
+            items = most_items(task.global_size, self._function.shapes)
+        except LiteRtError as error:
+            raise node.error(error.what) from None
+        if items > task.most_items:
+            what = f"{items} work items for a kernel that was compiled for {task.most_items}"
+            raise node.error(what)
+
     def _check_layer_task(self, index: int, task: LayerTask) -> None:
         node = self._node.at("tasks", index)
         for number, command in enumerate(task.commands):
-            self._check_command(node.at("commands", number), command, len(task.arguments))
+            self._check_command(node.at("commands", number), command, task.arguments)
         for number, argument in enumerate(task.arguments):
             self._place_size(node.at("arguments", number), argument)
 
-    def _check_command(self, node: JsonNode, command: LayerCommand, num_arguments: int) -> None:
+    def _check_command(
+        self, node: JsonNode, command: LayerCommand, arguments: Sequence[Argument]
+    ) -> None:
         instruction = self._instructions.get(command.instruction)
         if instruction is None:
             raise node.error(f"no fields of instruction '{command.instruction}'")
         if len(command.words) != instruction.num_words:
             node.at(1).items(instruction.num_words, instruction.num_words)
-        places = instruction.place_words
+        names = dict(zip(instruction.place_words, instruction.places, strict=True))
         for number, word in enumerate(command.words):
             if isinstance(word, int):
-                most = num_arguments if number in places else 2**32 - 1
+                most = len(arguments) if number in names else 2**32 - 1
                 if word > most:
                     node.at(1, number).integer(0, most)
-            elif number in places:
+            elif number in names:
                 raise node.at(1, number).error("a place that a run tells")
+        for number, name in names.items():
+            word = command.words[number]
+            assert isinstance(word, int)
+            kind = arguments[word - 1].kind if word else None
+            if name in _WRITTEN_PLACES and kind in _READ:
+                raise node.at(1, number).error(f"a {name} that is {kind.value}")
+            if name == _PROGRAM_PLACE and kind is not ArgumentKind.CONSTANT:
+                raise node.at(1, number).error("a program that is no constant")
 
     def _check_cpu_task(self, index: int, task: CpuTask) -> None:
         config, op = task.config, task.op
@@ -351,11 +392,9 @@ class _FunctionChecks:
         kind = argument.kind
         if mistake := self._argument_mistake(argument):
             raise node.error(mistake)
-        if kind in self._arenas:
-            return argument.size_bytes
-        if kind not in self._sizes:
+        if kind not in self._arenas and kind not in self._counts:
             raise node.error(f"a tensor that is {kind.value}")
-        return self._sizes[kind][argument.index]
+        return self._function.find_bytes(argument, self._constants)
 
     @staticmethod
     def _check_place(

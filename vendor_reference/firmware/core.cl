@@ -1,8 +1,9 @@
 // The NPU's core: where tensors lie, how work is shared, and vectors.
 //
-// An instruction is a struct and two functions in a file of `families/`:
+// An instruction is a struct and three functions in a file of `families/`:
 //
 //   typedef struct { Place input, result; uint size; } Relu;
+//   uint check_Relu(const Check* check, const __global Relu* c);  // see `reach.cl`
 //   uint units_Relu(const Core* core, const __global Relu* c);
 //   void run_Relu(const Core* core, const __global Relu* c, uint unit);
 //

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from vendor_reference.firmware.instructions import FOLDER, family_texts, instruction_set
 
 ENTRY = "run_commands"
+CHECK_ENTRY = "check_commands"
+WRONG_FIELDS = 255
+"""What a check returns that is no place of its command."""
 NUM_REGIONS = 16
 SCRATCH_REGION = NUM_REGIONS - 1
 """The workers' scratch: `FirmwareTuning.scratch` floats for each."""
@@ -62,22 +65,37 @@ def firmware_text(tuning: FirmwareTuning) -> str:
     defines["REGION_ARGUMENTS"] = ", ".join(f"__global uchar* {name}" for name in names)
     defines["REGION_NAMES"] = ", ".join(names)
     lines = [f"#define {name} {value}" for name, value in defines.items()]
-    core, panels, worker = (
+    core, reach, panels, worker, checker = (
         (FOLDER / name).read_text(encoding="utf-8")
-        for name in ("core.cl", "panels.cl", "worker.cl")
+        for name in ("core.cl", "reach.cl", "panels.cl", "worker.cl", "checker.cl")
     )
-    return "\n".join([*lines, _ATOMICS, core, panels, *family_texts(), _dispatch(), worker])
+    parts = [_ATOMICS, core, reach, panels, *family_texts(), _dispatch(), worker, checker]
+    return "\n".join([*lines, *parts])
 
 
 def _dispatch() -> str:
     """The functions that find the instruction of a command by its number; its fields begin at word 2."""
-    units, run = [], []
-    for number, name in enumerate(instruction_set()):
+    check, places, units, run = [], [], [], []
+    for number, (name, instruction) in enumerate(instruction_set().items()):
         fields = f"(const __global {name}*)(command + 2)"
+        check.append(f"    case {number}: return check_{name}(check, {fields});")
+        places.append(f"    case {number}: return {len(instruction.places)};")
         units.append(f"    case {number}: return units_{name}(core, {fields});")
         run.append(f"    case {number}: run_{name}(core, {fields}, unit); break;")
     return "\n".join(
         [
+            "uint check_command(const Check* check, const __global uint* command) {",
+            "  switch (command[0]) {",
+            *check,
+            "  }",
+            "  return WRONG_FIELDS;",
+            "}",
+            "uint count_places(const __global uint* command) {",
+            "  switch (command[0]) {",
+            *places,
+            "  }",
+            "  return 0;",
+            "}",
             "uint count_units(const Core* core, const __global uint* command) {",
             "  switch (command[0]) {",
             *units,

@@ -7,6 +7,7 @@ Constants that kernels read are there once in each order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
@@ -73,6 +74,7 @@ from vendor_reference.executable.executable import (
     Tap,
     Task,
     align,
+    most_items,
 )
 from vendor_reference.firmware.instructions import Instruction, instruction_set
 
@@ -118,11 +120,34 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Lowe
         _FunctionEmission(function, FunctionShapes(function, functions), launches, made)
         for function, _ in bodies(module)
     ]
-    emitted = [emission.emit() for emission in emissions]
+    emitted = [_tell_limits(emission.emit(), made.constants) for emission in emissions]
     soc, programs = soc_of(module), list(launches.programs)
     executable = Executable(soc.name, emitted, programs, made.constants, _instructions(emitted))
     bindings = [emission.bindings for emission in emissions]
     return Lowered(executable, bindings, launches.titles, launches.samples)
+
+
+def _tell_limits(function: Function, constants: Sequence[Constant]) -> Function:
+    """Says what the kernels of a function were compiled for, so that who runs them can tell if that is not so."""
+    return replace(
+        function,
+        tasks=[
+            replace(
+                task,
+                least_bytes=[function.find_bytes(a, constants) for a in task.arguments],
+                most_items=_most_items(task, function),
+            )
+            if isinstance(task, KernelTask)
+            else task
+            for task in function.tasks
+        ],
+    )
+
+
+def _most_items(task: KernelTask, function: Function) -> int | None:
+    with suppress(LiteRtError):  # a formula that has no value with the largest shapes
+        return most_items(task.global_size, function.shapes)
+    return None
 
 
 def _instructions(functions: Sequence[Function]) -> list[Instruction]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     AttrSizedResultSegments,
@@ -315,3 +315,13 @@ def _check_shapes(op: LayerOp | AnyBufferLayerOp) -> None:
             raise VerifyException(
                 f"{name} is {shown}, expected {count} different numbers below {ports}, one for each shape"
             )
+
+
+def made_in(value: SSAValue) -> SSAValue:
+    """The tensor in whose memory a value lies: views are nothing of their own."""
+    while not isinstance(value, BlockArgument):
+        owner = value.owner
+        if not (isinstance(owner, LayerOp) and owner.has_trait(SharesMemory)):
+            break
+        value = owner.inputs[0]
+    return value

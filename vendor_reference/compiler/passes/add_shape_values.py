@@ -19,7 +19,7 @@ from functools import singledispatchmethod
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
@@ -38,6 +38,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
 )
 from vendor_reference.compiler.ir.types import is_open, shape_of
 from vendor_reference.compiler.layer_ports import settle_called_types
+from vendor_reference.compiler.levels.ie import CopyOp
 from vendor_reference.compiler.levels.layer import (
     DYNAMIC_INPUTS,
     DYNAMIC_OUTPUTS,
@@ -46,6 +47,7 @@ from vendor_reference.compiler.levels.layer import (
     LayerOp,
     SameShapes,
     input_sizes_attribute,
+    made_in,
 )
 from vendor_reference.compiler.levels.values import ShapeOfOp, ShapeType
 from vendor_reference.compiler.library.dynamic_kernel import Sizes
@@ -107,6 +109,7 @@ class _FunctionShapes:
         self._shapes: dict[SSAValue, SSAValue] = {}
 
     def run(self) -> None:
+        self._copy_inputs()
         ops = list(self._block.ops)
         for argument in self._block.args:
             if is_open(argument.type):
@@ -118,6 +121,16 @@ class _FunctionShapes:
             types = (*op.operand_types, *op.result_types)
             if isinstance(op, ReturnOp) or any(map(is_open, types)):
                 self._add(op)
+
+    def _copy_inputs(self) -> None:
+        """Copies inputs that are handed out as layers do: a run has no more of one than its shape tells."""
+        last = self._block.last_op
+        assert last is not None
+        for index, value in enumerate(last.operands):
+            if is_open(value.type) and isinstance(made_in(value), BlockArgument):
+                copy = CopyOp([value], [value.type])
+                self._block.insert_op_before(copy, last)
+                last.operands[index] = copy.outputs[0]
 
     @singledispatchmethod
     def _add(self, op: Operation) -> None:

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -61,7 +61,7 @@ from vendor_reference.compiler.levels.iert import (
     ViewOp,
     counterpart,
 )
-from vendor_reference.compiler.levels.layer import BufferGroups, LayerOp, SharesMemory
+from vendor_reference.compiler.levels.layer import BufferGroups, LayerOp, SharesMemory, made_in
 from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import (
@@ -214,7 +214,7 @@ class _FunctionLowering:
     def _choose_targets(self, results: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
         """Lets layers write to the function's outputs, also through views."""
         for result, output in zip(results, outputs, strict=True):
-            made = _made_in(result)
+            made = made_in(result)
             is_given = isinstance(made.owner, (Block, ConstantOp, ActualShapeOfOp))
             if not is_given and made not in self._targets:
                 self._targets[made] = output
@@ -225,7 +225,7 @@ class _FunctionLowering:
         last: dict[SSAValue, Operation] = {}
         for op in block.ops:
             for value in (*op.results, *op.operands):
-                made = _made_in(value)
+                made = made_in(value)
                 if isinstance(made, OpResult):
                     last[made] = op
         ending: dict[Operation, list[SSAValue]] = {}
@@ -340,7 +340,7 @@ class _FunctionLowering:
     def _hand_out(self, results: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
         """Copies what is returned and was not made in its output: inputs, constants, a value twice."""
         for result, output in zip(results, outputs, strict=True):
-            if self._targets.get(_made_in(result)) is output:
+            if self._targets.get(made_in(result)) is output:
                 continue
             if result in self._ranks:
                 copy_of = self._module.shape_copy(self._ranks[result])
@@ -348,16 +348,6 @@ class _FunctionLowering:
             else:
                 copy = counterpart(CopyOp)(BufferGroups([self._buffers[result]], [output]))
                 self._ops.append(copy)
-
-
-def _made_in(value: SSAValue) -> SSAValue:
-    """The tensor in whose memory a value lies: views are nothing of their own."""
-    while not isinstance(value, BlockArgument):
-        owner = value.owner
-        if not (isinstance(owner, LayerOp) and owner.has_trait(SharesMemory)):
-            break
-        value = owner.inputs[0]
-    return value
 
 
 def _tensor(value: SSAValue) -> TensorType[Attribute]:

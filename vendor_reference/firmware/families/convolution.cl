@@ -20,6 +20,29 @@ typedef struct {
   float low, high;
 } Convolution;
 
+uint check_Convolution(const Check* check, const __global Convolution* c) {
+  CHECK_FIELDS(c->groups && c->activation <= PRELU && c->residual_mode <= BEHIND_ACTIVATION);
+  CHECK_FIELDS(is_window(c->input_height, c->result_height, c->kernel_height, c->stride_height, c->dilation_height,
+                         abs(c->top)));
+  CHECK_FIELDS(is_window(c->input_width, c->result_width, c->kernel_width, c->stride_width, c->dilation_width,
+                         abs(c->left)));
+  CHECK_FIELDS(!c->transposed || count_of(c->stride_height, c->stride_width) < 1u << 16);
+  const ulong columns = count_of(c->groups, c->columns), taps = count_of(c->kernel_height, c->kernel_width);
+  CHECK_FIELDS(taps < MOST_SIZE && columns < MOST_SIZE && c->depth < MOST_SIZE);
+  CHECK_PLACE(1, reach_image(c->input_first, c->batches, c->input_batch, c->input_height, c->input_row,
+                             c->input_width, c->input_pixel, count_of(c->groups, c->depth)), 4);
+  CHECK_COUNT(2, count_of(count_of(divide_up((uint)columns, PANEL), PANEL), count_of(taps, c->depth)), 4);
+  if (c->bias.region != NOWHERE) CHECK_COUNT(3, columns, 4);
+  if (c->activation == PRELU) CHECK_COUNT(4, columns, 4);
+  if (c->residual_mode != NO_RESIDUAL)
+    CHECK_PLACE(5, reach_image(c->residual_first, c->batches, c->residual_batch, c->result_height, c->residual_row,
+                               c->result_width, c->residual_pixel, columns), 4);
+  CHECK_PLACE(6, reach_image(c->result_first, c->batches, c->result_batch, c->result_height, c->result_row,
+                             c->result_width, c->result_pixel, columns), 4);
+  CHECK_COUNT(6, count_image(c->batches, c->result_height, c->result_width, columns), 4);
+  return FITS;
+}
+
 // A dimension of the images, in one phase: result `out + i * out_step` sees, by tap `tap + t * tap_step` of the kernel,
 // input `in + i * in_step + t * in_tap`. A transposed convolution has a phase for each rest of result and stride.
 struct Axis {

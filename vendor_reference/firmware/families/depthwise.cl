@@ -16,6 +16,27 @@ typedef struct {
   float low, high;
 } Depthwise;
 
+uint check_Depthwise(const Check* check, const __global Depthwise* d) {
+  CHECK_FIELDS(d->multiplier && d->channels < MOST_SIZE && d->activation <= PRELU && d->residual_mode <= 2);
+  CHECK_FIELDS(is_window(d->input_height, d->result_height, d->kernel_height, d->stride_height, d->dilation_height,
+                         d->top));
+  CHECK_FIELDS(is_window(d->input_width, d->result_width, d->kernel_width, d->stride_width, d->dilation_width,
+                         d->left));
+  const uint channels = d->channels / d->multiplier + (d->channels % d->multiplier > 0);
+  CHECK_PLACE(1, reach_image(d->input_first, d->batches, d->input_batch, d->input_height, d->input_row,
+                             d->input_width, d->input_pixel, channels), 4);
+  CHECK_COUNT(2, count_image(1, d->kernel_height, d->kernel_width, d->channels), 4);
+  if (d->bias.region != NOWHERE) CHECK_COUNT(3, d->channels, 4);
+  if (d->slopes.region != NOWHERE || d->activation == PRELU) CHECK_COUNT(4, d->channels, 4);
+  if (d->residual_mode != NO_RESIDUAL)
+    CHECK_PLACE(5, reach_image(d->residual_first, d->batches, d->residual_batch, d->result_height, d->residual_row,
+                               d->result_width, d->residual_pixel, d->channels), 4);
+  CHECK_PLACE(6, reach_image(d->result_first, d->batches, d->result_batch, d->result_height, d->result_row,
+                             d->result_width, d->result_pixel, d->channels), 4);
+  CHECK_COUNT(6, count_image(d->batches, d->result_height, d->result_width, d->channels), 4);
+  return FITS;
+}
+
 // A row of results, and the input that it is made of.
 //
 // x: the input of tap (0, 0) of the row's first pixel, perhaps in front of the tensor.

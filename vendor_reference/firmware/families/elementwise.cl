@@ -355,6 +355,112 @@ UNALIGNED(ushort)
 #define NUMBER(kind, name, ...) operation_##name,
 enum { OPERATIONS(NUMBER) NUM_OPERATIONS };
 
+// What a step is, and bytes: of an element in a tensor, in the register that it writes, and in those that it reads.
+#define CONSTANT_STEP 0
+#define LOAD_STEP 1
+#define STORE_STEP 2
+#define COMPUTED_STEP 3
+typedef struct StepKind {
+  uchar kind, stored, y, a, b, c;
+} StepKind;
+
+#define BYTES_char 1
+#define BYTES_uchar 1
+#define BYTES_short 2
+#define BYTES_ushort 2
+#define BYTES_int 4
+#define BYTES_uint 4
+#define BYTES_float 4
+#define BYTES_long 8
+#define BYTES_ulong 8
+#define BYTES_double 8
+#define KIND_FILL_32() {CONSTANT_STEP, 0, 4, 0, 0, 0}
+#define KIND_FILL_64() {CONSTANT_STEP, 0, 8, 0, 0, 0}
+#define KIND_LOAD_AS(stored, lane) {LOAD_STEP, BYTES_##stored, BYTES_##lane, 0, 0, 0}
+#define KIND_LOAD_64() {LOAD_STEP, 8, 8, 0, 0, 0}
+#define KIND_LOAD_HALF() {LOAD_STEP, 2, 4, 0, 0, 0}
+#define KIND_LOAD_SCALED(stored) {LOAD_STEP, BYTES_##stored, 4, 4, 4, 0}
+#define KIND_STORE_AS(lane, stored) {STORE_STEP, BYTES_##stored, 0, BYTES_##lane, 0, 0}
+#define KIND_STORE_64() {STORE_STEP, 8, 0, 8, 0, 0}
+#define KIND_STORE_HALF() {STORE_STEP, 2, 0, 4, 0, 0}
+#define KIND_STORE_SCALED(stored, low, high) {STORE_STEP, BYTES_##stored, 0, 4, 4, 4}
+#define KIND_MAP1(y, a, ...) {COMPUTED_STEP, 0, BYTES_##y, BYTES_##a, 0, 0}
+#define KIND_MAP2(y, a, b, ...) {COMPUTED_STEP, 0, BYTES_##y, BYTES_##a, BYTES_##b, 0}
+#define KIND_MAP3(y, a, b, c, ...) {COMPUTED_STEP, 0, BYTES_##y, BYTES_##a, BYTES_##b, BYTES_##c}
+#define KIND_WIDE1 KIND_MAP1
+#define KIND_WIDE2 KIND_MAP2
+#define KIND_WIDE3 KIND_MAP3
+#define KIND_DOUBLE1 KIND_MAP1
+#define KIND_DOUBLE2 KIND_MAP2
+#define KIND(kind, name, ...) KIND_##kind(__VA_ARGS__),
+__constant StepKind step_kinds[] = {OPERATIONS(KIND)};
+
+// What a check knows of registers behind some steps.
+//   bytes: of the elements in each; 0 where nothing is.
+//   is_own: whether a constant or an operand has it alone.
+typedef struct RegisterUse {
+  uchar bytes[REGISTERS];
+  bool is_own[REGISTERS];
+} RegisterUse;
+
+bool reads_register(const RegisterUse* use, const uint number, const uint bytes) {
+  return number < REGISTERS && (!bytes || use->bytes[number] == bytes);
+}
+
+// Whether a step is of a kind, and uses registers as they are; `use` is changed as it does.
+bool is_step(const __global Step* step, const uint kind, RegisterUse* use) {
+  if (step->operation >= NUM_OPERATIONS || step->y >= REGISTERS) return false;
+  const StepKind k = step_kinds[step->operation];
+  if (k.kind != kind || !reads_register(use, step->a, k.a) || !reads_register(use, step->b, k.b) ||
+      !reads_register(use, step->c, k.c))
+    return false;
+  if (kind == STORE_STEP) return true;
+  if (use->is_own[step->y] || step->y + k.y / 4 > REGISTERS) return false;
+  use->bytes[step->y] = k.y;
+  use->is_own[step->y] = kind != COMPUTED_STEP;
+  return true;
+}
+
+// Whether a program of `size` bytes only uses registers as they are.
+bool is_program(const __global Program* program, const ulong size) {
+  if (size < sizeof(Program)) return false;
+  const uint count = program->num_steps, constants = program->num_constants, operands = program->num_operands;
+  const ulong begin = sizeof(Program) - sizeof(Step);
+  if (count > (size - begin) / sizeof(Step) || operands > OPERANDS || (ulong)constants + operands >= count) return false;
+  RegisterUse use;
+  for (uint i = 0; i < REGISTERS; ++i) use.bytes[i] = use.is_own[i] = 0;
+  const uint direct = program->direct;
+  const __global Step* const store = program->steps + count - 1;
+  if (store->operation >= NUM_OPERATIONS) return false;
+  const uint stored = step_kinds[store->operation].stored;
+  for (uint i = 0; i < count; ++i) {
+    const __global Step* const step = program->steps + i;
+    const uint kind = i < constants ? CONSTANT_STEP : i < constants + operands ? LOAD_STEP : COMPUTED_STEP;
+    if (!is_step(step, step == store ? STORE_STEP : kind, &use)) return false;
+    // A computed step can write to the result itself.
+    if (kind == COMPUTED_STEP && step != store && step->y == direct && use.bytes[direct] != stored) return false;
+  }
+  const bool is_whole = store->operation == operation_store_32 || store->operation == operation_store_64;
+  return direct >= REGISTERS || (is_whole && store->a == direct && !use.is_own[direct]);
+}
+
+uint check_Elementwise(const Check* check, const __global Elementwise* c) {
+  CHECK_FIELDS(c->num_loops && c->num_loops <= LOOPS);
+  const __global Program* const program = (const __global Program*)(check->constants + (size_t)c->program.offset * 64);
+  if (!is_program(program, check->sizes[0])) return 1;
+  const __global Step* const loads = program->steps + program->num_constants;
+  const __global Step* const store = program->steps + program->num_steps - 1;
+  for (uint i = 0; i <= program->num_operands; ++i) {
+    const __global Step* const step = i ? loads + i - 1 : store;
+    Reach reach = reach_of(c->offsets[i]);
+    for (uint loop = 0; loop < c->num_loops; ++loop)
+      reach_over(&reach, c->sizes[loop], c->strides[i * c->num_loops + loop]);
+    CHECK_PLACE(i + 2, reach, step_kinds[step->operation].stored);
+  }
+  CHECK_COUNT(2, count_loops(c->sizes, c->num_loops), step_kinds[store->operation].stored);
+  return FITS;
+}
+
 // One step on `n` elements; where it loads or stores, they are the operand's in a chunk.
 __attribute__((noinline)) void run_step(const __global Step* step, const Register* registers, const Operand* operand,
                                         const Chunk* chunk, const size_t n) {

@@ -161,6 +161,20 @@ typedef struct {
   int strides[16];
 } Move;
 
+bool is_word(const uint bytes) { return bytes && bytes <= 16 && !(bytes & (bytes - 1)); }
+
+uint check_Move(const Check* check, const __global Move* c) {
+  CHECK_FIELDS(is_word(c->bytes) && (c->input.region != NOWHERE || c->bytes <= 8));
+  Reach input = reach_of(c->offsets[0]), result = reach_of(c->offsets[1]);
+  reach_loops(&input, c->sizes, c->strides, LOOPS);
+  reach_loops(&result, c->sizes, c->strides + LOOPS, LOOPS);
+  CHECK_FIELDS(c->input.region != NOWHERE || is_inside(input, sizeof(c->value), c->bytes));
+  if (c->input.region != NOWHERE) CHECK_PLACE(1, input, c->bytes);
+  CHECK_PLACE(2, result, c->bytes);
+  CHECK_COUNT(2, count_loops(c->sizes, LOOPS), c->bytes);
+  return FITS;
+}
+
 // The two innermost loops are done in tiles.
 #define MOVE_TILE 4096u
 #define TURN_TILE 64u
@@ -236,6 +250,20 @@ typedef struct {
   uint sizes[8];
   int strides[24];
 } Gather;
+
+uint check_Gather(const Check* check, const __global Gather* c) {
+  CHECK_FIELDS(is_word(c->bytes) && is_word(c->index_bytes) && c->index_bytes > 1 && c->index_bytes < 16);
+  Reach input = reach_of(c->offsets[0]), indices = reach_of(c->offsets[1]), result = reach_of(c->offsets[2]);
+  reach_loops(&input, c->sizes, c->strides, LOOPS);
+  reach_over(&input, c->axis_size, c->axis_stride);
+  reach_loops(&indices, c->sizes, c->strides + LOOPS, LOOPS);
+  reach_loops(&result, c->sizes, c->strides + 2 * LOOPS, LOOPS);
+  CHECK_PLACE(1, input, c->bytes);
+  CHECK_PLACE(2, indices, c->index_bytes);
+  CHECK_PLACE(3, result, c->bytes);
+  CHECK_COUNT(3, count_loops(c->sizes, LOOPS), c->bytes);
+  return FITS;
+}
 
 long read_index(const __global uchar* index, const uint bytes) {
   switch (bytes) {

@@ -12,6 +12,25 @@ typedef struct {
   float low, high;
 } Pool;
 
+// Whether each window along one dimension begins within the input, and ends there.
+bool meets_input(const uint input, const uint result, const uint window, const uint stride, const uint before) {
+  return !result || (before <= window && (ulong)(result - 1) * stride <= (ulong)before + input);
+}
+
+uint check_Pool(const Check* check, const __global Pool* p) {
+  CHECK_FIELDS(p->activation <= HARD_SWISH);
+  CHECK_FIELDS(is_window(p->input_height, p->result_height, p->window_height, p->stride_height, 1, p->top));
+  CHECK_FIELDS(is_window(p->input_width, p->result_width, p->window_width, p->stride_width, 1, p->left));
+  CHECK_FIELDS(meets_input(p->input_height, p->result_height, p->window_height, p->stride_height, p->top));
+  CHECK_FIELDS(meets_input(p->input_width, p->result_width, p->window_width, p->stride_width, p->left));
+  CHECK_PLACE(1, reach_image(p->input_first, p->batches, p->input_batch, p->input_height, p->input_row,
+                             p->input_width, p->input_pixel, p->channels), 4);
+  CHECK_PLACE(2, reach_image(p->result_first, p->batches, p->result_batch, p->result_height, p->result_row,
+                             p->result_width, p->result_pixel, p->channels), 4);
+  CHECK_COUNT(2, count_image(p->batches, p->result_height, p->result_width, p->channels), 4);
+  return FITS;
+}
+
 // A window's part that is inside, from its first pixel.
 struct PoolWindow {
   const __global float* input;

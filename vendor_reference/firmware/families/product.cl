@@ -13,6 +13,35 @@ typedef struct {
   float low, high;
 } Product;
 
+Reach reach_batches(const ulong first, const __global uint* batches, const __global uint* strides) {
+  Reach reach = reach_of(first);
+  for (uint i = 0; i < 3; ++i) reach_over(&reach, batches[i], strides[i]);
+  return reach;
+}
+
+uint check_Product(const Check* check, const __global Product* c) {
+  CHECK_FIELDS(c->activation <= HARD_SWISH && c->depth <= c->panel_depth);
+  Reach left = reach_batches(c->left_first, c->batches, c->left_batch);
+  reach_over(&left, c->rows, c->left_row);
+  reach_over(&left, c->depth, 1);
+  CHECK_PLACE(1, left, 4);
+  Reach right = reach_batches(0, c->batches, c->right_batch);
+  reach_over(&right, c->rows ? divide_up(c->columns, PANEL) : 0, (long)c->panel_depth * PANEL);
+  reach_over(&right, count_of(c->depth, PANEL), 1);
+  CHECK_PLACE(2, right, 4);
+  if (c->bias.region != NOWHERE) {
+    Reach bias = reach_of(0);
+    reach_over(&bias, c->columns, 1);
+    CHECK_PLACE(3, bias, 4);
+  }
+  Reach result = reach_batches(c->result_first, c->batches, c->result_batch);
+  reach_over(&result, c->rows, c->result_row);
+  reach_over(&result, c->columns, 1);
+  CHECK_PLACE(4, result, 4);
+  CHECK_COUNT(4, count_of(count_loops(c->batches, 3), count_of(c->rows, c->columns)), 4);
+  return FITS;
+}
+
 struct ProductTiles tiles_of_product(const Core* core, const __global Product* c) {
   return product_tiles(core, c->rows, c->columns, c->depth, c->batches[0] * c->batches[1] * c->batches[2]);
 }
@@ -55,6 +84,17 @@ typedef struct {
   uint batches[3], input_batch[3];
   uint input_first, input_row, input_column;
 } Pack;
+
+uint check_Pack(const Check* check, const __global Pack* c) {
+  CHECK_FIELDS(c->panel && c->panel < MOST_SIZE && c->columns < MOST_SIZE);
+  Reach input = reach_batches(c->input_first, c->batches, c->input_batch);
+  reach_over(&input, c->rows, c->input_row);
+  reach_over(&input, c->columns, c->input_column);
+  CHECK_PLACE(1, input, 4);
+  const ulong panels = count_of(divide_up(c->columns, c->panel), count_loops(c->batches, 3));
+  CHECK_COUNT(2, count_of(panels, count_of(c->rows, c->panel)), 4);
+  return FITS;
+}
 
 uint units_Pack(const Core* core, const __global Pack* c) {
   const uint items = divide_up(c->columns, c->panel) * c->batches[0] * c->batches[1] * c->batches[2];

@@ -127,6 +127,10 @@ void reduce_column(const uint kind, const __global float* x, const size_t stride
 #define INT_32 5
 #define INT_64 6
 
+uint bytes_of(const uint type) {
+  return type == INT_8 || type == UINT_8 ? 1 : type == FLOAT_16 || type == INT_16 ? 2 : type == INT_64 ? 8 : 4;
+}
+
 float float_at(const __global void* x, const uint type, const long i) {
   return type == FLOAT_16 ? vload_half(i, (const __global half*)x) : ((const __global float*)x)[i];
 }
@@ -173,6 +177,24 @@ typedef struct {
   uint sizes[8];
   int strides[16];
 } Reduce;
+
+uint check_Reduce(const Check* check, const __global Reduce* c) {
+  CHECK_FIELDS(c->kind <= LEAST && c->type <= INT_64 && c->num_kept < LOOPS && c->parts);
+  const bool is_row = c->strides[2 * LOOPS - 1] == 0;
+  const uint bytes = bytes_of(c->type);
+  Reach input = reach_of(c->offsets[0]), result = reach_of(c->offsets[1]);
+  reach_loops(&input, c->sizes, c->strides, LOOPS);
+  reach_loops(&result, c->sizes, c->strides + LOOPS, c->num_kept);
+  if (!is_row) reach_over(&result, c->sizes[LOOPS - 1], c->strides[2 * LOOPS - 1]);
+  reach_over(&result, c->parts, c->part_stride);
+  CHECK_FIELDS(c->count || c->type <= FLOAT_16 || result.is_empty);
+  CHECK_PLACE(1, input, bytes);
+  CHECK_PLACE(2, result, bytes);
+  const ulong kept = count_of(count_loops(c->sizes, c->num_kept), is_row ? 1 : c->sizes[LOOPS - 1]);
+  CHECK_COUNT(2, count_of(kept, c->parts), bytes);
+  CHECK_FIELDS(count_loops(c->sizes + c->num_kept, LOOPS - c->num_kept) < MOST_ELEMENTS);
+  return FITS;
+}
 
 // Columns that are reduced together.
 #define REDUCED_COLUMNS (4u * WIDTH)
@@ -224,7 +246,8 @@ Runs begin_runs(const __global Reduce* c, const Reduction* r, const uint part) {
   const ulong count = (ulong)r->rounds * r->chunks;
   runs.next = part ? count * part / c->parts : 0;
   runs.end = part + 1 < c->parts ? count * (part + 1) / c->parts : count;
-  runs.walk = begin_walk(c->sizes + c->num_kept, c->strides + c->num_kept, 1, r->num_walked, runs.next / r->chunks);
+  runs.walk = begin_walk(c->sizes + c->num_kept, c->strides + c->num_kept, 1, r->num_walked,
+                         runs.next / max(r->chunks, 1u));
   return runs;
 }
 
@@ -349,6 +372,18 @@ typedef struct {
   int strides[16];
 } FindExtreme;
 
+uint check_FindExtreme(const Check* check, const __global FindExtreme* c) {
+  CHECK_FIELDS(c->type <= INT_64 && (c->index_bytes == 4 || c->index_bytes == 8));
+  Reach input = reach_of(c->offsets[0]), result = reach_of(c->offsets[1]);
+  reach_loops(&input, c->sizes, c->strides, LOOPS - 1);
+  reach_over(&input, c->type <= FLOAT_16 ? c->sizes[LOOPS - 1] : max(c->sizes[LOOPS - 1], 1u), c->strides[LOOPS - 1]);
+  reach_loops(&result, c->sizes, c->strides + LOOPS, LOOPS - 1);
+  CHECK_PLACE(1, input, bytes_of(c->type));
+  CHECK_PLACE(2, result, c->index_bytes);
+  CHECK_COUNT(2, count_loops(c->sizes, LOOPS - 1), c->index_bytes);
+  return FITS;
+}
+
 uint extremes_per_unit(const Core* core, const __global FindExtreme* c) {
   return items_per_unit(core, count_rounds(c->sizes, LOOPS - 1), c->sizes[LOOPS - 1] * 2 + 16);
 }
@@ -420,6 +455,20 @@ typedef struct {
   uint sizes[8];
   int strides[16];
 } Normalize;
+
+uint check_Normalize(const Check* check, const __global Normalize* c) {
+  CHECK_FIELDS(c->kind <= UNIT_LENGTH && c->type <= FLOAT_16 && c->stage <= RESULTS && c->parts);
+  Reach input = reach_of(c->offsets[0]), result = reach_of(c->offsets[1]);
+  reach_loops(&input, c->sizes, c->strides, LOOPS);
+  reach_loops(&result, c->sizes, c->strides + LOOPS, LOOPS);
+  CHECK_PLACE(1, input, bytes_of(c->type));
+  if (c->stage != WHOLE) CHECK_COUNT(2, count_of(count_of(count_loops(c->sizes, LOOPS - 1), c->parts), 2), 4);
+  if (c->stage != STATISTICS) {
+    CHECK_PLACE(3, result, bytes_of(c->type));
+    CHECK_COUNT(3, count_loops(c->sizes, LOOPS), bytes_of(c->type));
+  }
+  return FITS;
+}
 
 uint normalized_per_unit(const Core* core, const __global Normalize* c) {
   const uint rows = count_rounds(c->sizes, LOOPS - 1) * c->parts;

@@ -9,6 +9,17 @@ typedef struct {
   uint is_nearest, align_corners, half_pixel_centers;
 } Resize;
 
+uint check_Resize(const Check* check, const __global Resize* r) {
+  CHECK_FIELDS(r->input_height && r->input_width && !(r->align_corners && r->half_pixel_centers));
+  CHECK_FIELDS(max(max(r->input_height, r->input_width), max(r->result_height, r->result_width)) < MOST_SIZE);
+  CHECK_PLACE(1, reach_image(r->input_first, r->batches, r->input_batch, r->input_height, r->input_row,
+                             r->input_width, r->input_pixel, r->channels), 4);
+  CHECK_PLACE(2, reach_image(r->result_first, r->batches, r->result_batch, r->result_height, r->result_row,
+                             r->result_width, r->result_pixel, r->channels), 4);
+  CHECK_COUNT(2, count_image(r->batches, r->result_height, r->result_width, r->channels), 4);
+  return FITS;
+}
+
 // Where a pixel of the result is in the input, along one dimension: between two indices, `part` of the way.
 struct ResizePoint {
   uint low, high;
@@ -26,7 +37,7 @@ struct ResizePoint resize_point(const __global Resize* r, const uint i, const ui
     return (struct ResizePoint){nearest, nearest, 0};
   }
   at -= half_pixel;
-  const int low = max((int)floor(at), 0);
+  const int low = clamp((int)floor(at), 0, (int)size - 1);
   return (struct ResizePoint){low, min((int)ceil(at), (int)size - 1), at - (float)low};
 }
 
