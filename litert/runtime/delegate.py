@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
+
+from _cffi_backend import FFI
 
 from litert.model.dispatch_op import DISPATCH_OP
 from litert.runtime import tflite_abi as abi
@@ -18,6 +20,8 @@ from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 KERNEL_NAME = "LiteRtNpuCall"
 """Of the nodes that NPU calls become."""
 
+_FFI = FFI()  # cffi without its parser, as generated modules use it
+_SIGNATURE = "int(*)(uintptr_t, uintptr_t)"
 _KERNEL_NAME = KERNEL_NAME.encode()  # C keeps its address: it must live as long as any interpreter
 
 
@@ -50,10 +54,11 @@ class NpuDelegate:
         self.subgraphs: list[InterpreterSubgraph] = []
         self._make_kernel = make_kernel
         self._error: BaseException | None = None
-        prepare = abi.DelegateFunction(lambda context, _: self._guard(self._claim, context))
-        self._callbacks: list[object] = [prepare]  # C holds their addresses alone
+        self._callbacks: list[object] = []  # C holds their addresses alone
         self._struct = abi.Delegate(
-            prepare=_address(prepare), flags=abi.ALLOW_DYNAMIC_TENSORS, copy_from_buffer_handle=None
+            prepare=self._callback(lambda context, _: self._claim(context)),
+            flags=abi.ALLOW_DYNAMIC_TENSORS,
+            copy_from_buffer_handle=None,
         )
 
     def take_error(self) -> BaseException | None:
@@ -72,7 +77,7 @@ class NpuDelegate:
         """For `Interpreter`: the address of the `TfLiteDelegate`."""
         return ctypes.addressof(self._struct)
 
-    def _claim(self, context: int) -> None:
+    def _claim(self, context: int) -> int:
         subgraph = InterpreterSubgraph(context)
         self.subgraphs.append(subgraph)
         if self._profiler:
@@ -81,37 +86,36 @@ class NpuDelegate:
         for node in calls:
             kernel = self._make_kernel(subgraph, node)
             subgraph.replace(node.index, self._registration(kernel), self._struct)
+        return abi.OK
 
     def _registration(self, kernel: DelegateKernel) -> abi.Registration:
         """C's side of a kernel. Functions of its own spare each run a look-up."""
+        prepare, run = kernel.prepare, kernel.run
 
-        def invoke(_context: int, _node: int) -> int:
-            try:
-                kernel.run()
-            except BaseException as error:  # C cannot take it: who has called the interpreter does
-                self._error = error
-                return abi.ERROR
+        def prepare_node(_context: int, _node: int) -> int:
+            prepare()
             return abi.OK
 
-        prepare = abi.KernelFunction(lambda _context, _node: self._guard(kernel.prepare))
-        run = abi.KernelFunction(invoke)
-        self._callbacks += [prepare, run]
+        def invoke_node(_context: int, _node: int) -> int:
+            run()
+            return abi.OK
+
         return abi.Registration(
-            prepare=_address(prepare),
-            invoke=_address(run),
+            prepare=self._callback(prepare_node),
+            invoke=self._callback(invoke_node),
             custom_name=_KERNEL_NAME,
             version=1,
         )
 
-    def _guard(self, action: Callable[..., None], *arguments: int) -> int:
-        try:
-            action(*arguments)
-        except BaseException as error:  # as in `invoke`
-            self._error = error
-            return abi.ERROR
-        return abi.OK
+    def _callback(self, function: Callable[[int, int], int]) -> int:
+        """Where C finds a function. C cannot take its error: who has called the interpreter does.
 
+        By cffi, which also tells of a `KeyboardInterrupt` that comes before the function's first statement, where
+        no `try` of its own would find it; ctypes prints that, and C goes on with a status that nobody has set.
+        """
+        callback = _FFI.callback(_SIGNATURE, function, abi.ERROR, self._keep)
+        self._callbacks.append(callback)
+        return int(_FFI.cast("uintptr_t", callback))
 
-def _address(function: Any) -> int:
-    """Where C finds a callback. `ctypes.cast` would put it in a circle with itself."""
-    return ctypes.c_size_t.from_buffer(function).value
+    def _keep(self, _kind: type[BaseException], error: BaseException, _trace: object) -> None:
+        self._error = error

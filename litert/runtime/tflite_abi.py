@@ -1,8 +1,7 @@
 """TensorFlow Lite's C structs, as far as a delegate meets them (LiteRT: `tflite/core/c/common.h`).
 
 The fields' order and sizes are those that every release of `ai-edge-litert` from 1.2.0 to 2.3.0 had;
-`abi_check` proves them on the release that is installed. ctypes rather than cffi: a callback takes 0.5 us
-instead of 0.62, and nothing has to be parsed at start.
+`abi_check` proves them on the release that is installed. ctypes: nothing is parsed at start.
 """
 
 from __future__ import annotations
@@ -152,8 +151,6 @@ class Context(Structure):
 
 
 # Context, then what the function takes; all give a status.
-DelegateFunction = CFUNCTYPE(c_int, c_size_t, c_size_t)
-KernelFunction = CFUNCTYPE(c_int, c_size_t, c_size_t)
 GetExecutionPlan = CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p))
 GetNodeAndRegistration = CFUNCTYPE(c_int, c_void_p, c_int, POINTER(c_void_p), POINTER(c_void_p))
 ResizeTensor = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
