@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -19,6 +18,7 @@ from litert.runtime.entries import PLACEHOLDER_SIGNATURE
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.metrics import RunMetrics
 from litert.runtime.npu_kernel import NpuKernel
+from litert.runtime.process_exit import model_lock
 from litert.runtime.signature import SignatureRunner
 from litert.runtime.subgraph import InterpreterSubgraph
 
@@ -44,7 +44,7 @@ class LoadedModel:
         resources: ExitStack,
     ) -> None:
         """Takes over what `load_model` has opened; `where` is the file's name, for errors."""
-        self._lock = threading.RLock()
+        self._lock = model_lock()
         self.signatures = signatures
         self.subgraphs = subgraphs
         self.interpreter = interpreter

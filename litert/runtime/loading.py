@@ -32,6 +32,7 @@ from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.npu_parts import NpuParts, open_session, read_npu_parts
+from litert.runtime.process_exit import model_lock
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 from litert.runtime.timing_code import Profiler
 
@@ -94,7 +95,7 @@ def load_model(
     """
     loaded = load_unplanned(source, environment, options)
     try:
-        with span(SpanKind.LOAD, "prepare ops"):
+        with loaded.hold(), span(SpanKind.LOAD, "prepare ops"):
             loaded.interpreter.allocate()
     except BaseException:
         loaded.close()
@@ -121,7 +122,12 @@ def load_unplanned(
     if HardwareAccelerator.NPU in accelerators:
         _check_compiler_options(options)
     where = source if isinstance(source, str) else "model from a buffer"
-    with span(SpanKind.LOAD, where), ExitStack() as resources, ExitStack() as graph:
+    with (
+        model_lock(),
+        span(SpanKind.LOAD, where),
+        ExitStack() as resources,
+        ExitStack() as graph,
+    ):
         given = resources.enter_context(ExitStack())
         limit = None if options.verify else AT_LOAD_LIMIT
         file = MappedFile(source) if isinstance(source, str) else source
@@ -141,7 +147,7 @@ def load_unplanned(
             resources.enter_context(session)
         kernels = _Kernels(where, parts, session)
         interpreter = GraphInterpreter(
-            file if isinstance(file, bytes) else _path_of_open(file),
+            file if isinstance(file, bytes) else file.data or _path_of_open(file),
             where,
             num_threads,
             kernel_mode,

@@ -1,0 +1,92 @@
+"""Ctrl-C in a run or a load is a KeyboardInterrupt, wherever it comes; a process ends though threads still run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+START = """
+import json, os, random, signal, sys, threading, time
+from collections import Counter
+import numpy as np
+from litert.compiled_model import CompiledModel
+from litert.environment import Environment
+from tests.runtime.npu_models import VENDORS, cpu_around_npu
+
+X = np.array([[1, 2, 3, 4]], np.float32)
+DATA = cpu_around_npu()
+ENVIRONMENT = Environment.create(dispatch_library_path=str(VENDORS))
+
+def load():
+    return CompiledModel.from_buffer(DATA, environment=ENVIRONMENT)
+"""
+INTERRUPTED = """
+model = load()
+inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+inputs[0].write(X)
+WORK = {
+    "run": lambda: model.run_by_index(0, inputs, outputs),
+    "arrays": lambda: model.run({"x": X}),
+    "load": lambda: load().close(),
+}[sys.argv[1]]
+WORK()
+chance, seen, count = random.Random(1), Counter(), int(sys.argv[2])
+is_wanted = threading.Event()
+
+def interrupt():
+    for _ in range(count):
+        is_wanted.wait()
+        is_wanted.clear()
+        time.sleep(chance.random() * 0.002)
+        os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+while seen.total() < count:
+    try:
+        is_wanted.set()
+        while True:
+            WORK()
+    except BaseException as error:
+        seen[f"{type(error).__name__}: {error}"] += 1
+model.run_by_index(0, inputs, outputs)
+np.testing.assert_array_equal(outputs[0].array(), 6 * X)
+model.close()
+print(json.dumps(seen))
+"""
+ENDING = """
+def work():
+    model = load()
+    while True:
+        model.run({"x": X}) if sys.argv[1] == "run" else load().close()
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3 + float(sys.argv[2]))
+print("ends", flush=True)
+"""
+ROOT = Path(__file__).parents[2]
+
+
+def child(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", START + code, *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(("work", "count"), [("run", 400), ("arrays", 200), ("load", 100)])
+def test_each_ctrl_c_is_a_keyboard_interrupt(work: str, count: int) -> None:
+    ended = child(INTERRUPTED, work, count)
+    assert ended.returncode == 0, ended.stderr
+    assert Counter(json.loads(ended.stdout)) == {"KeyboardInterrupt: ": count}
+
+
+@pytest.mark.parametrize("work", ["run", "load"])
+@pytest.mark.parametrize("moment", range(4))
+def test_a_process_ends_while_daemon_threads_use_models(work: str, moment: int) -> None:
+    ended = child(ENDING, work, moment / 1000)
+    assert (ended.returncode, ended.stdout) == (0, "ends\n"), ended.stderr
+    assert "Fatal" not in ended.stderr and "terminate" not in ended.stderr
