@@ -1,17 +1,20 @@
 """The folder where the reference vendor keeps what it can make again: built programs, probes of drivers.
 
-It is ours alone: it has our mark, its mode is 0700, and neither a link nor a folder of another user is used, since
-the machine code in it would run with this user's rights.
+It is ours alone, since the machine code in it runs with this user's rights: it has our mark, and no link, folder
+or file that others can write to is used. Who can have no such folder works without one.
 """
 
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import re
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from litert.host.cache_entry import is_own, read_entry, write_entry
 
 _NAME = "litert-npu-cache"
 _MARK = "CACHEDIR.TAG"
@@ -29,14 +32,15 @@ def cache_folder(part: str) -> str:
     Raises:
       OSError: there is no place for it, or it is not ours.
     """
-    folder = _folder()
-    path = os.path.join(folder, part)
-    with suppress(FileNotFoundError, NotADirectoryError):
-        _check_ours(folder)
-        if not os.path.exists(os.path.join(folder, _MARK)) and os.listdir(folder):
-            raise PermissionError(errno.EPERM, "the folder is no cache of litert-npu", folder)
-        _check_ours(path)
-    return path
+    with _noting():
+        folder = _folder()
+        path = os.path.join(folder, part)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            _check_ours(folder)
+            if not os.path.exists(os.path.join(folder, _MARK)) and os.listdir(folder):
+                raise PermissionError(errno.EPERM, "the folder is no cache of litert-npu", folder)
+            _check_ours(path)
+        return path
 
 
 def make_cache_folder(part: str) -> str:
@@ -45,41 +49,71 @@ def make_cache_folder(part: str) -> str:
     Raises:
       OSError: it cannot be made.
     """
-    folder = _folder()
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    with suppress(FileExistsError):
-        os.mkdir(folder, 0o700)
-    path = cache_folder(part)  # checks whose it is
-    os.chmod(folder, 0o700)
-    with suppress(FileExistsError), open(os.path.join(folder, _MARK), "x") as mark:
-        mark.write(_MARK_TEXT)
-    with suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-    return path
+    with _noting():
+        folder = _folder()
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        path = cache_folder(part)  # checks whose it is
+        os.chmod(folder, 0o700)
+        with suppress(FileExistsError), open(os.path.join(folder, _MARK), "x") as mark:
+            mark.write(_MARK_TEXT)
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        return path
 
 
 def keep_file(
     part: str, name: str, data: Iterable[bytes], names: re.Pattern[str], limit_bytes: int
 ) -> None:
-    """Writes a file of a part, and removes the least recently used ones of `names` where they grow too large.
+    """Writes an entry of a part, and removes the least recently used ones of `names` where they grow too large.
 
     Raises:
       OSError: there is no place for it.
       LiteRtError: it cannot be written.
     """
-    from litert.model.atomic_file import open_atomic, trim_folder  # what is found needs neither
+    from litert.model.atomic_file import trim_folder  # what is found needs none
 
     folder = make_cache_folder(part)
     path = os.path.join(folder, name)
-    with open_atomic(path) as fd, open(fd, "wb", closefd=False) as stream:
-        stream.writelines(data)
+    write_entry(path, part, *data)
     trim_folder(folder, names, limit_bytes, path)
+
+
+def read_file(part: str, name: str) -> bytes:
+    """What an entry of a part holds.
+
+    Raises:
+      OSError: it is not there, or not to be trusted.
+      LiteRtError: SERIALIZATION, if it is damaged, or was another's.
+    """
+    return read_entry(os.path.join(cache_folder(part), name), part)
+
+
+@contextmanager
+def _noting() -> Iterator[None]:
+    """Says once why nothing is kept."""
+    try:
+        yield
+    except OSError as error:
+        _note(": ".join(filter(None, (error.strerror, error.filename))))
+        raise
+
+
+@functools.cache
+def _note(why: str) -> None:
+    import logging  # here: it takes as long to import as an entry to read
+
+    logging.getLogger(__name__).warning(
+        "There is no cache, and each process builds its kernels (%s). LITERT_NPU_CACHE_DIR names a folder for it.",
+        why,
+    )
 
 
 def _check_ours(folder: str) -> None:
     found = os.lstat(folder)
-    if stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid():
-        raise PermissionError(errno.EPERM, "the folder is a link, or another user's", folder)
+    if stat.S_ISLNK(found.st_mode) or not is_own(found):
+        raise PermissionError(errno.EPERM, "a link, or a folder that others can write to", folder)
 
 
 def _folder() -> str:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import hmac
 import os
-import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 _NAME = "litert-npu"
@@ -27,11 +25,19 @@ def seal(purpose: str, *parts: bytes | memoryview) -> bytes:
     Raises:
       OSError: there is no place for a key, or what is there is not the user's alone.
     """
+    import hmac  # here: mostly nothing is sealed
+
     sealed = hmac.new(user_key(), digestmod=hashlib.sha256)
-    for part in (purpose.encode(), *parts):
-        sealed.update(memoryview(part).nbytes.to_bytes(8, "little"))
+    for part in framed(purpose.encode(), *parts):
         sealed.update(part)
     return sealed.digest()
+
+
+def framed(*parts: bytes | memoryview) -> Iterator[bytes | memoryview]:
+    """Parts with the size of each before it, so that no others have the same bytes."""
+    for part in parts:
+        yield memoryview(part).nbytes.to_bytes(8, "little")
+        yield part
 
 
 def user_key() -> bytes:
@@ -68,10 +74,10 @@ def _read(folder: str) -> bytes:
 def _make(folder: str) -> None:
     """Writes a new key beside its place, and names it there unless there is one already."""
     _check_own(os.lstat(folder), stat.S_ISDIR, folder)
-    beside = os.path.join(folder, f".{_FILE}.{secrets.token_hex(8)}.tmp")
+    beside = os.path.join(folder, f".{_FILE}.{os.urandom(8).hex()}.tmp")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, secrets.token_bytes(_SIZE))
+        os.write(fd, os.urandom(_SIZE))
         os.fsync(fd)
         with suppress(FileExistsError):
             os.link(beside, os.path.join(folder, _FILE))

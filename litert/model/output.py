@@ -54,13 +54,13 @@ def plan_bytes(plan: Plan) -> bytes:
     return bytes(out)
 
 
-def write_plan(plan: Plan, path: str) -> None:
+def write_plan(plan: Plan, path: str, permissions: int | None = None) -> None:
     """Writes a file, which appears when it is complete; what was there stays until then.
 
     Raises:
       LiteRtError: FILE_IO, or INVALID_ARGUMENT for a path that is no place for a file.
     """
-    with open_atomic(path) as fd:
+    with open_atomic(path, permissions) as fd:
         if plan.size <= _SMALL_FILE:
             write_at(fd, plan_bytes(plan), 0)
         else:

@@ -55,6 +55,7 @@ def write_model(
     appended: Sequence[Appended] = (),
     seal: Seal | None = None,
     digest_weights: bool = False,
+    permissions: int | None = None,
 ) -> WriteResult:
     """Writes a model to a file, which appears when it is complete; a large one tells its progress.
 
@@ -64,6 +65,7 @@ def write_model(
       appended: byte code modules beside the model's own.
       seal: seals the file, where its digest is taken.
       digest_weights: whether the digest is taken of a file larger than 64 MiB, too, where it has a place for one.
+      permissions: as `open_atomic` has them.
 
     Raises:
       LiteRtError: FILE_IO; INVALID_GRAPH_INVARIANT, if the graph does not hold together; INVALID_FLATBUFFER, if
@@ -74,7 +76,7 @@ def write_model(
     target = os.fspath(path)
     if digest_weights or file.plan.size <= ALWAYS_LIMIT:
         file.take_digest(seal)
-    write_plan(file.plan, target)
+    write_plan(file.plan, target, permissions)
     return WriteResult(target, file.plan.size, file.flatbuffer_size, file.byte_code)
 
 

@@ -11,7 +11,6 @@ import hmac
 import logging
 import os
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -22,8 +21,9 @@ from compiler_plugin.asset_files import companion_paths
 from litert.core.compiler_options import CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.host import user_key
+from litert.host.cache_entry import is_own, read_entry, write_entry
 from litert.model.assets import Asset
-from litert.model.atomic_file import open_atomic, trim_folder
+from litert.model.atomic_file import trim_folder
 from litert.model.blob import MappedFile
 from litert.model.file_digest import AT_LOAD_LIMIT, NO_SEAL, check_digest, find_digest
 from litert.model.graph import Model
@@ -44,6 +44,7 @@ _COMPILED, _NOTHING = ".tflite", ".nothing"
 _OURS = re.compile(
     rf"[0-9a-f]{{64}}({re.escape(_COMPILED)}|{re.escape(_NOTHING)}|{re.escape(DIGEST_SUFFIX)})"
 )
+_PURPOSE = "nothing to compile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,9 @@ class CompileCache:
 
     def find(self, key: str, options: Options) -> Kept | Nothing | None:
         """What is kept under a key for a load with these options; None where nothing is, or nothing of use."""
-        with suppress(OSError, UnicodeDecodeError):
+        with suppress(OSError, LiteRtError):
             path = self._path(key, _NOTHING)
-            with open(path, encoding="utf-8") as text:
-                why = text.read()
+            why = read_entry(path, _PURPOSE).decode()
             os.utime(path)
             return Nothing(why)
         path = self._path(key, _COMPILED)
@@ -85,7 +85,9 @@ class CompileCache:
             unless_kept.callback(file.close)
             try:
                 problem = "it is damaged"
-                if _is_as_stored(file, key):
+                if not is_own(os.fstat(file.fd)):
+                    problem = "others can write to it"
+                elif _is_as_stored(file, key, is_shared=self._is_shared):
                     kept = Kept(file, read_model(file))
                     unless_kept.callback(kept.model.release)
                     problem = _problem(kept, options)
@@ -106,17 +108,15 @@ class CompileCache:
         from litert.model.writer import write_model  # here: what is found needs no writer
 
         path = self._path(key, _COMPILED)
-        beside = (
-            f"{self._folder}/.{os.path.basename(path)}.{os.getpid()}-{threading.get_ident()}.tmp"
-        )
         with self._storing(path, "What was compiled for loading"):
             os.makedirs(self._folder, exist_ok=True)
-            try:
-                write_model(model, beside, seal=partial(_seal, key))
-                os.replace(beside, path)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(beside)
+            write_model(
+                model,
+                path,
+                seal=partial(_seal, key),
+                digest_weights=self._is_shared,
+                permissions=0o600,
+            )
             return MappedFile(path)
         return None
 
@@ -125,8 +125,7 @@ class CompileCache:
         path = self._path(key, _NOTHING)
         with self._storing(path, "That there was nothing to compile"):
             os.makedirs(self._folder, exist_ok=True)
-            with open_atomic(path) as fd:
-                os.write(fd, nothing.why.encode())
+            write_entry(path, _PURPOSE, nothing.why.encode())
 
     @contextmanager
     def _storing(self, path: str, what: str) -> Iterator[None]:
@@ -142,6 +141,11 @@ class CompileCache:
             _LOG.warning("%s is not kept: %s (%s).%s", what, reason, self._folder, hint)
         else:
             trim_folder(self._folder, _OURS, self._limit_bytes, path)
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether others can write to the folder: a seal by the user's key is all that tells entries apart then."""
+        return not is_own(os.stat(self._folder))
 
     def _path(self, key: str, suffix: str) -> str:
         return os.path.join(self._folder, key + suffix)
@@ -175,11 +179,16 @@ def _seal(key: str, root: bytes) -> bytes:
         return NO_SEAL
 
 
-def _is_as_stored(file: MappedFile, key: str) -> bool:
-    """Whether a file is as it was stored under a key, or too large to tell. Raises as `check_digest`."""
+def _is_as_stored(file: MappedFile, key: str, *, is_shared: bool) -> bool:
+    """Whether a file is as it was stored under a key, or too large to tell. Raises as `check_digest`.
+
+    In a folder that is shared, none is too large, nor without a seal.
+    """
     found = find_digest(file.view)
-    root = check_digest(file, AT_LOAD_LIMIT, file.path)
-    return found is not None and (not root or hmac.compare_digest(found.seal, _seal(key, root)))
+    root = check_digest(file, None if is_shared else AT_LOAD_LIMIT, file.path)
+    if found is None or (is_shared and not (root and found.is_sealed)):
+        return False
+    return not root or hmac.compare_digest(found.seal, _seal(key, root))
 
 
 def _layer_infos(

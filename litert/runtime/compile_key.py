@@ -28,7 +28,7 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Goes, options_of
 from litert.core.version import SDK_VERSION
-from litert.model.atomic_file import open_atomic
+from litert.host.cache_entry import read_entry, write_entry
 from litert.model.blob import Blob, MappedFile
 from litert.model.manifest import Digest
 from litert.options import Options
@@ -36,7 +36,8 @@ from litert.runtime.load_candidates import Candidates, fingerprint, host_fingerp
 
 DIGEST_SUFFIX = ".digest"
 
-_FORMAT = 5
+_FORMAT = 6
+_PURPOSE = "digest of a model"
 _VARIABLES = (CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)  # which exported plugins read
 _ASSET_HINT = "Check the path in Options.custom_op_infos."
 _LARGE_FILE = 16 << 20
@@ -51,7 +52,7 @@ def make_key(
 ) -> str:
     """Makes the key, of 64 hex digits; an asset that cannot be read is an error."""
     document = {
-        "host": [_FORMAT, SDK_VERSION, host_fingerprint()],
+        "host": [_FORMAT, SDK_VERSION, host_fingerprint(), os.geteuid()],
         "model": model_digest(source, environment.compiler_cache_dir),
         "target": [options.soc_manufacturer, options.soc_model],
         "candidates": list(candidates.fingerprints()),
@@ -97,19 +98,17 @@ def model_digest(source: MappedFile | bytes, folder: str) -> str:
         return Digest.of(source.blob()).sha256
     stat = os.fstat(source.fd)
     identity = [stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
-    name = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    name = hashlib.sha256(json.dumps([os.geteuid(), identity]).encode()).hexdigest()
     path = os.path.join(folder, name + DIGEST_SUFFIX)
-    with suppress(OSError):
-        with open(path, encoding="ascii", errors="replace") as file:
-            kept = file.read()
+    with suppress(OSError, LiteRtError):
+        kept = read_entry(path, _PURPOSE).decode()
         os.utime(path)
-        if len(kept) == 64 and kept.isalnum():
-            return kept
+        return kept
     digest = Digest.of(source.blob()).sha256
     if max(stat.st_mtime_ns, stat.st_ctime_ns) + _CLOCK_NS < time.time_ns():
         # A folder that cannot be written: the file is read again another time.
-        with suppress(LiteRtError), open_atomic(path) as fd:
-            os.write(fd, digest.encode())
+        with suppress(OSError, LiteRtError):
+            write_entry(path, _PURPOSE, digest.encode())
     return digest
 
 

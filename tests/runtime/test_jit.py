@@ -23,6 +23,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.environment import Environment
 from litert.hardware_accelerator import HardwareAccelerator
+from litert.host.cache_entry import write_entry
 from litert.host.extensions import COMPILER_PLUGINS, find_entry_points
 from litert.model.blob import MappedFile
 from litert.model.builder import ModelBuilder
@@ -591,7 +592,7 @@ def test_a_large_file_is_read_once_for_its_digest(
 
     assert digest() == sha256(b"a large model").hexdigest()
     (kept,) = tmp_path.glob("*.digest")
-    kept.write_text("0" * 64)
+    write_entry(str(kept), compile_key._PURPOSE, b"0" * 64)
     assert digest() == "0" * 64  # as it was kept: the file was not read
     path.write_bytes(b"A larger model")
     assert digest() == sha256(b"A larger model").hexdigest()

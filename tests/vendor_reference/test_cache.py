@@ -19,6 +19,7 @@ from vendor_reference.drivers.installation import Installation
 from vendor_reference.programs.program_cache import CompiledProgram, ProgramCache
 from vendor_reference.programs.program_text import ProgramText
 
+TEXT, BUILT = ProgramText("k.cl", "text", ""), CompiledProgram({}, b"machine code")
 LONG_AGO = time.time() - 7 * 24 * 3600
 
 
@@ -107,10 +108,42 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_made_is_for_this_user_alone(folder: Path) -> None:
-    (folder / "litert-npu-cache").mkdir(mode=0o777)
+    (folder / "litert-npu-cache").mkdir(mode=0o755)
     made = Path(cache.make_cache_folder("programs"))
     assert made == folder / "litert-npu-cache" / "programs"
     assert stat.S_IMODE(made.parent.stat().st_mode) == 0o700
+    ProgramCache(["device"]).store(TEXT, BUILT)
+    (entry,) = made.iterdir()
+    assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("bit", [stat.S_IWGRP, stat.S_IWOTH], ids=["group", "others"])
+@pytest.mark.parametrize("what", ["the folder", "a part of it", "an entry"])
+def test_what_others_can_write_to_is_not_used(folder: Path, what: str, bit: int) -> None:
+    programs = ProgramCache(["device"])
+    programs.store(TEXT, BUILT)
+    (path,) = (folder / "litert-npu-cache" / "programs").iterdir()
+    path = {"the folder": path.parents[1], "a part of it": path.parent, "an entry": path}[what]
+    path.chmod(path.stat().st_mode | bit)
+    assert programs.find(TEXT) is None
+    path.chmod(path.stat().st_mode & ~bit)
+    assert programs.find(TEXT) == BUILT
+
+
+def test_an_entry_under_another_name_is_refused(folder: Path) -> None:
+    """A program for another driver, or with other flags, is not taken for this one."""
+    programs = ProgramCache(["device"])
+    programs.store(TEXT, BUILT)
+    (path,) = (folder / "litert-npu-cache" / "programs").iterdir()
+    other = ProgramText("k.cl", "text", "-DX")
+    path.rename(path.parent / programs._name(other))
+    assert programs.find(other) is None
+
+    remember_built("0" * 64, built_kernels.BuiltProgram({}))
+    assert built_kernels.find_built("0" * 64) is not None
+    built = folder / "litert-npu-cache" / "built"
+    (built / f"{'0' * 64}.json").rename(built / f"{'1' * 64}.json")
+    assert built_kernels.find_built("1" * 64) is None
 
 
 def test_a_folder_of_another_user_is_not_used(

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from litert.host.cache_entry import write_entry
 from vendor_reference.authoring import firmware_tune
+from vendor_reference.cache import read_file
 from vendor_reference.device import firmware_choice
 from vendor_reference.device.firmware_choice import find_tuning, forget_tuning, keep_tuning
 from vendor_reference.device.opencl_device import OpenClDevice, shared_device
@@ -78,8 +80,9 @@ def test_a_damaged_choice_is_ignored_with_a_warning(
     if isinstance(damage, bytes):
         path.write_bytes(damage)
     else:
-        kept = json.loads(path.read_text())
-        path.write_text(json.dumps({**kept, "tuning": kept["tuning"] | damage}))
+        kept = json.loads(read_file("tuning", path.name))
+        changed = {**kept, "tuning": kept["tuning"] | damage}
+        write_entry(str(path), "tuning", json.dumps(changed).encode())
     assert find_tuning(device.info) is None
     assert "The firmware's tuning is damaged, and ignored" in caplog.text
     assert opened_anew(device).firmware_tuning == device.default_tuning

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from litert.core.checked_json import JsonNode
 from litert.core.codec import TEXT, record
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.cache import cache_folder, keep_file
+from vendor_reference.cache import keep_file, read_file
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSignature
 
@@ -48,10 +47,9 @@ def program_key(program: Program, fingerprint: str) -> str:
 
 def find_built(key: str) -> BuiltProgram | None:
     """What is remembered under a key."""
+    name = f"{key}.json"
     try:
-        path = os.path.join(cache_folder(_PART), f"{key}.json")
-        with open(path, "rb") as stream:
-            return BUILT.read(JsonNode.parse(stream.read(), path, Status.SERIALIZATION))
+        return BUILT.read(JsonNode.parse(read_file(_PART, name), name, Status.SERIALIZATION))
     except (OSError, LiteRtError):
         return None  # never built, or a damaged file: it is built again
 

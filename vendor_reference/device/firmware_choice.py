@@ -14,7 +14,7 @@ from litert.core.checked_json import JsonNode
 from litert.core.codec import integer, record
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.cache import cache_folder, keep_file
+from vendor_reference.cache import cache_folder, keep_file, read_file
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.firmware.program import NARROW, ROWS, FirmwareTuning
@@ -56,18 +56,16 @@ def candidates(default: FirmwareTuning, info: DeviceInfo) -> list[FirmwareTuning
 
 def find_tuning(info: DeviceInfo) -> FirmwareTuning | None:
     """What was kept for a device; None where nothing was, or it is damaged."""
+    name = _name(info)
     try:
-        path = _path(info)
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError:
-        return None
-    try:
-        node = JsonNode.parse(data, path, Status.SERIALIZATION).fields(("device", "tuning"))
+        data = read_file(_PART, name)
+        node = JsonNode.parse(data, name, Status.SERIALIZATION).fields(("device", "tuning"))
         tuning = _TUNING.read(node["tuning"])
         if tuning.width not in ROWS or tuning.width > driver_of_device(info).widest_vector:
             raise node["tuning"].error(f"no width of {tuning.width} here")
         return tuning
+    except OSError:
+        return None
     except LiteRtError as error:
         _LOG.warning("The firmware's tuning is damaged, and ignored: %s", error)
         return None
@@ -87,11 +85,7 @@ def keep_tuning(info: DeviceInfo, tuning: FirmwareTuning) -> None:
 def forget_tuning(info: DeviceInfo) -> None:
     """Takes back what was kept."""
     with suppress(OSError):
-        os.unlink(_path(info))
-
-
-def _path(info: DeviceInfo) -> str:
-    return os.path.join(cache_folder(_PART), _name(info))
+        os.unlink(os.path.join(cache_folder(_PART), _name(info)))
 
 
 def _name(info: DeviceInfo) -> str:

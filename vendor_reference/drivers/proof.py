@@ -24,7 +24,7 @@ from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.sandbox import VARIABLE, Sandbox, SandboxMode, chosen_mode, why_missing
-from vendor_reference.cache import cache_folder, keep_file
+from vendor_reference.cache import cache_folder, keep_file, read_file
 from vendor_reference.drivers.device_info import DEVICE_INFO, DeviceInfo, describe_processor
 from vendor_reference.drivers.driver import NOT_THE_KERNEL, driver_of_library
 from vendor_reference.drivers.installation import Installation
@@ -190,10 +190,9 @@ def _try_in(sandbox: Sandbox, installation: Installation) -> tuple[Proof, bool]:
 
 def _recall(key: str, installation: Installation) -> Proof | None:
     try:
-        path = os.path.join(cache_folder(_PART), f"{key}.json")
-        with open(path, "rb") as file:
-            node = JsonNode.parse(file.read(), path, Status.SERIALIZATION)
-            age_s = time.time() - os.fstat(file.fileno()).st_mtime
+        name = f"{key}.json"
+        node = JsonNode.parse(read_file(_PART, name), name, Status.SERIALIZATION)
+        age_s = time.time() - os.stat(os.path.join(cache_folder(_PART), name)).st_mtime
         fields = node.fields(("devices", "problem"))
         problem = fields["problem"].text()
         devices = tuple(DEVICE_INFO.read(device) for device in fields["devices"].items())

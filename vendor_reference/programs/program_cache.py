@@ -1,6 +1,6 @@
 """Built programs on disk: device binaries by the digest of all that their build depends on.
 
-An entry is written beside its place and renamed; a damaged one is removed, and its program built again.
+An entry is bound to its digest; a damaged one is removed, and its program built again.
 Processes may share the folder. The least recently used entries go when it grows too large.
 """
 
@@ -21,14 +21,14 @@ from litert.core.checked_json import JsonNode
 from litert.core.codec import ANY_TEXT, TEXT, converted, frozen_array, record
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.cache import cache_folder, keep_file
+from vendor_reference.cache import cache_folder, keep_file, read_file
 from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSignature
 from vendor_reference.programs.program_text import ProgramText
 
 _LOG = logging.getLogger(__name__)
 
-_MAGIC = b"LRT-CLB3"
-_PREFIX = struct.Struct("<8s32sI")
+_FORMAT = "LRT-CLB4"
+_HEADER_SIZE = struct.Struct("<I")
 _PART = "programs"
 _SUFFIX = ".clb"
 _NAMES = re.compile(rf"[0-9a-f]{{64}}{re.escape(_SUFFIX)}")
@@ -73,26 +73,21 @@ class ProgramCache:
     def find(self, text: ProgramText) -> CompiledProgram | None:
         """The program of that text, if it is there and whole."""
         try:
-            path = self._path(text)
-            with open(path, "rb") as stream:
-                data = stream.read()
+            program = _parse(read_file(_PART, self._name(text)))
+            os.utime(self._path(text))
+            return program
         except OSError:
             return None
-        program = _parse(data)
-        with suppress(OSError):
-            if program is None:
-                _LOG.warning("A built program is damaged, and built again: %s", path)
-                os.unlink(path)
-            else:
-                os.utime(path)
-        return program
+        except LiteRtError as error:
+            _LOG.warning("A built program is built again: %s", error)
+            self.remove(text)
+            return None
 
     def store(self, text: ProgramText, program: CompiledProgram) -> None:
         """Keeps a program; where that fails, it is built again another time."""
         header = json.dumps(COMPILED_PROGRAM.dump(replace(program, binary=b""))).encode()
-        digest = hashlib.sha256(header + program.binary).digest()
         try:
-            data = (_PREFIX.pack(_MAGIC, digest, len(header)), header, program.binary)
+            data = (_HEADER_SIZE.pack(len(header)), header, program.binary)
             keep_file(_PART, self._name(text), data, _NAMES, self._limit_bytes)
         except (OSError, LiteRtError) as error:
             _LOG.info("A built program is not kept: %s", error)
@@ -106,19 +101,13 @@ class ProgramCache:
         return os.path.join(cache_folder(_PART), self._name(text))
 
     def _name(self, text: ProgramText) -> str:
-        parts = json.dumps([_MAGIC.decode(), self._identity, text.options, text.text])
+        parts = json.dumps([_FORMAT, self._identity, text.options, text.text])
         return hashlib.sha256(parts.encode()).hexdigest() + _SUFFIX
 
 
-def _parse(data: bytes) -> CompiledProgram | None:
-    if len(data) < _PREFIX.size:
-        return None
-    magic, digest, header_size = _PREFIX.unpack_from(data)
-    body = data[_PREFIX.size :]
-    if magic != _MAGIC or hashlib.sha256(body).digest() != digest:
-        return None
-    header = JsonNode.parse(body[:header_size], "a built program", Status.SERIALIZATION)
-    try:
-        return replace(COMPILED_PROGRAM.read(header), binary=body[header_size:])
-    except LiteRtError:
-        return None
+def _parse(data: bytes) -> CompiledProgram:
+    (header_size,) = _HEADER_SIZE.unpack_from(data)
+    end = _HEADER_SIZE.size + header_size
+    text = data[_HEADER_SIZE.size : end]
+    header = JsonNode.parse(text, "a built program", Status.SERIALIZATION)
+    return replace(COMPILED_PROGRAM.read(header), binary=data[end:])
