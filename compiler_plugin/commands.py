@@ -20,6 +20,7 @@ from compiler_plugin.plan import plan_model, report_plans, unused_decompositions
 from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from litert.core.errors import LiteRtError
+from litert.core.input_file import common_permissions
 from litert.core.status import Status
 from litert.model.file_digest import check_digest
 from litert.model.output import write_plan
@@ -31,6 +32,7 @@ from litert.model.positions import (
 from litert.model.reader import read_model
 
 
+@common_permissions()
 def partition_model(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],
@@ -71,6 +73,7 @@ def partition_model(
     return report
 
 
+@common_permissions()
 def compile_model(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],
@@ -115,6 +118,7 @@ def compile_model(
     return report
 
 
+@common_permissions()
 def copy_model(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],

@@ -50,6 +50,7 @@ from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import DEFAULT_MANUFACTURER, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
+from litert.core.input_file import common_permissions
 from litert.core.option import Goes, given_flags
 from litert.core.progress import Progress, listening
 from litert.core.tracing import SpanKind, measured, span
@@ -100,6 +101,7 @@ class CommandRun:
         self.report.transformations = [*own, *self._by_vendor]
 
 
+@common_permissions()
 def apply_plugin(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],

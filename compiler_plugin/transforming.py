@@ -15,6 +15,7 @@ from compiler_plugin.compiling import Prepare, leave_as_is
 from compiler_plugin.outline import model_of
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.report import Report
+from litert.core.input_file import common_permissions
 from litert.core.tracing import SpanKind, measured
 from litert.model.graph import Model, Subgraph
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from compiler_plugin.transformations.running import Transformations
 
 
+@common_permissions()
 def transform_file(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],

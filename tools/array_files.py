@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from litert.core.errors import LiteRtError, file_error
+from litert.core.input_file import open_input
 from litert.core.option import Flag
 from litert.core.status import Status
 
@@ -209,7 +210,7 @@ def _load(path: str) -> Array | dict[str, Array]:
     import numpy as np
 
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             if not file.read(6).startswith(_BEGINNINGS):
                 raise _bad_input(path, "no .npy or .npz, nor a picture")
         loaded = np.load(path, allow_pickle=False)
@@ -217,8 +218,6 @@ def _load(path: str) -> Array | dict[str, Array]:
             return loaded
         with loaded:
             return {key: loaded[key] for key in loaded.files}
-    except FileNotFoundError:
-        raise LiteRtError(Status.NOT_FOUND, "no such file", path) from None
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise _bad_input(path, f"a .npy or .npz that cannot be read: {error}") from None
     except OSError as error:

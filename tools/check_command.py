@@ -10,11 +10,11 @@ from typing import TypeVar
 from dispatch.loader import find_dispatch, find_origin
 from dispatch.vendor import Vendor
 from litert.core.errors import LiteRtError
+from litert.core.input_file import check_input
 from litert.core.status import Status
 from litert.core.version import SDK_VERSION, ApiVersion
 from litert.host.file_seal import find_maker
 from litert.model.assets import read_assets
-from litert.model.blob import check_readable
 from litert.model.byte_code_container import carried_assets
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.file_digest import find_digest
@@ -255,7 +255,7 @@ def _interpreter_version() -> str:
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
-    check_readable(arguments[0])
+    check_input(arguments[0])
     report = check_file(arguments[0], flags.dispatch_library_path)
     report.show(flags.report)
     return 0 if report.will_run else 1

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from litert.core.errors import LiteRtError, describe
+from litert.core.input_file import common_permissions
 from litert.core.option import Flag
 from litert.core.status import Status
 
@@ -84,7 +85,8 @@ def run_guarded(
       exit_status: of an error.
     """
     try:
-        code = main(arguments)
+        with common_permissions():
+            code = main(arguments)
         with writing_to(sys.stdout):
             sys.stdout.flush()
         return code

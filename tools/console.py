@@ -17,13 +17,18 @@ _Value = TypeVar("_Value")
 
 
 def print_text(text: str, stream: TextIO) -> None:
-    """Prints lines; what cannot be printed is escaped, such as control characters in the names of a model."""
-    safe = "".join(
+    """Prints lines, as `printable` has them, and what the stream's encoding lacks escaped."""
+    encoding = stream.encoding or "utf-8"
+    safe = printable(text).encode(encoding, "backslashreplace").decode(encoding)
+    with writing_to(stream):
+        print(safe, file=stream, flush=True)
+
+
+def printable(text: str) -> str:
+    """A text with escapes for what cannot be printed, such as control characters in the names of a model."""
+    return "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
     )
-    encoding = stream.encoding or "utf-8"
-    with writing_to(stream):
-        print(safe.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
 @contextmanager
@@ -43,6 +48,11 @@ def writing_to(stream: TextIO) -> Iterator[None]:
         standard = {id(sys.stdout): "standard output", id(sys.stderr): "standard error"}
         name = standard.get(id(stream)) or stream.name
         raise file_error(error, "cannot write", name) from error
+
+
+def is_closed(stream: TextIO) -> bool:
+    """Whether a standard stream was closed when the process began, and what is written to it goes nowhere."""
+    return stream.name == os.devnull
 
 
 def drop_output(stream: TextIO) -> None:

@@ -14,7 +14,7 @@ from litert.core.errors import LiteRtError, file_error
 from litert.core.interrupts import on_interrupt
 from litert.core.status import Status
 
-from .console import print_text, writing_to
+from .console import is_closed, print_text, printable, writing_to
 
 STDOUT, STDERR, NOWHERE = "-", "--", "none"
 
@@ -42,7 +42,7 @@ def check_messages(
         problem = "no folder for it"
     elif os.path.isdir(path):
         problem = "it is a folder"
-    elif os.access(path if os.path.exists(path) else folder, os.W_OK):
+    elif os.access(folder if _is_replaced(path) else path, os.W_OK):
         return
     else:
         problem = "permission denied"
@@ -63,13 +63,22 @@ def print_to(place: str, text: str) -> None:
     standard = {STDOUT: sys.stdout, STDERR: sys.stderr}
     if place in standard:
         print_text(text, standard[place])
-    elif place != NOWHERE:
+    elif place == NOWHERE:
+        return
+    elif _is_replaced(place):
+        write_file(place, partial(_write_text, printable(text) + "\n"))
+    else:  # a terminal, a pipe
         try:
             stream = open(place, "w", encoding="utf-8")  # noqa: SIM115 (the with below closes it)
         except OSError as error:
             raise file_error(error, "cannot write", place) from error
         with stream:
             print_text(text, stream)
+
+
+def _is_replaced(place: str) -> bool:
+    """Whether a report there is a new file."""
+    return os.path.isfile(place) or not os.path.exists(place)
 
 
 @contextmanager
@@ -114,6 +123,9 @@ def open_output(output: str) -> Iterator[str]:
     import shutil
     from tempfile import TemporaryDirectory
 
+    if is_closed(sys.stdout if output == STDOUT else sys.stderr):
+        what = "the output would go to a standard stream that is closed"
+        raise LiteRtError(Status.FILE_IO, what, output, "Name a file to write.")
     with ExitStack() as stack:
         path = os.path.join(stack.enter_context(TemporaryDirectory()), "model")
         stream = sys.stdout if output == STDOUT else sys.stderr
@@ -188,20 +200,31 @@ def write_new_files(
       LiteRtError: as `check_new_files`. After an error none of the files is there.
     """
     check_new_files(folder, files, flag)
-    written: list[str] = []
+    paths = [os.path.join(folder, name) for name in files]
+    made: list[str] = []  # folders, then those in them
     try:
-        for name, content in files.items():
-            path = os.path.join(folder, name)
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        for path, content in zip(paths, files.values(), strict=True):
+            _make_folders(os.path.dirname(path) or ".", made)
             write_file(path, partial(_write_text, content) if isinstance(content, str) else content)
-            written.append(path)
     except BaseException as error:
-        for path in written:
-            os.unlink(path)
+        with suppress(OSError):  # those that were not written
+            for path in paths:
+                os.unlink(path)
+        with suppress(OSError):  # one that another process has put a file in
+            for path in reversed(made):
+                os.rmdir(path)
         if isinstance(error, OSError):
             raise file_error(error, "cannot write", folder) from error
         raise
-    return written
+    return paths
+
+
+def _make_folders(folder: str, made: list[str]) -> None:
+    """Makes a folder and those above it; adds each before it is there."""
+    if not os.path.isdir(folder):
+        _make_folders(os.path.dirname(folder) or ".", made)
+        made.append(folder)
+        os.mkdir(folder)
 
 
 def _write_text(text: str, file: BinaryIO) -> None:

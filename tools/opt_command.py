@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from litert.core.errors import LiteRtError, file_error
+from litert.core.errors import LiteRtError
+from litert.core.input_file import read_input
 from litert.core.option import Flag
 from litert.core.status import Status
 
@@ -91,11 +92,7 @@ def _read(path: str) -> bytes:
     most = (64 << 20) + 1
     if path == _STANDARD:
         return sys.stdin.buffer.read(most)
-    try:
-        with open(path, "rb") as file:
-            return file.read(most)
-    except OSError as error:
-        raise file_error(error, "cannot read", path) from error
+    return read_input(path, most)
 
 
 COMMAND = Command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from litert.core.errors import LiteRtError
+from litert.core.input_file import open_input
 from litert.core.status import Status
 
 if TYPE_CHECKING:
@@ -33,15 +34,14 @@ def read_picture(
 
     image_module = _pillow()
     height, width, channels = _picture_shape(path, shape)
-    try:
-        with image_module.open(path) as image:
-            resized = image.convert(_MODES[channels]).resize((width, height), 2)  # bilinear
-    except FileNotFoundError:
-        raise LiteRtError(Status.NOT_FOUND, "no such file", path) from None
-    except Exception as error:  # its decoders raise anything
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"no picture that can be read: {error}", path
-        ) from None
+    with open_input(path) as file:
+        try:
+            with image_module.open(file) as image:
+                resized = image.convert(_MODES[channels]).resize((width, height), 2)  # bilinear
+        except Exception as error:  # its decoders raise anything
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"no picture that can be read: {error}", path
+            ) from None
     pixels: Array = np.asarray(resized, np.uint8).reshape(shape)
     if dtype == np.uint8:
         return pixels

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError, describe, last_line
+from litert.core.input_file import check_input
 from litert.core.option import Flag
 from litert.core.status import Status
-from litert.model.blob import check_readable
 
 from .command_line import usage_error
 from .console import count_text
@@ -58,7 +58,7 @@ def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
     path, _, name = text.rpartition(":")
     if not path.endswith(".py"):
         raise usage_error(f"--reference={text}", "Write it as file.py:function.")
-    check_readable(path)
+    check_input(path)
     try:
         # Without a name of its own, which may be that of a module that it imports.
         module = run_path(os.path.abspath(path))

@@ -11,6 +11,7 @@ from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO
 
 from litert.analysis.comparison import SourceOp
+from litert.core.input_file import open_input
 
 from .array_files import write_npz
 from .console import name_text
@@ -103,5 +104,5 @@ def write_part_files(part: WrongPart, folder: str, flags: Sequence[str]) -> Part
 
 
 def _copy(path: str, file: BinaryIO) -> None:
-    with open(path, "rb") as source:
+    with open_input(path) as source:
         copyfileobj(source, file)

@@ -14,7 +14,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from litert.core.checked_json import JsonNode
@@ -29,7 +28,7 @@ from litert.core.codec import (
     integer,
     record,
 )
-from litert.core.errors import LiteRtError
+from litert.core.input_file import read_input
 from litert.core.status import Status
 
 _LARGEST_PORT = 1 << 16
@@ -90,13 +89,7 @@ class ReplacementDescription:
 
 def read_replacement_config(path: str) -> list[ReplacementDescription]:
     """The descriptions in a file, in their order."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise LiteRtError(
-            Status.FILE_IO, f"cannot read it: {error.strerror}", path, "Name a JSON file."
-        ) from error
-    root = JsonNode.parse(data, path, Status.INVALID_ARGUMENT)
+    root = JsonNode.parse(read_input(path), path, Status.INVALID_ARGUMENT)
     return [_read_description(node) for node in root.items()]
 
 

@@ -6,21 +6,21 @@ A cache folder is kept below a size: the least recently used files go. Files of 
 from __future__ import annotations
 
 import errno
-import itertools
+import fcntl
 import os
 import re
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from litert.core.errors import LiteRtError, file_error
+from litert.core.input_file import output_permissions
 from litert.core.status import Status
 
-_numbers = itertools.count()
-
 _OPEN_FILES = "/proc/self/fd"
-_LEFT_OVER_AGE_S = 24 * 3600
+_RANDOM_END = r"\.[0-9a-f]{16}\.tmp"
+_MOST_LINKS = 40
+_FOR_ALL = 0o666
 
 
 def check_place(path: str) -> None:
@@ -52,10 +52,15 @@ def make_folder(path: str) -> None:
 
 
 @contextmanager
-def open_atomic(path: str) -> Iterator[int]:
-    """Opens a new file for writing; it takes its place when all went well, with the permissions of what was there.
+def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
+    """Opens a new file for writing; it takes its place when all went well and its bytes are on the disk.
 
-    What was there stays until then; after an error nothing is left.
+    What was there stays until then; after an error nothing is left. Others may do no more with it than with what
+    was there, nor with the files that it was made from. What a process left that was killed goes, too.
+
+    Args:
+      path: of the file. A link of this user's stays, and leads to it; another's gives way.
+      permissions: of a file that has not its inputs'.
 
     Yields:
       The open file's descriptor.
@@ -65,34 +70,61 @@ def open_atomic(path: str) -> Iterator[int]:
         a file; NOT_FOUND, where its folder is not there.
     """
     check_place(path)
+    most = output_permissions() if permissions is None else permissions
     try:
-        target = os.path.realpath(path)  # a link stays, as with any program that opens it
+        target = _follow_own_links(path)
         mode = _mode(target, path)
-        beside, fd = _create_unnamed(target) or _create_beside(target)
     except OSError as error:
         raise _failed(error, path) from error
+    _sweep(target)
+    beside, fd = _name_beside(target), -1
     try:
-        try:
-            if mode is not None:
-                os.fchmod(fd, mode)
-            yield fd
-            beside = beside or _name_beside(target, fd)
-        finally:
-            os.close(fd)
+        fd, is_named = _create(beside, most)
+        if mode is not None:
+            os.fchmod(fd, mode & (most | ~_FOR_ALL))
+        yield fd
+        _sync(fd)
+        if not is_named:
+            # A folder that the path does not need has Python follow the link.
+            os.link(f"{_OPEN_FILES}/{fd}", beside, src_dir_fd=fd, follow_symlinks=True)
+        # A descriptor that is closed may tell of an error, and another one keeps the lock.
+        writing, fd = fd, os.dup(fd)
+        os.close(writing)
         os.replace(beside, target)
     except BaseException as error:
-        if beside:
+        with suppress(OSError):  # mostly it has no name yet
             os.unlink(beside)
         if isinstance(error, OSError):
             raise _failed(error, path) from error
         raise
+    finally:
+        with suppress(OSError):
+            os.close(fd)
+
+
+def _follow_own_links(path: str) -> str:
+    """Where a file is to be: a link leads there only if this user has made it."""
+    target = path
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(target)
+        target = os.path.join(os.path.realpath(folder), name)
+        try:
+            found = os.lstat(target)
+        except FileNotFoundError:
+            return target
+        if not stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid():
+            return target
+        target = os.path.join(os.path.dirname(target), os.readlink(target))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
 def _mode(target: str, path: str) -> int | None:
     """The permissions to keep; None for a new file's."""
     try:
-        found = os.stat(target)
+        found = os.lstat(target)
     except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(found.st_mode):
         return None
     if stat.S_ISREG(found.st_mode):
         return stat.S_IMODE(found.st_mode)
@@ -102,38 +134,63 @@ def _mode(target: str, path: str) -> int | None:
     )
 
 
-def _create_unnamed(target: str) -> tuple[str, int] | None:
-    """A file without a name, which goes with its process; None where the system has no such files."""
-    if not os.path.exists(_OPEN_FILES):
-        return None
-    with suppress(OSError):  # any other is one of the file beside, too
-        flags = os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC
-        return "", os.open(os.path.dirname(target), flags, 0o666)
-    return None
-
-
-def _name_beside(target: str, fd: int) -> str:
-    """Gives a file without a name one."""
+def _create(beside: str, permissions: int) -> tuple[int, bool]:
+    """A locked file, and whether it has its name; one without a name goes with its process."""
+    common = os.O_RDWR | os.O_CLOEXEC
+    fd = -1
+    if os.path.exists(_OPEN_FILES):
+        with suppress(OSError):  # any other is one of the file with a name, too
+            fd = os.open(os.path.dirname(beside), common | os.O_TMPFILE, permissions)
+            _lock(fd)
+            return fd, False
     while True:
-        beside = _next_beside(target)
-        with suppress(FileExistsError):
-            # A folder that the path does not need has Python follow the link.
-            os.link(f"{_OPEN_FILES}/{fd}", beside, src_dir_fd=fd, follow_symlinks=True)
-            return beside
+        fd = os.open(beside, common | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, permissions)
+        _lock(fd)
+        if os.fstat(fd).st_nlink:
+            return fd, True
+        os.close(fd)  # another process took it for a leftover before it was locked
 
 
-def _create_beside(target: str) -> tuple[str, int]:
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    while True:
-        beside = _next_beside(target)
-        with suppress(FileExistsError):
-            return beside, os.open(beside, flags, 0o666)
+def _lock(fd: int) -> None:
+    with suppress(OSError):  # where there are no locks, nothing is swept
+        fcntl.flock(fd, fcntl.LOCK_EX)
 
 
-def _next_beside(target: str) -> str:
-    """A name that only a process that was killed may have left."""
+def _name_beside(target: str) -> str:
+    """A name that nobody can foretell."""
     folder, name = os.path.split(target)
-    return os.path.join(folder, f".{name[:200]}.{os.getpid()}.{next(_numbers)}.tmp")
+    return os.path.join(folder, f".{name[:200]}.{os.urandom(8).hex()}.tmp")
+
+
+def _sync(fd: int) -> None:
+    """Waits until a file is on its disk, where its file system can tell."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+
+
+def _sweep(target: str) -> None:
+    """Removes what killed processes have left of a file."""
+    folder, name = os.path.split(target)
+    left_over = re.compile(rf"\.{re.escape(name[:200])}{_RANDOM_END}")
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if left_over.fullmatch(entry.name):
+                _remove_left_over(entry.path)
+
+
+def _remove_left_over(path: str) -> None:
+    """Removes a file that nobody writes."""
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(path)
+        finally:
+            os.close(fd)
 
 
 def _failed(error: OSError, path: str) -> LiteRtError:
@@ -144,22 +201,20 @@ def _failed(error: OSError, path: str) -> LiteRtError:
 def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: str = "") -> None:
     """Removes files with such names until the rest fits, other than the newest; where that fails, they stay.
 
-    Other processes may use the folder. Files that `open_atomic` left behind when its process was killed go after
-    a day.
+    Other processes may use the folder. Files that `open_atomic` left behind when its process was killed go, too.
     """
-    left_over = re.compile(rf"\.(?:{names.pattern})\..*\.tmp")
-    oldest = time.time() - _LEFT_OVER_AGE_S
+    left_over = re.compile(rf"\.(?:{names.pattern}){_RANDOM_END}")
     files = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with suppress(OSError):  # another process was faster, or another user's file
                 if not entry.is_file(follow_symlinks=False):
                     continue
-                stat = entry.stat(follow_symlinks=False)
+                found = entry.stat(follow_symlinks=False)
                 if names.fullmatch(entry.name):
-                    files.append((stat.st_mtime_ns, stat.st_size, entry.path))
-                elif left_over.fullmatch(entry.name) and stat.st_mtime < oldest:
-                    os.unlink(entry.path)
+                    files.append((found.st_mtime_ns, found.st_size, entry.path))
+                elif left_over.fullmatch(entry.name):
+                    _remove_left_over(entry.path)
     excess = sum(size for _, size, _ in files) - limit_bytes
     for _, size, path in sorted(files):
         if excess <= 0:

@@ -4,74 +4,65 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
 from collections.abc import Callable
-from typing import BinaryIO
+from contextlib import suppress
 
-from litert.core.errors import LiteRtError, file_error
+from litert.core.errors import LiteRtError
+from litert.core.input_file import open_input, read_all
 from litert.core.status import Status
 
 ReadBytes = Callable[[int, int], bytes | memoryview]
 """Bytes of a file: from an offset, so many."""
 
-_NO_PIPE = "It is mapped into memory, and so cannot come through a pipe: write it to a file first."
-
-
-def check_readable(path: str) -> None:
-    """Refuses a path that is no file to map.
-
-    Raises:
-      LiteRtError: NOT_FOUND or FILE_IO.
-    """
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError as error:
-        hint = _NO_PIPE if path == "-" else ""
-        raise LiteRtError(Status.NOT_FOUND, "no such file", path, hint) from error
-    except OSError as error:
-        raise file_error(error, "cannot open", path) from error
-    if stat.S_ISDIR(mode):
-        raise LiteRtError(Status.FILE_IO, "a folder, not a file", path)
-    if not stat.S_ISREG(mode):  # a pipe would be empty, or block
-        raise LiteRtError(Status.FILE_IO, "not a regular file", path, _NO_PIPE)
+_READ_SIZE = 16 << 20
+"""Up to here a file is read, and a program that makes it shorter meanwhile does no harm."""
 
 
 class MappedFile:
-    """A file, open and mapped for reading; a context manager.
+    """A regular file, open for reading, in memory if it is small and mapped if it is large; a context manager.
+
+    A program that makes a large file shorter ends those that have mapped it: replace files, do not truncate them.
 
     Attributes:
       path: as it was given.
       view: the whole file.
+      data: the bytes of a small one.
       fd: of the open file; `MappedFile` owns it.
     """
 
-    __slots__ = ("_file", "_map", "fd", "path", "size", "view")
+    __slots__ = ("_file", "_map", "data", "fd", "path", "size", "view")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Opens and maps `path`.
 
         Raises:
-          LiteRtError: NOT_FOUND or FILE_IO.
+          LiteRtError: NOT_FOUND; INVALID_ARGUMENT, for what is no regular file; FILE_IO; MEMORY_ALLOCATION_FAILURE
+            for a small one.
         """
         self.path = os.fspath(path)
+        self.data: bytes | None = None
         self._map: mmap.mmap | None = None
-        self._file: BinaryIO
-        check_readable(self.path)
-        try:
-            self._file = open(self.path, "rb")  # noqa: SIM115 (owned; closed by close)
-        except OSError as error:
-            raise file_error(error, "cannot open", self.path) from error
+        self._file = open_input(self.path)
         try:
             self.fd = self._file.fileno()
             self.size = os.fstat(self.fd).st_size
-            if self.size:
+            if self.size > _READ_SIZE:
                 self._map = mmap.mmap(self.fd, 0, access=mmap.ACCESS_READ)
                 self.view = memoryview(self._map)
             else:
-                self.view = memoryview(b"")
+                self.data = read_all(self._file, self.size)
+                self.view = memoryview(self.data)
         except (OSError, ValueError) as error:
-            self._file.close()
-            raise LiteRtError(Status.FILE_IO, f"cannot map: {error}", self.path) from error
+            self.close()
+            raise LiteRtError(Status.FILE_IO, f"cannot read: {error}", self.path) from error
+        except MemoryError as error:
+            self.close()
+            what = f"no memory for the {self.size} bytes of the file"
+            raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what, self.path) from error
+        if self.view.nbytes < self.size:
+            self.close()
+            what = "the file became shorter while it was read"
+            raise LiteRtError(Status.FILE_IO, what, self.path)
 
     def blob(self, offset: int = 0, size: int | None = None) -> Blob:
         """A range of the file; to its end, where no size is given."""
@@ -94,7 +85,8 @@ class MappedFile:
 
     def close(self) -> None:
         """Closes the file. The mapping lives on until the last view of it is gone."""
-        self._file.close()
+        with suppress(OSError):  # what was read is there
+            self._file.close()
 
     def __enter__(self) -> MappedFile:
         return self

@@ -91,7 +91,7 @@ class CompileCache:
                     kept = Kept(file, read_model(file))
                     unless_kept.callback(kept.model.release)
                     problem = _problem(kept, options)
-            except LiteRtError as error:
+            except (OSError, LiteRtError) as error:
                 problem = str(error)
             if not problem:
                 unless_kept.pop_all()

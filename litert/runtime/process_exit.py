@@ -1,7 +1,7 @@
 """At the end of the process, what daemon threads do in models comes to an end first.
 
-Python ends such a thread where it next asks for Python's lock, which aborts the process in a callback of C++. So the
-end waits for calls under way, and lets no other begin.
+Python ends such a thread where it next asks for Python's lock, which aborts the process in a callback of C++. So
+the end waits for calls under way, and lets no other begin.
 """
 
 from __future__ import annotations

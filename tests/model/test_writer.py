@@ -15,7 +15,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.progress import listening
 from litert.core.status import Status
-from litert.model import atomic_file, writer
+from litert.model import writer
 from litert.model.blob import Blob, MappedFile
 from litert.model.dispatch_op import DISPATCH_OP, read_dispatch_options
 from litert.model.graph import CUSTOM, Appended, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
@@ -318,8 +318,8 @@ def test_a_source_that_shrinks_is_named(
     for name in WAYS[1:]:
         monkeypatch.setattr(os, name, lambda *_, **__: 0, raising=False)
     monkeypatch.setattr(FileCopy, "_clone", lambda *_: 0)
-    monkeypatch.setattr(os, "pread", lambda *_: b"")
     with read_model(source) as model, pytest.raises(LiteRtError, match="became shorter"):
+        monkeypatch.setattr(os, "pread", lambda *_: b"")
         write_model(model, tmp_path / "target")
 
 
@@ -380,18 +380,6 @@ def test_a_killed_process_leaves_no_file_behind(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", code, target])
     assert ended.returncode == -signal.SIGKILL
     assert os.listdir(tmp_path) == ["target"] and target.read_bytes() == b"before"
-
-
-@pytest.mark.parametrize("open_files", [atomic_file._OPEN_FILES, "/nowhere"])
-def test_the_leftovers_of_a_killed_process_are_no_obstacle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: str
-) -> None:
-    monkeypatch.setattr(atomic_file, "_OPEN_FILES", open_files)  # without it, files have names
-    monkeypatch.setattr(atomic_file, "_numbers", iter(range(9)))
-    leftover = tmp_path / f".target.{os.getpid()}.0.tmp"
-    leftover.touch()
-    write_model(constants_model(), tmp_path / "target")
-    assert sorted(os.listdir(tmp_path)) == [leftover.name, "target"]
 
 
 def test_a_graph_that_does_not_hold_together_is_refused() -> None:

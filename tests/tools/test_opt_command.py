@@ -61,7 +61,7 @@ def test_passes_are_listed(litert_npu: LitertNpu, capsys: pytest.CaptureFixture[
         (["in.mlir", "--soc_model=EMU5"], "no SoC model 'EMU5'"),
         (["in.mlir", "-o", "in.mlir"], "the output is the input"),
         (["missing.mlir"], "missing.mlir"),
-        (["."], "FILE_IO"),
+        (["."], "INVALID_ARGUMENT"),
         ([], "no file"),
         (["in.mlir", "again.mlir"], "2 arguments, not 1"),
     ],

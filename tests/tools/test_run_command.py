@@ -156,7 +156,7 @@ def write_cut(path: Path) -> None:
         ("in.npz", write_cut, Status.INVALID_ARGUMENT),
         ("in.npy", lambda path: path.write_bytes(b""), Status.INVALID_ARGUMENT),
         ("in.png", lambda path: path.write_bytes(b"hello"), Status.INVALID_ARGUMENT),
-        ("in.npy", lambda path: path.mkdir(), Status.FILE_IO),
+        ("in.npy", lambda path: path.mkdir(), Status.INVALID_ARGUMENT),
         ("in.npy", lambda path: np.save(path, RAMP.astype(np.float64)), Status.INVALID_ARGUMENT),
         ("in.npy", lambda path: np.save(path, RAMP[0]), Status.INVALID_ARGUMENT),
         ("in.npz", lambda path: np.savez(path, other=RAMP), Status.INVALID_ARGUMENT),

@@ -7,8 +7,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from litert.core.input_file import check_input
 from litert.core.option import Flag
-from litert.model.blob import check_readable
 from litert.model.reader import read_model
 from vendor_reference.compiler.reference_options import OPTIONS, check_options
 
@@ -102,7 +102,7 @@ LAYER_FLAGS = (
 
 def layer_request(flags: FlagValues, path: str, *own: str) -> dict[str, Any]:
     """What `LAYER_FLAGS` and a command's own flags say of an asset, for `open_layer` in a child process."""
-    check_readable(path)
+    check_input(path)
     values = {name: flags[name].value for name in (*_CHOICE, *_LAYER, *own)}
     return {"path": path, "vendor_options": given_vendor_options(flags), **values}
 

@@ -24,11 +24,11 @@ from litert.conformance.checks import (
 from litert.conformance.children import CheckOptions, check_end, run_in_children
 from litert.conformance.expected import add_expected
 from litert.core.errors import LiteRtError
+from litert.core.input_file import check_input
 from litert.core.progress import counting, told
 from litert.core.status import Status
 from litert.core.vendor_names import is_option_of
 from litert.host.child import call_in_child
-from litert.model.blob import check_readable
 
 from ..command_line import usage_error
 from ..console import print_text
@@ -157,7 +157,7 @@ def _check_rules(
 def _check_request(options: CheckOptions, manufacturer: str) -> None:
     """Refuses files and options that there are not."""
     for path in (*options.models, *(p for _, p in (*options.assets, *options.companions))):
-        check_readable(path)
+        check_input(path)
     for name in options.vendor_options:
         if manufacturer and not is_option_of(manufacturer, name):
             raise usage_error(

@@ -14,7 +14,8 @@ from math import inf
 
 from compiler_plugin.outline import extract, make_partition
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError, file_error
+from litert.core.errors import LiteRtError
+from litert.core.input_file import read_input
 from litert.core.quantization import Quantization
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -292,11 +293,7 @@ def _read_options(text: str) -> Mapping[str, FlexValue] | bytes | None:
     if not text:
         return None
     if text.startswith("@"):
-        try:
-            with open(text[1:], "rb") as stream:
-                return stream.read()
-        except OSError as error:
-            raise file_error(error, "cannot read", text[1:]) from error
+        return read_input(text[1:])
     try:
         options = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from litert.core.errors import file_error
-from litert.model.atomic_file import make_folder
+from litert.model.atomic_file import make_folder, open_atomic
+from litert.model.output import write_at
 from vendor_reference.compiler.simplegpu_defines import USER_DEFINES
 from vendor_reference.executable.executable import Program, Source
 from vendor_reference.executable.source_text import expand_sources
@@ -39,12 +39,9 @@ def dump_kernels(
     ]
     names = [f"program{number}.cl" for number in range(len(texts))]
     make_folder(folder)
-    try:
-        for name, text in zip(names, texts, strict=True):
-            with open(os.path.join(folder, name), "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-    except OSError as error:
-        raise file_error(error, "cannot dump kernels", folder) from error
+    for name, text in zip(names, texts, strict=True):
+        with open_atomic(os.path.join(folder, name)) as fd:
+            write_at(fd, text.encode(), 0)
     return names
 
 

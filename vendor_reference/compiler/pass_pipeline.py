@@ -23,7 +23,8 @@ from litert.core.progress import told
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from litert.host.extensions import load_package
-from litert.model.atomic_file import make_folder
+from litert.model.atomic_file import make_folder, open_atomic
+from litert.model.output import write_at
 from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.ir.verification import check_ir
 
@@ -182,13 +183,6 @@ def write_dump(files: Mapping[str, str], name: str, module: ModuleOp) -> None:
     """
     if name not in files:
         return
-    try:
-        with open(files[name], "w", encoding="utf-8") as file:
-            file.write(print_ir(module))
-    except OSError as error:
-        raise _file_error(error, files[name]) from error
+    with open_atomic(files[name]) as fd:
+        write_at(fd, print_ir(module).encode(), 0)
     check_ir(module, after=name)
-
-
-def _file_error(error: OSError, path: str) -> LiteRtError:
-    return LiteRtError(Status.FILE_IO, f"cannot write: {error.strerror}", path)

@@ -11,7 +11,8 @@ import os
 import posixpath
 from collections.abc import Sequence
 
-from litert.core.errors import LiteRtError, file_error
+from litert.core.errors import LiteRtError
+from litert.core.input_file import read_input
 from litert.core.status import Status
 from litert.model.assets import check_companion_path
 from vendor_reference.custom_layers.custom_layer import LayerFile
@@ -142,11 +143,7 @@ class AssetFiles:
 
 
 def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise file_error(error, "cannot read", path) from error
+    data = read_input(path, _MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"more than {_MOST_BYTES} bytes of source", path)
     return data

@@ -1,0 +1,118 @@
+"""Files that are read: regular ones alone, since a pipe, a device or a folder may block, never end, or be empty.
+
+What is made from private files is private: within `common_permissions` each file that is opened narrows the
+permissions of new files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import BinaryIO
+
+from litert.core.errors import LiteRtError, file_error
+from litert.core.status import Status
+
+_ANY = 0o666
+_NO_PIPE = "It cannot come through a pipe: write it to a file first."
+
+_permissions: ContextVar[list[int] | None] = ContextVar("permissions", default=None)
+
+
+def open_input(path: str | os.PathLike[str]) -> BinaryIO:
+    """Opens a regular file for reading, without a buffer.
+
+    Raises:
+      LiteRtError: NOT_FOUND; INVALID_ARGUMENT, for what is no regular file; FILE_IO.
+    """
+    name = os.fspath(path)
+    try:
+        _check_regular(os.stat(name).st_mode, name)  # first, as opening may wait, or do something
+        file = open(name, "rb", buffering=0, opener=_open)  # noqa: SIM115 (the caller's)
+        try:
+            mode = os.fstat(file.fileno()).st_mode
+            _check_regular(mode, name)
+        except BaseException:
+            file.close()
+            raise
+    except FileNotFoundError as error:
+        hint = _NO_PIPE if name == "-" else ""
+        raise LiteRtError(Status.NOT_FOUND, "no such file", name, hint) from error
+    except ValueError as error:  # a name with a null character
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"no name of a file: {error}", name) from error
+    except OSError as error:
+        raise file_error(error, "cannot open", name) from error
+    common = _permissions.get()
+    if common is not None:
+        common[0] &= mode
+    return file
+
+
+def check_input(path: str | os.PathLike[str]) -> None:
+    """Refuses a path that is no regular file to read.
+
+    Raises:
+      LiteRtError: as `open_input`.
+    """
+    open_input(path).close()
+
+
+def read_input(path: str | os.PathLike[str], most: int = -1) -> bytes:
+    """Reads a regular file, or as many of its bytes.
+
+    Raises:
+      LiteRtError: as `open_input`; MEMORY_ALLOCATION_FAILURE.
+    """
+    with open_input(path) as file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            return read_all(file, size if most < 0 else min(most, size))
+        except OSError as error:
+            raise file_error(error, "cannot read", os.fspath(path)) from error
+        except MemoryError as error:
+            what = f"no memory for the {size} bytes of the file"
+            raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what, os.fspath(path)) from error
+
+
+def read_all(file: BinaryIO, size: int) -> bytes:
+    """The first bytes of a file; fewer, where it has become shorter."""
+    parts: list[bytes] = []
+    done = 0
+    while done < size:
+        part = os.pread(file.fileno(), size - done, done)
+        if not part:
+            break
+        parts.append(part)
+        done += len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+@contextmanager
+def common_permissions() -> Iterator[None]:
+    """Has new files of the block be no more readable than the files that it has opened up to then."""
+    outer = _permissions.get()
+    token = _permissions.set([_ANY if outer is None else outer[0]])
+    try:
+        yield
+    finally:
+        _permissions.reset(token)
+
+
+def output_permissions() -> int:
+    """The most that others may do with a new file: what they may with all that was opened."""
+    common = _permissions.get()
+    return _ANY if common is None else common[0] & _ANY | stat.S_IRUSR | stat.S_IWUSR
+
+
+def _check_regular(mode: int, path: str) -> None:
+    if not stat.S_ISREG(mode):
+        what = "a folder, not a file" if stat.S_ISDIR(mode) else "not a regular file"
+        hint = "" if stat.S_ISDIR(mode) else _NO_PIPE
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
