@@ -21,7 +21,7 @@ from dispatch.worker import Worker
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.host.vendor_call import VendorCall
+from litert.host.vendor_call import ENDING, VendorCall
 
 
 class Call:
@@ -173,7 +173,9 @@ class Call:
                 return
             try:
                 self._invoke(self._context)
-            except Exception:
+            except ENDING:
+                raise
+            except BaseException:
                 with VendorCall(self._vendor.dispatch.vendor_id, "invoke" + self._of_this):
                     raise
 

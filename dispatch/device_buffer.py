@@ -11,7 +11,7 @@ from dispatch.vendor import Vendor, clean_up
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.host.vendor_call import VendorCall
+from litert.host.vendor_call import ENDING, VendorCall
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,7 +122,9 @@ class DeviceBuffer(TensorBuffer):
     def _take(self) -> int:
         try:
             found = self._handlers.lock(self.memory, LockMode.READ_WRITE)
-        except Exception:
+        except ENDING:
+            raise
+        except BaseException:
             with self._calling("lock"):
                 raise
         if not isinstance(found, int) or (self.size and not found):
@@ -132,7 +134,9 @@ class DeviceBuffer(TensorBuffer):
     def _unlock(self, memory: Any) -> None:
         try:
             self._handlers.unlock(memory)
-        except Exception:
+        except ENDING:
+            raise
+        except BaseException:
             with self._calling("unlock"):
                 raise
 

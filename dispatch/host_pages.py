@@ -5,6 +5,9 @@ from __future__ import annotations
 import mmap
 from contextlib import suppress
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
 _HUGE_PAGE = 2 << 20
 """Bytes; on x86-64 and most aarch64."""
 
@@ -20,8 +23,12 @@ def map_pages(size: int) -> mmap.mmap:
     is_large = size >= _HUGE_PAGE // 2 and hasattr(mmap, "MADV_HUGEPAGE")
     if is_large:
         size += -size % _HUGE_PAGE  # Linux aligns only whole huge pages to them
-    # Private: shared memory, the default, is slower to touch first.
-    memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        # Private: shared memory, the default, is slower to touch first.
+        memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError) as error:
+        what = f"no memory for {size} bytes of tensors"
+        raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what) from error
     if is_large:
         with suppress(OSError):  # a kernel without them
             memory.madvise(mmap.MADV_HUGEPAGE)

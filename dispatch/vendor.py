@@ -14,7 +14,7 @@ from dispatch.table_check import check_table
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.vendor_call import VendorCall
+from litert.host.vendor_call import ENDING, VendorCall
 
 _LOG = logging.getLogger(__name__)
 _ASYNC_FUNCTIONS = ("attach_input_event", "invoke_async")
@@ -40,7 +40,9 @@ class Vendor:
             part = self.dispatch.async_interface
         try:
             return getattr(part, function)(*args)
-        except Exception:
+        except ENDING:
+            raise
+        except BaseException:
             with VendorCall(self.dispatch.vendor_id, function + detail):
                 raise
 
@@ -51,7 +53,9 @@ class Vendor:
         def call(*args: Any) -> Any:
             try:
                 return target(*first, *args)
-            except Exception:
+            except ENDING:
+                raise
+            except BaseException:
                 with VendorCall(self.dispatch.vendor_id, function + detail):
                     raise
 

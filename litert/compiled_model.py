@@ -14,11 +14,12 @@ import logging
 import operator
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from dispatch.event import Event, JoinedEvent, wait_for_all
 from dispatch.worker import Worker
 from litert.core.errors import LiteRtError
+from litert.core.interrupts import interrupts_as_they_came
 from litert.core.status import Status
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.environment import Environment, EnvironmentOptions
@@ -71,7 +72,7 @@ class CompiledModel:
         environment: Environment | None = None,
         options: Options | None = None,
     ) -> CompiledModel:
-        """Loads a model from a file, which is mapped and not read; one that is not compiled is, for the NPU.
+        """Loads a model from a file, a large one without reading it; one that is not compiled is, for the NPU.
 
         Args:
           model_path: of the file.
@@ -115,7 +116,8 @@ class CompiledModel:
         if options is None:
             accelerators = HardwareAccelerator.CPU if hardware_accel is None else hardware_accel
             options = Options(accelerators)
-        return cls(load_model(source, environment.options, options), environment)
+        with interrupts_as_they_came():
+            return cls(load_model(source, environment.options, options), environment)
 
     @property
     def environment(self) -> Environment:
@@ -125,6 +127,9 @@ class CompiledModel:
     def close(self) -> None:
         """Releases the model and its device; runs under way end first."""
         self._close(must_wait=True)
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise TypeError("a CompiledModel can be neither copied nor pickled: load the model again")
 
     def __enter__(self) -> CompiledModel:
         return self

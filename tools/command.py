@@ -10,8 +10,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
-from litert.core.errors import LiteRtError, describe
+from litert.core.errors import LiteRtError, describe, memory_text
 from litert.core.input_file import common_permissions
+from litert.core.interrupts import interrupt_of
 from litert.core.option import Flag
 from litert.core.status import Status
 
@@ -108,10 +109,11 @@ def _explain(error: BaseException, program: str) -> tuple[Status, str]:
     """The status of an error that ends a program, and what people read."""
     if isinstance(error, LiteRtError):
         return error.status, str(error)
+    error = interrupt_of(error) or error
     if isinstance(error, KeyboardInterrupt):
         status, what = Status.CANCELLED, ". ".join(["interrupted", *error.args])
     elif isinstance(error, MemoryError):
-        status, what = Status.MEMORY_ALLOCATION_FAILURE, "out of memory"
+        status, what = Status.MEMORY_ALLOCATION_FAILURE, memory_text(error)
     elif isinstance(error, SystemExit):  # no main of ours: what a vendor's driver or a library does
         status = Status.RUNTIME_FAILURE
         what = f"code that it called has tried to end the process: {describe(error)}. --debug shows where."

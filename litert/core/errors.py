@@ -56,7 +56,12 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def last_line(error: BaseException, counts: Callable[[str], bool]) -> str:
+def memory_text(error: MemoryError) -> str:
+    """`out of memory: no room for 8 bytes`, as the error has it; else the last line that ran."""
+    return f"out of memory: {error}" if str(error) else f"out of memory, at {last_line(error)}"
+
+
+def last_line(error: BaseException, counts: Callable[[str], bool] = lambda path: True) -> str:
     """The last line that ran in a file whose path counts, as `path:line`; "" where there is none."""
     place, trace = "", error.__traceback__
     while trace is not None:

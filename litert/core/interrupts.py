@@ -9,6 +9,23 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 
+def interrupt_of(error: BaseException) -> KeyboardInterrupt | None:
+    """The `KeyboardInterrupt` that Python has made another error of, as it does in a class body before 3.12."""
+    cause = error.__cause__ if isinstance(error, RuntimeError) else None
+    return cause if isinstance(cause, KeyboardInterrupt) else None
+
+
+@contextmanager
+def interrupts_as_they_came() -> Iterator[None]:
+    """Raises the `KeyboardInterrupt` of a block in place of an error that Python has made of it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if interrupt := interrupt_of(error):
+            raise interrupt from None
+        raise
+
+
 @contextmanager
 def on_interrupt(sentence: Callable[[], str]) -> Iterator[None]:
     """Adds a sentence to a `KeyboardInterrupt` of the block, or to a CANCELLED error; "" adds nothing."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from types import TracebackType
 
-from litert.core.errors import VENDOR_REPAIRS, LiteRtError, describe, last_line
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError, describe, last_line, memory_text
 from litert.core.status import Status
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ENDING = (KeyboardInterrupt, SystemExit)
+"""What a signal's handler may raise anywhere, and no vendor is to blame for."""
+
 _HOST = tuple(
     os.path.join(_ROOT, package, "") for package in ("litert", "compiler_plugin", "dispatch")
 )
@@ -54,7 +57,7 @@ class VendorCall:
             where = self.where if error.where in known else f"{self.where}: {error.where}"
             return LiteRtError(error.status or self._status, error.what, where, error.hint)
         if isinstance(error, MemoryError):
-            return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, "out of memory", self.where)
+            return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, memory_text(error), self.where)
         place = last_line(error, lambda path: not path.startswith(_HOST))
         return LiteRtError(
             self._status,

@@ -38,7 +38,11 @@ _Way = Callable[[int, int, int, int], int]
 
 def plan_bytes(plan: Plan) -> bytes:
     """The file in memory."""
-    out = bytearray(plan.size)
+    try:
+        out = bytearray(plan.size)
+    except MemoryError as error:
+        what = f"no memory for the {plan.size} bytes of the model"
+        raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what) from error
     view = memoryview(out)
     for run in plan.runs:
         view[run.target : run.target + run.size] = run.file.view[run.source : run.source + run.size]

@@ -106,6 +106,17 @@ def test_an_interrupt_passes_and_all_is_released(function: str, error: BaseExcep
     assert not vendor.broken
 
 
+@pytest.mark.parametrize("function", ["register_asset", "attach_input", "invoke"])
+def test_what_only_python_raises_is_an_error_of_the_vendor(function: str) -> None:
+    """`GeneratorExit` would end a generator of the host's, without a word."""
+    vendor = StrictDispatch()
+    vendor.failing, vendor.after, vendor.error = function, 1, GeneratorExit("done")
+    with pytest.raises(LiteRtError, match="GeneratorExit: done") as error:
+        use(vendor)
+    assert error.value.status is Status.RUNTIME_FAILURE and function in error.value.where
+    assert not vendor.open and not vendor.broken
+
+
 def test_an_interrupt_while_cleaning_up_comes_after_the_cleanup() -> None:
     vendor = StrictDispatch()
     vendor.failing, vendor.error = "invocation_context_destroy", KeyboardInterrupt()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+from litert.core.interrupts import interrupts_as_they_came
+from tests.runtime.conftest import Load
+from tests.runtime.npu_models import cpu_around_npu
 
 START = """
 import json, os, random, signal, sys, threading, time
@@ -90,3 +99,26 @@ def test_a_process_ends_while_daemon_threads_use_models(work: str, moment: int) 
     ended = child(ENDING, work, moment / 1000)
     assert (ended.returncode, ended.stdout) == (0, "ends\n"), ended.stderr
     assert "Fatal" not in ended.stderr and "terminate" not in ended.stderr
+
+
+class _Interrupting:
+    def __set_name__(self, owner: type, name: str) -> None:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_in_a_class_body_is_a_keyboard_interrupt() -> None:
+    """As in a module that a load imports: before Python 3.12 it becomes a RuntimeError."""
+    with pytest.raises(KeyboardInterrupt), interrupts_as_they_came():
+        type("Class", (), {"attribute": _Interrupting()})
+    with pytest.raises(RuntimeError, match="another"), interrupts_as_they_came():
+        raise RuntimeError("another")
+
+
+@pytest.mark.parametrize("copies", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_model_that_is_loaded_is_not_copied(load: Load, copies: Callable[[Any], Any]) -> None:
+    """A copy would close what the model has, when it goes."""
+    model = load(cpu_around_npu())
+    with pytest.raises(TypeError, match="load the model again"):
+        copies(model)
+    x = np.ones((1, 4), np.float32)
+    np.testing.assert_array_equal(model.run({"x": x})["z"], 6 * x)

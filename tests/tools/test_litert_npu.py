@@ -89,11 +89,12 @@ def raising(error: BaseException) -> Callable[..., int]:
         (LiteRtError(Status.NOT_FOUND, "nothing", "here"), 2, "NOT_FOUND: nothing (here)."),
         (KeyboardInterrupt(), 130, "CANCELLED"),
         (LiteRtError(Status.CANCELLED, "interrupted", "x.py:7"), 130, "interrupted (x.py:7)"),
-        (MemoryError(), 2, "out of memory"),
+        (MemoryError(), 2, "out of memory, at "),
+        (MemoryError("no room for 8 bytes"), 2, "out of memory: no room for 8 bytes"),
         (SystemExit(0), 2, "tried to end the process: SystemExit: 0. --debug"),
         (ZeroDivisionError("division"), 2, "ZeroDivisionError: division. This is a defect"),
     ],
-    ids=["ours", "Ctrl-C", "Ctrl-C in an extension", "memory", "a driver that exits", "defect"],
+    ids=["ours", "Ctrl-C", "Ctrl-C in an extension", "memory", "so much memory", "a driver that exits", "defect"],
 )  # fmt: skip
 def test_an_error_is_one_message_and_a_traceback_only_with_debug(
     capsys: Capture, error: BaseException, status: int, said: str

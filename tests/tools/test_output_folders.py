@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from litert_npu_tools import destinations
 from litert_npu_tools.apply_plugin import guarded_main as apply_plugin
 
 from litert.model.builder import ModelBuilder
@@ -67,3 +71,26 @@ def test_a_dump_makes_its_own_folder_alone(flag: str, capsys: pytest.CaptureFixt
     assert not Path("no").exists() and not Path("out.tflite").exists()
     assert apply_plugin([*command, "--dump_folder=dumps"]) == 0
     assert Path("dumps").is_dir()
+
+
+@pytest.mark.parametrize("written", range(4))
+def test_a_disk_that_is_full_is_left_without_a_half_made_vendor(
+    litert_npu: LitertNpu,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    written: int,
+) -> None:
+    real, calls = destinations.write_file, 0
+
+    def write(path: str, *arguments: Any) -> None:
+        nonlocal calls
+        if calls == written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        calls += 1
+        real(path, *arguments)
+
+    before = sorted(os.listdir())
+    monkeypatch.setattr(destinations, "write_file", write)
+    assert litert_npu("vendor", "new", "Tin", "-o", "tin") == 2
+    assert "no space left on device" in capsys.readouterr().err
+    assert sorted(os.listdir()) == before

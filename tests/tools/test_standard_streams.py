@@ -69,3 +69,26 @@ def test_too_few_descriptors_for_all_plugins_are_an_error_that_says_what_helps(
     assert done.returncode
     assert "DYNAMIC_LOADING" in done.stderr and "Too many open files" in done.stderr
     assert "ulimit -n" in done.stderr
+
+
+@pytest.mark.parametrize("tool", ["apply_plugin", "litert_npu"])
+def test_an_output_to_a_closed_stream_is_an_error(tool: str, tmp_path: Path) -> None:
+    source = tmp_path / "model.tflite"
+    write_model(model(), source)
+    command = [source, "-"] if tool == "apply_plugin" else ["transform", source, "-"]
+    done = run(tool, *command, closed=">&-")
+    assert done.returncode not in (0, 1)
+    assert "FILE_IO: the output would go to a standard stream that is closed (-)" in done.stderr
+
+
+def test_a_report_to_a_disk_that_is_full_is_an_error(tmp_path: Path) -> None:
+    source, report = tmp_path / "model.tflite", tmp_path / "report.json"
+    write_model(model(), source)
+    arguments = [source, tmp_path / "out.tflite", "--report=json", "--cmd=noop"]
+    done = run("apply_plugin", *arguments, "--err=/dev/full")
+    assert "FILE_IO: cannot write: no space left on device (/dev/full)" in done.stderr
+    assert done.returncode not in (0, 1)
+    report.write_text("before")
+    done = run("apply_plugin", "--cmd=info", f"--o={report}", before="ulimit -f 0")
+    assert f"cannot write: file too large ({report})" in done.stderr and done.returncode
+    assert report.read_text() == "before" and not list(tmp_path.glob(".*"))
