@@ -144,7 +144,7 @@ class CompileCache:
 
     @property
     def _is_shared(self) -> bool:
-        """Whether others can write to the folder: a seal by the user's key is all that tells entries apart then."""
+        """Whether others can write to the folder: then only a seal by the user's key is trusted."""
         return not is_own(os.stat(self._folder))
 
     def _path(self, key: str, suffix: str) -> str:

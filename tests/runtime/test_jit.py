@@ -29,7 +29,7 @@ from litert.model.blob import MappedFile
 from litert.model.builder import ModelBuilder
 from litert.model.manifest import Manifest, set_manifest
 from litert.model.reader import read_model
-from litert.model.writer import to_bytes
+from litert.model.writer import to_bytes, write_model
 from litert.options import Options
 from litert.runtime import compile_key, load_candidates
 from litert.runtime.compile_cache import CompileCache, Nothing
@@ -616,3 +616,36 @@ def test_a_plugin_that_cannot_be_loaded_is_told_of(
     (plugins / "LiteRtCompilerPlugin_Torn.py").write_text("PLUGIN = 1 +")
     assert doubled(load(raw("double"), plugins=str(plugins))) == 1
     assert "LiteRtCompilerPlugin_Torn.py is not asked to compile: DYNAMIC_LOADING" in caplog.text
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o777], ids=["own folder", "shared folder"])
+@pytest.mark.parametrize("problem", ["none", "others can write", "renamed", "no seal", "no key"])
+def test_what_others_may_have_compiled_is_not_run(
+    load: Load,
+    cache: Path,
+    tmp_path: Path,
+    compilations: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    problem: str,
+    mode: int,
+) -> None:
+    monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / "data"))
+    cache.mkdir()
+    cache.chmod(mode)
+    assert doubled(load(raw("double"))) == 1
+    assert doubled(load(raw("double", "double"))) == 2
+    entries = {len(path.read_bytes()): path for path in cache.glob("*.tflite")}
+    one, two = (entries[size] for size in sorted(entries))
+    assert {path.stat().st_mode & 0o777 for path in (one, two)} == {0o600}
+    if problem == "others can write":
+        one.chmod(0o620)
+    elif problem == "renamed":
+        two.rename(one)
+    elif problem == "no seal":
+        with read_model(one) as model:
+            write_model(model, one)
+    elif problem == "no key":
+        (tmp_path / "data" / "litert-npu" / "key").unlink()
+    compilations.clear()
+    assert doubled(load(raw("double"))) == 1
+    assert len(compilations) == (problem != "none")
