@@ -1,4 +1,4 @@
-"""A model with 1 GiB of CPU weights is compiled in at most 1.3 times what `cp` and `sync` take, with 80 MB of memory.
+"""A model with 1 GiB of weights is compiled in 1.3 times what `cp` and `sync` take at most, in 80 MB of memory.
 
 The memory is what it has at its peak beyond the same command on a model without the weights.
 """
@@ -38,7 +38,8 @@ def measure() -> Sequence[Row]:
     output.unlink()
     return [
         times.row(
-            f"1 GiB of weights, compiled, to cp and sync (stock's noop: {stock_times.ratio:.1f})", 1.3
+            f"1 GiB of weights, compiled, to cp and sync (stock's noop: {stock_times.ratio:.1f})",
+            1.3,
         ),
         at_most("its memory (stock's noop)", memory, 80e6, megabytes, stock_memory),
     ]

@@ -110,17 +110,20 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 WITHOUT_HOME = """
-import os, pwd, tempfile
-try:
-    os.setuid(54321)  # a user that the system does not know, as in a container
-except PermissionError:
-    pass
-def getpwuid(uid):
-    raise KeyError(f"getpwuid(): uid not found: {uid}")
-pwd.getpwuid = getpwuid
+import logging, os, platformdirs, pwd, traceback
+import litert.model.output
 from vendor_reference.device.scratch_folder import make_scratch_folder
 from vendor_reference.programs.program_cache import CompiledProgram, ProgramCache
 from vendor_reference.programs.program_text import ProgramText
+try:
+    os.setuid(54321)  # after the imports: another user need not be able to read this Python
+    pwd.getpwuid(os.getuid())
+except PermissionError:  # this user has a name, which nobody tells
+    def getpwuid(uid):
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+    pwd.getpwuid = getpwuid
+except KeyError:
+    pass
 text = ProgramText("k.cl", "text", "")
 for _ in range(3):
     programs = ProgramCache(["device"])
@@ -133,11 +136,8 @@ print(make_scratch_folder())
 def test_a_user_whom_the_system_does_not_know_is_told_once_that_nothing_is_kept() -> None:
     variables = ("HOME", "LITERT_NPU_CACHE_DIR", "XDG_CACHE_HOME")
     environment = {k: v for k, v in os.environ.items() if k not in variables}
-    # What a user without rights to this Python imports must be there before.
-    code = f"import platformdirs, vendor_reference.device.scratch_folder\n{WITHOUT_HOME}"
-    ended = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
-    )
+    command = [sys.executable, "-c", WITHOUT_HOME]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.count("There is no cache, and each process builds its kernels") == 1
     assert len(ended.stderr.splitlines()) == 1 and "litert-npu-" in ended.stdout
