@@ -64,7 +64,8 @@ class Options:
       cpu_options, gpu_options, qualcomm_options, intel_openvino_options: groups, each made when first asked for.
       dispatch_options: for the vendor's dispatch table, by name.
       verify: whether a compiled file is compared with its digests at load whatever its size: all of it, or assets
-        and byte code where it has none of the whole. By default that is done for what is 16 MiB or less.
+        and byte code where it has none of the whole; and opened in a child process first, so that a file that
+        crashes stock's interpreter is refused. By default only what is 16 MiB or less is compared.
       allow_native_assets: whether machine code in a file's assets may run in this process; the vendor's table gets
         it as the option `allow_native_assets`.
       custom_op_infos: the assets of a model that is compiled when it is loaded; this and what follows is of no

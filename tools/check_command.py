@@ -22,6 +22,7 @@ from litert.model.graph import Model
 from litert.model.manifest import find_mismatches, read_manifest
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, UNSAID_SOC_MODEL, Stamp, read_stamp
+from litert.model.stock_checks import check_for_stock
 from litert.model.stock_custom_ops import find_not_runnable
 
 from .command import Command
@@ -225,7 +226,7 @@ def _check_cpu(checks: _Checks, model: Model) -> None:
     cpu_ops = [op for op in model.ops() if not is_dispatch_op(op)]
     unknown = find_not_runnable(model)
     version = checks.ask("cpu", _interpreter_version)
-    if version is None:
+    if version is None or not checks.ask("cpu", lambda: _is_opened(model)):
         return
     if unknown:
         text = f"custom ops that the CPU does not have: {counts_text(unknown)}"
@@ -239,6 +240,16 @@ def _check_cpu(checks: _Checks, model: Model) -> None:
         checks.add(
             "cpu", Verdict.PASSED, f"{count_text(len(cpu_ops), 'op')}, by ai-edge-litert {version}"
         )
+
+
+def _is_opened(model: Model) -> bool:
+    """Whether stock's interpreter opens a model without a crash; raises where it does not."""
+    from litert.runtime.trial_opening import check_opens  # here: it imports NumPy
+
+    assert model.source is not None
+    check_for_stock(model, model.source.path)
+    check_opens(model.source, model.source.path)
+    return True
 
 
 def _interpreter_version() -> str:

@@ -25,6 +25,7 @@ from litert.model.graph import Model
 from litert.model.manifest import Manifest, read_manifest
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY
+from litert.model.stock_checks import check_for_stock
 from litert.options import CpuOptions, Options
 from litert.runtime.abi_check import check_profiler
 from litert.runtime.entries import make_signatures, match_subgraphs
@@ -35,6 +36,7 @@ from litert.runtime.npu_parts import NpuParts, open_session, read_npu_parts
 from litert.runtime.process_exit import model_lock
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 from litert.runtime.timing_code import Profiler
+from litert.runtime.trial_opening import check_opens
 
 _LOG = logging.getLogger(__name__)
 
@@ -136,6 +138,9 @@ def load_unplanned(
             raw, opened = opened, _compile(opened, where, environment, options, resources, graph)
             if opened.source is not raw.source:
                 graph.callback(given.close)
+        check_for_stock(opened.model, where)
+        if options.verify and opened.is_compiled:
+            check_opens(opened.source, where)
         _check_accelerators(opened, accelerators, where)
         model, file = opened.model, opened.source
         whole = Blob(file) if isinstance(file, bytes) else file.blob()

@@ -1,0 +1,86 @@
+"""Opens a model in stock's interpreter in a child process, where a crash of the interpreter does no harm.
+
+No driver is loaded: nothing runs in the NPU calls' place.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from litert.core.errors import ChildEndedError, LiteRtError
+from litert.core.status import Status
+from litert.cpu_kernel_mode import CpuKernelMode
+from litert.host.child import call_in_child
+from litert.model.blob import MappedFile
+from litert.runtime.subgraph import InterpreterSubgraph, NodeView
+
+_TARGET = "litert.runtime.trial_opening:open_once"
+_TIMEOUT_S = 60
+
+
+def check_opens(source: MappedFile | bytes, where: str) -> None:
+    """Opens a model once, in a child. An error that stock reports is none here: who opens the model gets it, too.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER, for a model that crashes the interpreter, or that it does not open in time.
+    """
+    with ExitStack() as stack:
+        if isinstance(source, MappedFile):
+            path = source.path
+        else:
+            copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="litert-npu-"))
+            copy.write(source)
+            copy.flush()
+            path = copy.name
+        try:
+            for _ in call_in_child(
+                _TARGET,
+                path,
+                timeout_s=_TIMEOUT_S,
+                subject="stock's interpreter",
+            ):
+                pass
+        except ChildEndedError as error:
+            raise LiteRtError(
+                Status.INVALID_FLATBUFFER,
+                f"{error.what.partition(chr(10))[0].rstrip(':')}, in a trial",
+                where,
+                "The file is damaged, or made to do harm: get it again from where it came.",
+            ) from None
+
+
+def open_once(path: str) -> Iterator[None]:
+    """In the child: prepares all of a model's ops."""
+    from litert.runtime.interpreter import GraphInterpreter
+
+    try:
+        interpreter = GraphInterpreter(
+            path,
+            path,
+            1,
+            CpuKernelMode.DELEGATE,
+            _make_kernel,
+            custom_op_hint="",
+            stock_arguments={},
+        )
+        interpreter.allocate()
+        interpreter.close()
+    except LiteRtError:  # it has not crashed
+        pass
+    yield None
+
+
+class _NoKernel:
+    """Stands for an NPU call, and does nothing."""
+
+    def prepare(self) -> None:
+        """Leaves the shapes as they are in the file."""
+
+    def run(self) -> None:
+        """Does nothing."""
+
+
+def _make_kernel(subgraph: InterpreterSubgraph, node: NodeView) -> _NoKernel:
+    return _NoKernel()

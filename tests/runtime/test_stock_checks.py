@@ -1,0 +1,106 @@
+"""Models that crash stock's interpreter are refused before it sees them, or where it does so in a child."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from litert.core.errors import ChildEndedError, LiteRtError
+from litert.core.status import Status
+from litert.hardware_accelerator import HardwareAccelerator
+from litert.model.builder import ModelBuilder
+from litert.model.dispatch_op import DISPATCH_OP
+from litert.model.graph import Model
+from litert.model.table import AbsentList
+from litert.model.writer import to_bytes
+from litert.options import Options
+from litert.runtime import trial_opening
+from tests.runtime.conftest import Load
+from tests.runtime.npu_models import FLOAT, NpuModelBuilder, cpu_around_npu
+
+
+def no_subgraphs() -> Model:
+    model = ModelBuilder().build()
+    model.subgraphs = AbsentList()
+    return model
+
+
+def compiled(*, with_input: bool = True) -> Model:
+    builder = NpuModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    a = builder.op("ADD", [x, x if with_input else None], [("a", FLOAT, (1, 4))])
+    builder.output(builder.npu("double", [a], [("y", FLOAT, (1, 4))]))
+    return builder.build()
+
+
+def absent_input() -> Model:
+    return compiled(with_input=False)
+
+
+def zero_byte() -> Model:
+    model = compiled()
+    (code,) = [code for code in model.operator_codes if code.custom_code == DISPATCH_OP]
+    code.custom_code = f"{DISPATCH_OP}\0\0behind it"
+    model.byte_code.clear()
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (no_subgraphs, "the model has no subgraph"),
+        (absent_input, "ADD without its input 1"),
+        (zero_byte, "a zero byte in its name, behind 'DISPATCH_OP'"),
+    ],
+)
+def test_a_model_that_would_crash_stock_is_refused(
+    load: Load, make: Callable[[], Model], what: str
+) -> None:
+    with pytest.raises(LiteRtError, match=what) as error:
+        load(to_bytes(make()), Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU))
+    assert error.value.status is Status.INVALID_FLATBUFFER
+
+
+def test_an_absent_bias_is_none_of_these(load: Load) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    weights = builder.constant("w", [[1.0, 2.0, 3.0, 4.0]], FLOAT)
+    builder.output(builder.op("FULLY_CONNECTED", [x, weights, None], [("y", FLOAT, (1, 1))]))
+    load(to_bytes(builder.build()))
+
+
+def test_a_model_that_crashes_stock_does_so_in_a_child_alone(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    for target in (
+        "tests.runtime.test_stock_checks:abort",
+        "tests.runtime.test_stock_checks:do_nothing",
+    ):
+        monkeypatch.setattr(trial_opening, "_TARGET", target)
+        try:
+            load(cpu_around_npu(), Options(verify=True))
+            seen.append("")
+        except LiteRtError as error:
+            assert error.status is Status.INVALID_FLATBUFFER
+            seen.append(error.what)
+    assert seen == ["stock's interpreter crashed (SIGABRT: Aborted), in a trial", ""]
+
+
+def abort(path: str) -> None:
+    os.abort()
+
+
+def do_nothing(path: str) -> list[None]:
+    return []
+
+
+def test_a_model_is_opened_in_a_child_where_its_crash_is_named() -> None:
+    """The trial itself, past the checks: it crashes on what they refuse."""
+    trial_opening.check_opens(cpu_around_npu(), "good.tflite")
+    for make in (no_subgraphs, absent_input):
+        with pytest.raises(LiteRtError, match="stock's interpreter crashed") as error:
+            trial_opening.check_opens(to_bytes(make()), "bad.tflite")
+        assert not isinstance(error.value, ChildEndedError) and error.value.where == "bad.tflite"
