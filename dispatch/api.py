@@ -36,6 +36,7 @@ from dispatch.parts import (
     NodeType,
 )
 from dispatch.scheduling import SchedulingInfo
+from dispatch.shared_memory import SharedMemory
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -87,6 +88,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         opens a new call for other shapes.
       async_interface, graph_interface: those parts, or None.
       buffer_handlers: makes memory of the vendor's own kinds, for requirements without host memory; or None.
+      shared_memory: where tensors of the host must lie; None for anywhere. Only tables of this host's own have it.
     """
 
     api_version: ClassVar[ApiVersion] = DISPATCH_API_VERSION
@@ -98,6 +100,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     async_interface: AsyncInterface[Any] | None = None
     graph_interface: GraphInterface[Any, Any] | None = None
     buffer_handlers: BufferHandlers[Any] | None = None
+    shared_memory: SharedMemory | None = None
 
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
@@ -268,6 +271,24 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
           LiteRtError: UNSUPPORTED, where the vendor has no taps; as `invoke`.
         """
         raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no taps")
+
+    def watch_tasks(
+        self, invocation_context: InvocationContext, running: memoryview[int]
+    ) -> Sequence[str]:
+        """Has each run write the number of the task that it is at to `running`, from 1 on. Optional.
+
+        A host whose device is in a process of its own asks for it: if that process crashes or hangs, its error says
+        where.
+
+        Args:
+          invocation_context: of the call.
+          running: one number, valid as long as the context; other processes read it.
+
+        Returns:
+          What each task is, for people: "kernel 'f' of op 'MyOp'"; nothing where runs do not say. A call that has
+          one task alone need not write.
+        """
+        return ()
 
     def start_metrics_collection(
         self, invocation_context: InvocationContext, detail_level: int

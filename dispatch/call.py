@@ -12,10 +12,11 @@ from dispatch.device import OpenDevice, Port
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.mem_buffer import MemBuffer
+from dispatch.metrics import check_metrics
 from dispatch.requirements import choose_own_type, find_memory_misfit
 from dispatch.run_settings import RunSettings
 from dispatch.scheduling import SchedulingInfo
-from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
+from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import clean_up
 from dispatch.worker import Worker
 from litert.core.errors import LiteRtError
@@ -33,6 +34,7 @@ class Call:
       function_name: of the function in its byte code.
       input_requirements, output_requirements: what memory each input and output must have.
       can_reshape: whether the vendor takes other shapes without a new call.
+      shares_memory: whether tensors must lie where `allocate` makes them.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Call:
             clean_up([self._destroy_context])
             raise
         self.can_reshape = vendor.dispatch.can_reshape
+        self.shares_memory = vendor.dispatch.shared_memory is not None
         # Of the shapes that the vendor has; empty after a `reshape` that failed, which it may have taken in part.
         self._types: Sequence[RankedTensorType] = [*input_types, *output_types]
         self._note_requirements()
@@ -124,8 +127,14 @@ class Call:
 
     def allocate(
         self, requirements: TensorBufferRequirements, tensor_type: RankedTensorType, size: int
-    ) -> DeviceBuffer | None:
-        """A zeroed buffer of the vendor's own memory, `size` in bytes; None where the host's will do, or must."""
+    ) -> TensorBuffer | None:
+        """A zeroed buffer of the vendor's own memory, or of memory that its process shares, `size` in bytes.
+
+        None where the host's will do, or must.
+        """
+        shared = self._vendor.dispatch.shared_memory
+        if shared is not None and BufferType.HOST_MEMORY in requirements.supported_types:
+            return shared.allocate(tensor_type, size)
         buffer_type = choose_own_type(requirements, self._vendor.dispatch.buffer_handlers)
         if buffer_type is None:
             return None
@@ -133,8 +142,7 @@ class Call:
 
     def takes(self, requirements: TensorBufferRequirements, buffer: TensorBuffer) -> bool:
         """Whether a buffer has the size, alignment and kind of memory that an input or output must have."""
-        handlers = self._vendor.dispatch.buffer_handlers
-        return find_memory_misfit(buffer, requirements, handlers) is None
+        return find_memory_misfit(buffer, requirements, self._vendor.dispatch) is None
 
     def bind_input(self, index: int, buffer: TensorBuffer) -> None:
         """Makes runs read input `index` from a buffer; nothing is done when it is bound there already.
@@ -275,13 +283,7 @@ class Call:
                 raise self._wrong_order("no metrics are being collected")
             self._is_measured = False
             metrics = self._call("stop_metrics_collection")
-            if not isinstance(metrics, Sequence) or not all(map(_is_metric, metrics)):
-                raise self._vendor.nonsense(
-                    f"stop_metrics_collection{self._of_this}",
-                    f"it returned {metrics!r:.80}, not a sequence of Metric",
-                    "Return a list of Metric(name, value).",
-                )
-            return metrics
+            return check_metrics(self._vendor, metrics, self._of_this)
 
     def close(self) -> None:
         """Detaches and unregisters all buffers, and destroys the context; what goes wrong is logged."""
@@ -429,10 +431,3 @@ class Call:
         with self._device.lock:
             self._call("invocation_context_destroy")
 
-
-def _is_metric(value: object) -> bool:
-    return (
-        isinstance(value, Metric)
-        and isinstance(value.name, str)
-        and isinstance(value.value, (bool, int, float, str))
-    )

@@ -122,9 +122,9 @@ class Port:
           LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; the one before stays bound,
             as it does when the vendor cannot register the new one. If it cannot attach it, nothing is bound.
         """
-        handlers = self._device.vendor.dispatch.buffer_handlers
         where = f"{self.name}{self._of_call}"
-        refuse_misfit(buffer, self.requirements, self._tensor_type, where, handlers)
+        dispatch = self._device.vendor.dispatch
+        refuse_misfit(buffer, self.requirements, self._tensor_type, where, dispatch)
         former = self._registration
         if former is not None and former.buffer is buffer:
             self._is_checked = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dispatch.api import Dispatch
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.parts import BufferHandlers
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
@@ -65,11 +66,11 @@ def refuse_misfit(
     requirements: TensorBufferRequirements,
     tensor_type: RankedTensorType,
     where: str,
-    handlers: BufferHandlers[Any] | None = None,
+    dispatch: Dispatch[Any, Any] | None = None,
 ) -> None:
     """Raises INVALID_ARGUMENT where a buffer cannot be bound to an input or output of that type."""
     given = buffer.tensor_type
-    misfit = find_memory_misfit(buffer, requirements, handlers)
+    misfit = find_memory_misfit(buffer, requirements, dispatch)
     if given.element_type is not tensor_type.element_type or not is_of_pattern(
         given.shape, tensor_type.shape
     ):
@@ -89,14 +90,14 @@ def refuse_misfit(
 def find_memory_misfit(
     buffer: TensorBuffer,
     requirements: TensorBufferRequirements,
-    handlers: BufferHandlers[Any] | None,
+    dispatch: Dispatch[Any, Any] | None,
 ) -> str | None:
     """Why a buffer's memory will not do, whatever is in it; None, if it will.
 
     Args:
       buffer: of any vendor's memory, or the host's.
       requirements: to be met.
-      handlers: of the vendor whose requirements those are.
+      dispatch: the table of the vendor whose requirements those are; None where memory is the host's alone.
     """
     if buffer.size < requirements.size:
         return f"it has {buffer.size} bytes, and {requirements.size} are asked for"
@@ -104,7 +105,11 @@ def find_memory_misfit(
         wanted = ", ".join(map(_type_name, requirements.supported_types))
         return f"it is {_type_name(buffer.buffer_type)}, and the vendor takes {wanted}"
     if isinstance(buffer, DeviceBuffer):  # which the vendor aligns
-        return None if buffer.is_of(handlers) else "it is in another vendor's memory"
+        is_own = buffer.is_of(dispatch.buffer_handlers if dispatch else None)
+        return None if is_own else "it is in another vendor's memory"
+    shared = dispatch.shared_memory if dispatch else None
+    if shared is not None and shared.find(buffer) is None:
+        return "it is not in memory that the device's process has"
     if buffer.size and buffer.address % requirements.alignment:
         return f"it is at address {buffer.address:#x}, no multiple of {requirements.alignment}"
     return None

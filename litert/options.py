@@ -11,6 +11,8 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.cpu_options import CpuOptions
 from litert.gpu_options import GpuOptions
@@ -19,6 +21,7 @@ from litert.hardware_accelerator import HardwareAccelerator
 if TYPE_CHECKING:
     from ai_edge_litert.options import IntelOpenVinoOptions, QualcommOptions
 
+    from dispatch.isolation.limits import Limits
     from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 
 __all__ = ["CpuKernelMode", "CpuOptions", "GpuOptions", "HardwareAccelerator", "Options"]
@@ -80,6 +83,13 @@ class Options:
       check_kernels: whether each kernel is built once when it is compiled, so that its errors show then.
       enable_profiling: whether metrics tell apart the operators that XNNPACK runs. Each of its runs then reads the
         clock at each operator, whether somebody collects metrics or not.
+      isolated: whether the NPU's driver runs in a process of its own, where a crash or a hang only fails a run;
+        the model opens the device again at the next. What follows is of consequence only then.
+      build_timeout_s: seconds for each of the vendor's functions that open, load or build something, and for the
+        first run of each NPU call.
+      call_timeout_s: seconds for each other run of an NPU call.
+      device_memory_bytes: how much data that process may have in memory, and how much for tensors; 0 for half of
+        the machine's memory.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
@@ -102,6 +112,10 @@ class Options:
     shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     check_kernels: bool = True
     enable_profiling: bool = False
+    isolated: bool = False
+    build_timeout_s: float = 30.0
+    call_timeout_s: float = 10.0
+    device_memory_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.dispatch_options = self.dispatch_options or {}
@@ -125,6 +139,23 @@ class Options:
         for group, options in self._stock_groups().items():
             found.update(_dispatch_options(group, options))
         return {**found, **self.dispatch_options}
+
+    def device_limits(self) -> Limits:
+        """Those of a device in a process of its own.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT.
+        """
+        from dispatch.isolation.limits import Limits  # here: few programs ask for it
+
+        limits = (self.build_timeout_s, self.call_timeout_s, self.device_memory_bytes)
+        if min(limits[:2]) <= 0 or limits[2] < 0:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                "build_timeout_s and call_timeout_s must be more than 0, and device_memory_bytes 0 or more",
+                "Options",
+            )
+        return Limits(*limits)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
         """What is set in stock's groups as flags of `apply_plugin`, by group."""

@@ -238,6 +238,11 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
     def invoke_tapped(self, invocation_context: InvocationContext, receive: Receive) -> None:
         invocation_context.loaded.run_tapped(receive)
 
+    def watch_tasks(
+        self, invocation_context: InvocationContext, running: memoryview[int]
+    ) -> Sequence[str]:
+        return invocation_context.loaded.watch_tasks(running)
+
     def start_metrics_collection(
         self, invocation_context: InvocationContext, detail_level: int
     ) -> None:

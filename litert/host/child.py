@@ -19,7 +19,13 @@ from litert.core.progress import Progress, is_heard, listening, tell
 from litert.core.status import Status
 from litert.core.tracing import is_recording, record, take_in
 from litert.host.child_process import ChildProcess
-from litert.host.child_side import become_child, error_message, load_function, set_alarm
+from litert.host.child_side import (
+    become_child,
+    error_message,
+    load_function,
+    raise_error,
+    set_alarm,
+)
 from litert.host.sandbox import Sandbox
 
 _PROGRESS_INTERVAL_S = 0.1  # a message each time would cost more than many a step
@@ -133,11 +139,3 @@ def _progress_sender(channel: IO[str]) -> Progress:
             print(json.dumps({"progress": [step, done, total]}), file=channel, flush=True)
 
     return send
-
-
-def raise_error(message: dict[str, object]) -> None:
-    """Raises what the child raised, if it did, with its status, place and hint."""
-    error = message.get("error")
-    if isinstance(error, list):
-        status, what, where, hint = error
-        raise LiteRtError(Status(status), what, where, hint)

@@ -98,17 +98,27 @@ class ChildProcess:
     def set_time_limit(self, timeout_s: float) -> None:
         """From now on; `lines` fails when it is over."""
         self._timeout_s = timeout_s
-        self._deadline = time.monotonic() + timeout_s
+        self.renew_time_limit()
+
+    def renew_time_limit(self) -> None:
+        """Gives it all of the time again."""
+        self._deadline = time.monotonic() + self._timeout_s
 
     def send(self, request: bytes) -> None:
         """Sends a short request, of a few KiB, before there is time to hear the answer."""
         unsent = _send(self._stdin, memoryview(request))
         assert not unsent  # an empty pipe has room for more
 
-    def lines(self, request: bytes, *, is_last: bool) -> Iterator[bytes]:
+    @property
+    def outputs(self) -> tuple[int, int]:
+        """The descriptors of what it says: answers, and what it prints."""
+        return self._stdout.fileno(), self._stderr.fileno()
+
+    def lines(self, request: bytes, *, is_last: bool, bell: int = -1) -> Iterator[bytes]:
         """Sends a request, and yields what the child says, until its end, in lines; its errors are kept meanwhile.
 
-        Who has what it wants stops early, and may ask again unless it was the last.
+        Who has what it wants stops early, and may ask again unless it was the last. Where the child may ring a
+        bell, an eventfd, in place of an answer, an empty line is that.
 
         Raises:
           ChildEndedError: TIMEOUT_EXPIRED.
@@ -120,6 +130,8 @@ class ChildProcess:
                 selector.register(reader, selectors.EVENT_READ)
             if unsent:
                 selector.register(self._stdin, selectors.EVENT_WRITE)
+            if bell >= 0:
+                selector.register(bell, selectors.EVENT_READ)
             while self._stdout in selector.get_map():
                 for key, _ in selector.select(self._time_left()):
                     if key.fileobj is self._stdin:
@@ -128,6 +140,10 @@ class ChildProcess:
                             selector.unregister(self._stdin)
                             if is_last:
                                 self._stdin.close()
+                        continue
+                    if key.fd == bell:
+                        os.eventfd_read(bell)
+                        yield b""
                         continue
                     data = os.read(key.fd, 1 << 16)
                     if not data:

@@ -62,3 +62,11 @@ def error_message(error: Exception, target: str) -> dict[str, object]:
     traceback.print_exception(error)
     what = f"{type(error).__name__}: {error}"
     return {"error": [int(Status.UNKNOWN), what, f"in {target}", ""]}
+
+
+def raise_error(message: dict[str, object]) -> None:
+    """Raises what the child raised, if it did, with its status, place and hint."""
+    error = message.get("error")
+    if isinstance(error, list):
+        status, what, where, hint = error
+        raise LiteRtError(Status(status), what, where, hint)

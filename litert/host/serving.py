@@ -11,54 +11,55 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import IO, Any, TypeAlias
 
 from litert.core.tracing import SpanKind, record, span
-from litert.host.child_side import become_child, error_message, load_function, set_alarm
+from litert.host.child_side import (
+    become_child,
+    error_message,
+    load_function,
+    raise_error,
+    set_alarm,
+)
 
-FILE_START = 4096
-"""Where the shared file is free: what is before has the name of the native function that is running."""
+PAGE_SIZE = 4096
+"""Of the page that both processes have: the name of the native function that is running, and words behind it."""
+
+NUMBER_WORD = 64
+"""The word of the page that has the number of a call that is rung."""
+
+TASK_WORD = 80
+"""The word where the child may say which task it is at; devices want it aligned."""
+
+RING = "ring"
+"""The handler of calls that are rung; it gets the number."""
 
 Handlers: TypeAlias = Mapping[str, Callable[[Any], object]]
 """What the child answers each call with, by the call's name: JSON in, JSON out."""
 
 _EXIT_S = 1
+_LOOK_S = 0.05
 
-_page: mmap.mmap | None = None
-"""In the child: the start of the shared file, with the name of the native function that is running."""
+_server: _Server | None = None
+"""In the child."""
 
 
-def serve(target: str, fd: str, log_level: str) -> None:
+def serve(target: str, settings: str) -> None:
     """The child's side: reads a line for each call, and writes one for each answer."""
-    global _page
+    global _server
+    given = json.loads(settings)
     gc.set_threshold(100_000)  # imports and models make many objects, and no garbage
-    channel = _Channel(become_child())
+    channel = _Channel(become_child(given["memory_bytes"]))
     root = logging.getLogger()
     root.addHandler(channel)
-    root.setLevel(int(log_level))
-    _page = mmap.mmap(int(fd), FILE_START)
-    is_busy = threading.Event()
-    threading.Thread(target=_end_with_parent, args=[is_busy], daemon=True).start()
-    handlers: Handlers = {}
-    for line in sys.stdin.buffer:
-        is_busy.set()
-        request = json.loads(line)
-        set_alarm(request["timeout_s"])
-        with record() if request["is_recorded"] else nullcontext() as recording:
-            try:
-                handlers = handlers or load_function(target)(int(fd))
-                answer: dict[str, object] = {
-                    "answer": handlers[request["call"]](request["argument"])
-                }
-            except Exception as error:
-                answer = error_message(error, f"{target}, {request['call']}")
-        if recording is not None:
-            answer["spans"] = recording.to_plain()
-        set_alarm(0)
-        is_busy.clear()
-        channel.say(answer)
+    root.setLevel(given["log_level"])
+    page = mmap.mmap(given["page"], PAGE_SIZE)
+    _server = _Server(target, given["fd"], page, channel)
+    threading.Thread(target=_server.end_with_parent, daemon=True).start()
+    _server.serve(*given["bells"])
     gc.freeze()  # the collections at exit find nothing to do
     set_alarm(_EXIT_S)  # what native code does at exit may hang as well
 
@@ -67,39 +68,129 @@ def serve(target: str, fd: str, log_level: str) -> None:
 def native_call(name: str) -> Iterator[None]:
     """Measures a native function of a plugin; in the child also says that it runs, should it be the last."""
     with span(SpanKind.PLUGIN, name):
-        if _page is None:
+        if _server is None:
             yield
             return
-        data = name.encode()[:255]
-        _page[: 1 + len(data)] = bytes([len(data)]) + data
+        page, data = _server.page, name.encode()[:255]
+        page[: 1 + len(data)] = bytes([len(data)]) + data
         try:
             yield
         finally:
-            _page[0] = 0
+            page[0] = 0
+
+
+def ask_host(question: str, argument: object) -> Any:
+    """In the child, in a call: has the host answer a question.
+
+    Raises:
+      LiteRtError: what the host's answer raised.
+    """
+    assert _server is not None
+    return _server.ask(question, argument)
+
+
+def shared_words() -> memoryview[int]:
+    """In the child: the words of the page that both processes have."""
+    assert _server is not None
+    return memoryview(_server.page).cast("I")
+
+
+class _Server:
+    """Answers calls, one after the other."""
+
+    def __init__(self, target: str, fd: int, page: mmap.mmap, channel: _Channel) -> None:
+        self.page = page
+        self._target = target
+        self._fd = fd
+        self._channel = channel
+        self._is_busy = False
+        self._handlers: Handlers = {}
+
+    def serve(self, bell: int, answer_bell: int) -> None:
+        """Until the parent has no more calls."""
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(bell, select.POLLIN)
+        rung = [(bell, select.POLLIN)]
+        words = memoryview(self.page).cast("I")
+        while True:
+            if poll.poll() == rung:
+                os.eventfd_read(bell)
+                self._is_busy = True
+                self._answer_ring(words[NUMBER_WORD], answer_bell)
+            else:
+                line = sys.stdin.buffer.readline()
+                if not line:
+                    return
+                self._is_busy = True
+                self._answer(json.loads(line))
+            self._is_busy = False
+
+    def ask(self, question: str, argument: object) -> Any:
+        """Has the parent answer a question."""
+        self._channel.say({"question": [question, argument]})
+        reply = json.loads(sys.stdin.buffer.readline() or b'{"answer": null}')
+        raise_error(reply)
+        return reply["answer"]
+
+    def end_with_parent(self) -> None:
+        """A thread that waits for the parent's end, which an idle child sees by itself."""
+        poll = select.poll()
+        poll.register(0, 0)  # hang-ups are always reported
+        poll.poll()
+        while not self._is_busy:  # a last call may still be in the pipe
+            time.sleep(_LOOK_S)
+        if os.getpgrp() == os.getpid():  # with the children that native code has started
+            os.killpg(0, signal.SIGKILL)
+        os._exit(1)
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        set_alarm(request["timeout_s"])
+        with record() if request["is_recorded"] else nullcontext() as recording:
+            try:
+                answer = {"answer": self._find(request["call"])(request["argument"])}
+            except Exception as error:
+                answer = error_message(error, f"{self._target}, {request['call']}")
+        if recording is not None:
+            answer["spans"] = recording.to_plain()
+        set_alarm(0)
+        self._channel.say(answer)
+
+    def _answer_ring(self, number: int, bell: int) -> None:
+        """Rings back, unless there is something to say."""
+        said = self._channel.count
+        try:
+            self._find(RING)(number)
+        except Exception as error:
+            self._channel.say(error_message(error, f"{self._target}, {RING}"))
+            return
+        if self._channel.count == said:
+            os.eventfd_write(bell, 1)
+        else:
+            self._channel.say({"answer": None})
+
+    def _find(self, call: str) -> Callable[[Any], object]:
+        self._handlers = self._handlers or load_function(self._target)(self._fd)
+        return self._handlers[call]
 
 
 class _Channel(logging.Handler):
-    """In the child: answers, and log records of any thread, each a line."""
+    """In the child: answers, and log records of any thread, each a line.
+
+    Attributes:
+      count: of the lines so far.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         super().__init__()
+        self.count = 0
         self._stream = stream
         self._speaking = threading.RLock()
 
     def say(self, message: Mapping[str, object]) -> None:
         with self._speaking:
+            self.count += 1
             print(json.dumps(message), file=self._stream, flush=True)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.say({"log": [record.name, record.levelno, self.format(record)]})
-
-
-def _end_with_parent(is_busy: threading.Event) -> None:
-    """In the child: a thread that waits for the parent's end, which an idle child sees by itself."""
-    poll = select.poll()
-    poll.register(0, 0)  # hang-ups are always reported
-    poll.poll()
-    is_busy.wait()  # a last call may still be in the pipe
-    if os.getpgrp() == os.getpid():  # with the children that native code has started
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)

@@ -10,7 +10,7 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.runtime.host_memory import allocate, is_fit_for_cpu, overlap
+from litert.runtime.host_memory import is_fit_for_cpu, overlap
 from litert.runtime.planned_subgraph import PlannedSubgraph
 from litert.runtime.tflite_abi import Allocation
 
@@ -147,8 +147,7 @@ class Binding:
             buffer.tensor_type = now
 
     def _use_own_memory(self, tensor: int) -> TensorBuffer:
-        size = self._tensors.tensor(tensor).bytes
-        buffer = allocate(self._tensors.tensor_type(tensor), size)
+        buffer = self._subgraph.make_memory(tensor)
         self._tensors.set_memory(tensor, buffer)
         return buffer
 

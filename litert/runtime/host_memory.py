@@ -6,6 +6,7 @@ import mmap
 
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.host_pages import touch_pages
+from dispatch.shared_memory import Block
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.tensor_type import RankedTensorType
 
@@ -47,7 +48,7 @@ def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
         return False
     end = buffer.address + size
     ends_with_page = (end - 1) // mmap.PAGESIZE != (end + CPU_OVERREAD - 1) // mmap.PAGESIZE
-    is_padded = isinstance(buffer.owner, _PaddedMemory)
+    is_padded = isinstance(buffer.owner, (_PaddedMemory, Block))
     return is_padded or (buffer.address % CPU_ALIGNMENT == 0 and not ends_with_page)
 
 

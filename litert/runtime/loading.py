@@ -148,8 +148,9 @@ def load_unplanned(
         parts = read_npu_parts(model, opened.manifest, whole, where, part_limit)
         session = None
         if parts is not None:
-            session = open_session(parts, environment, options.all_dispatch_options())
-            resources.enter_context(session)
+            limits = options.device_limits() if options.isolated else None
+            dispatch_options = options.all_dispatch_options()
+            session = open_session(parts, environment, dispatch_options, limits, resources)
         kernels = _Kernels(where, parts, session)
         interpreter = GraphInterpreter(
             file if isinstance(file, bytes) else file.data or _path_of_open(file),

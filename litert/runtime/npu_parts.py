@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
+from dispatch.api import Dispatch
+from dispatch.isolation.limits import Limits
 from dispatch.loader import find_dispatch
 from dispatch.mem_buffer import MemBuffer
 from dispatch.session import Session
@@ -109,16 +112,34 @@ def read_npu_parts(
 
 @measured(SpanKind.LOAD, "open device")
 def open_session(
-    parts: NpuParts, environment_options: EnvironmentOptions, options: Mapping[str, str]
+    parts: NpuParts,
+    environment_options: EnvironmentOptions,
+    options: Mapping[str, str],
+    limits: Limits | None,
+    resources: ExitStack,
 ) -> Session:
-    """Opens the vendor's device, and registers the file's assets; the file stays open as long as the session."""
+    """Opens the vendor's device, and registers the file's assets; the file stays open as long as the session.
+
+    With limits, the device is in a process of its own. `resources` gets what is to be closed.
+    """
     manufacturer = parts.stamp.soc_manufacturer
-    dispatch = find_dispatch(manufacturer, environment_options.dispatch_library_path)
+    library_path = environment_options.dispatch_library_path
+    dispatch: Dispatch[Any, Any]
+    if limits is None:
+        dispatch = find_dispatch(manufacturer, library_path)
+    else:
+        from dispatch.isolation.isolated_dispatch import IsolatedDispatch  # here: few ask for it
+
+        blobs = [*(asset.blob for asset in parts.assets), *parts.modules.values()]
+        files = [blob.file.fd for blob in blobs if blob.file is not None]
+        dispatch = IsolatedDispatch(manufacturer, library_path, files, limits)
+        resources.callback(dispatch.close)
     _LOG.info("NPU calls run on %s %s", manufacturer, parts.stamp.soc_model)
     assets = [(asset.name, MemBuffer.from_blob(asset.blob)) for asset in parts.assets]
-    return Session(
+    session = Session(
         dispatch, environment_options=environment_options, options=options, assets=assets
     )
+    return resources.enter_context(session)
 
 
 def _merge(assets: Sequence[Asset], carried: Sequence[Asset], where: str) -> list[Asset]:

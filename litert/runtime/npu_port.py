@@ -112,6 +112,7 @@ class NpuPort:
             and wanted.size <= tensor.bytes
             and BufferType.HOST_MEMORY in wanted.supported_types
             and not is_fleeting
+            and not call.shares_memory
         ):
             return
         size = max(wanted.size, tensor.bytes)

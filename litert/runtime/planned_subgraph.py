@@ -9,6 +9,7 @@ from functools import partial
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
 from dispatch.requirements import is_of_pattern
+from dispatch.shared_memory import Block
 from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer, TensorBufferRequirements
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -142,8 +143,19 @@ class PlannedSubgraph:
         for kernel in self.kernels:
             made = kernel.allocate(tensor, tensor_type, size)
             if made is not None:
+                if isinstance(made.owner, Block) and 0 < foreseen <= size:
+                    made.owner.touch()
                 return made
         return allocate(tensor_type, size, has_all_pages=0 < foreseen <= size)
+
+    def make_memory(self, tensor: int) -> TensorBuffer:
+        """Memory for a tensor as it is now, of the runtime's own."""
+        tensor_type, size = self.tensors.tensor_type(tensor), self.tensors.tensor(tensor).bytes
+        for kernel in self.kernels:
+            made = kernel.allocate(tensor, tensor_type, size)
+            if made is not None:
+                return made
+        return allocate(tensor_type, size)
 
     def resize(self, tensor: int, shape: Sequence[int], where: str, *, strict: bool) -> None:
         """Gives an input another shape; the memory that tensors have of callers is theirs no more.

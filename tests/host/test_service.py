@@ -20,13 +20,13 @@ from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, record
 from litert.host.service import Service
-from litert.host.serving import FILE_START
+from litert.host.serving import PAGE_SIZE, TASK_WORD
 
 FUNCTIONS = """
 import ctypes, logging, os, signal, subprocess, sys, threading, time
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.serving import FILE_START, native_call
+from litert.host.serving import TASK_WORD, ask_host, native_call, shared_words
 
 def handlers(fd):
     state = []
@@ -36,7 +36,7 @@ def handlers(fd):
         return state
 
     def write(text):
-        os.pwrite(fd, text.encode(), FILE_START)
+        os.pwrite(fd, text.encode(), 0)
         return len(text)
 
     def print_and_refuse(status):
@@ -72,6 +72,24 @@ def handlers(fd):
         thread = threading.Thread(target=logging.getLogger("a.vendor").warning, args=["%s %d", "x", 1])
         thread.start()
         thread.join()
+
+    def ask(number):
+        return ask_host("square", number)
+
+    def ring(number):
+        shared_words()[TASK_WORD] = (number + 1) % 2**32
+        if number == 1:
+            raise LiteRtError(Status.NOT_FOUND, "nothing rings")
+        if number == 2:
+            ctypes.string_at(0)
+        if number == 3:
+            time.sleep(60)
+        if number == 4:
+            logging.getLogger("a.vendor").warning("it rang")
+        if number == 5:
+            print("x" * 200_000, flush=True)
+        if number == 6:
+            state.append(ask_host("square", 7))
 
     def fail(argument):
         raise ZeroDivisionError("of a kind")
@@ -143,7 +161,7 @@ def test_a_long_argument_and_a_long_answer_pass(service: Service) -> None:
 
 def test_both_sides_have_the_file(service: Service) -> None:
     assert service.ask("write", "hello") == 5
-    assert os.pread(service.fd, 10, FILE_START) == b"hello"
+    assert os.pread(service.fd, 10, 0) == b"hello"
 
 
 def test_an_error_keeps_status_place_and_hint_and_the_child_lives_on(service: Service) -> None:
@@ -266,15 +284,20 @@ def test_a_call_that_the_killed_parent_had_sent_does_not_hang_alone(tmp_path: Pa
     script = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         "from litert.host.serving import serve\n"
-        "serve('functions_of_test_service:handlers', sys.argv[1], '30')\n"
+        "serve('functions_of_test_service:handlers', sys.argv[1])\n"
     )
     request = json.dumps({"call": "hang", "argument": None, "timeout_s": 600}) + "\n"
     with tempfile.TemporaryFile() as file:
-        file.truncate(FILE_START)
-        command = [sys.executable, "-c", script, str(file.fileno())]
+        file.truncate(PAGE_SIZE)
+        fd, bell = file.fileno(), os.eventfd(0)
+        settings = {
+            "fd": fd, "page": fd, "bells": [bell, bell], "memory_bytes": 0, "log_level": 30,
+        }  # fmt: skip
+        command = [sys.executable, "-c", script, json.dumps(settings)]
         ended = subprocess.run(
-            command, input=request.encode(), timeout=30, pass_fds=[file.fileno()]
+            command, input=request.encode(), timeout=30, pass_fds=[fd, bell]
         )
+        os.close(bell)
     assert ended.returncode != 0
 
 
@@ -300,3 +323,57 @@ def test_native_functions_of_a_child_are_spans_here(service: Service) -> None:
     (span,) = recording.spans
     assert (span.kind, span.name) == (SpanKind.PLUGIN, "LiteRtFine")
     assert span.track == service.subject
+
+
+def test_a_call_that_is_rung_has_a_number(service: Service) -> None:
+    for number in (7, 0, 4_000_000_000):
+        service.ring("run", number, 30)
+        assert service.words[TASK_WORD] == (number + 1) % 2**32
+    assert service.ask("count", 1) == [1]
+
+
+def test_a_call_that_is_rung_can_fail(service: Service) -> None:
+    with pytest.raises(LiteRtError, match="nothing rings") as error:
+        service.ring("run", 1, 30)
+    assert error.value.status is Status.NOT_FOUND
+    service.ring("run", 0, 30)
+
+
+@pytest.mark.parametrize("number, what", [(2, "crashed in run, task 3 .SIGSEGV"), (3, "after 0.5 s")])
+def test_a_call_that_is_rung_may_be_the_last(number: int, what: str) -> None:
+    with Service(
+        "functions_of_test_service:handlers",
+        timeout_s=30,
+        subject="it",
+        where="",
+        describe=lambda call: f"{call}, task {service.words[TASK_WORD]}",
+    ) as service:
+        service.ask("count")
+        with pytest.raises(ChildEndedError, match=what):
+            service.ring("run", number, 0.5)
+        assert not service.is_alive
+
+
+def test_what_is_logged_and_printed_in_a_call_that_is_rung_arrives(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in (4, 5, 0, 4):
+        service.ring("run", number, 30)
+    assert [record.message for record in caplog.records] == ["it rang"] * 2
+
+
+def test_a_child_may_ask_in_a_call() -> None:
+    def answer(question: str, argument: int) -> object:
+        assert question == "square"
+        if argument == 8:
+            raise LiteRtError(Status.NOT_FOUND, "no square")
+        return [argument * argument, "x" * (3 << 20)]
+
+    with Service(
+        "functions_of_test_service:handlers", timeout_s=30, subject="it", where="", answer=answer
+    ) as service:
+        service.ring("run", 6, 30)
+        ((number, text),) = service.ask("count", 0)[:-1]
+        assert (number, len(text)) == (49, 3 << 20)
+        with pytest.raises(LiteRtError, match="no square"):
+            service.ask("ask", 8)

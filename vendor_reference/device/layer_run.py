@@ -63,6 +63,7 @@ class LayerRun:
     """Consecutive library layers on the device, with their commands.
 
     Attributes:
+      where: its layers, for messages.
       reports: whether a run can end with an error of a layer, which `check` raises.
     """
 
@@ -85,7 +86,7 @@ class LayerRun:
         self._regions = {s: _FIRST_SLOT + i for i, s in enumerate(sorted(slots_of(tasks)))}
         self._stream = assemble(tasks, self._find_place)
         names = sorted({f"'{task.op_name}'" for task in tasks})
-        self._where = f"layers {', '.join(names)}"
+        self.where = f"layers {', '.join(names)}"
         self._tasks = tasks
         self._first = first
         found = {command.instruction for task in tasks for command in task.commands}
@@ -106,7 +107,7 @@ class LayerRun:
         shapes = {shape for place in places if (shape := memory.find_shape(place)) is not None}
         self._told: ToldWords | None = None
         if self._stream.told or shapes:
-            self._told = ToldWords(self._stream, self._where, shapes, check.check)
+            self._told = ToldWords(self._stream, self.where, shapes, check.check)
         else:
             check.check(self._stream.words, lambda _: ())
         self._words: Array | None = None  # of the last shapes

@@ -185,6 +185,10 @@ class OpenClFunction:
         self._has_started = True
         return OpenClEvent(self._context.cl_context, ended, lambda error: self._failure(error))
 
+    def watch_tasks(self, running: memoryview[int]) -> Sequence[str]:
+        """Has runs write which launch they are at, as `Dispatch.watch_tasks`."""
+        return self._tasks.watch(running)
+
     def start_measuring(self, with_tasks: bool) -> None:
         """Measures the runs from now on; each task where that is asked for, which is slower."""
         self._stopwatch = Stopwatch(self._tasks.function.tasks if with_tasks else ())

@@ -92,6 +92,8 @@ class TaskSequence:
         self._reporting = [run for run in launchers if isinstance(run, LayerRun) and run.reports]
         has_cpu_layers = any(isinstance(task, CpuTask) for task in function.tasks)
         self.waits = self.is_staged or has_cpu_layers or bool(self._reporting)
+        self._context = context
+        self._running: cl.Buffer | None = None  # gets the number of the launch that runs
         self._written: Mapping[int, Sequence[int]] = {}
         self._needed: Mapping[int, Sequence[int]] = {}
         if self.is_staged:
@@ -127,6 +129,21 @@ class TaskSequence:
                 self._settle_all()
             self._is_settled = True
 
+    def watch(self, running: memoryview[int]) -> Sequence[str]:
+        """Has runs write to host memory which launch runs, from 1 on, where there are several; says what they are."""
+        context = self._context
+        if len(self._launchers) > 1 and context.in_place:
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+            self._running = cl.Buffer(context.cl_context, flags, hostbuf=running)
+        self._numbers = {index: number for number, index in enumerate(self._launchers, 1)}
+        tasks = self.function.tasks
+        return [
+            launcher.where
+            if isinstance(launcher, LayerRun)
+            else f"kernel '{tasks[index].entry}' of op '{tasks[index].op_name}'"
+            for index, launcher in self._launchers.items()
+        ]
+
     def enqueue(
         self,
         queue: cl.CommandQueue,
@@ -149,6 +166,8 @@ class TaskSequence:
             self._enqueue_in_stages(queue, events, is_each, after)
             return
         for index, launch in self.launches.items():
+            if self._running is not None:
+                self._note_running(queue, index)
             _launch(queue, index, launch, events, is_each, after)
 
     def check(self, queue: cl.CommandQueue) -> None:
@@ -232,8 +251,15 @@ class TaskSequence:
             launch = self._settle(index)
             if launch is None or isinstance(launch, ZeroFill):
                 self._check_writes_nothing(index)
+            if self._running is not None:
+                self._note_running(queue, index)
             _launch(queue, index, launch, events, is_each, after)
         self._read_shapes(queue, len(self.function.tasks))
+
+    def _note_running(self, queue: cl.CommandQueue, index: int) -> None:
+        """Enqueues that the launch of a task runs next."""
+        number = struct.pack("=I", self._numbers[index])
+        cl.enqueue_fill_buffer(queue, self._running, number, 0, len(number))
 
     def _read_shapes(self, queue: cl.CommandQueue, end: int) -> None:
         """Waits for the tasks before `end`, and reads the shapes that they have written."""

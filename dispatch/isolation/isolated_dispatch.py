@@ -1,0 +1,484 @@
+"""A dispatch table whose device is in a process of its own: for one loaded model.
+
+The process may crash, hang or end in any call: that call fails, with what the device was at. The next one starts
+another process, and brings it to where the former one was: what was opened, registered and attached is kept here.
+
+Tensors lie in memory that both processes have. A run is one number and two bells; all else is asked in JSON.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dispatch.api import (
+    Dispatch,
+    ExecutableType,
+    MemBuffer,
+    Metric,
+    Receive,
+    SchedulingInfo,
+    TensorBuffer,
+    TensorBufferRequirements,
+)
+from dispatch.isolation.limits import Limits
+from dispatch.isolation.plain import (
+    environment_to_plain,
+    requirements_from_plain,
+    scheduling_to_plain,
+    type_from_plain,
+    type_to_plain,
+)
+from dispatch.shared_memory import SharedMemory
+from litert.core.element_type import ElementType
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import ChildEndedError, LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.core.tracing import RECORDINGS, is_recording
+from litert.core.version import ApiVersion
+from litert.host.service import Service
+from litert.host.serving import RING, TASK_WORD
+
+_TARGET = "dispatch.isolation.served_table:serve_table"
+_AGAIN = "The next run opens the device again, in another process."
+
+Kind = str
+"""`input` or `output`."""
+
+
+@dataclass(eq=False)
+class IsolatedDevice:
+    """A device context, and what another process needs to have it, too."""
+
+    options: Mapping[str, str]
+    assets: list[tuple[str, MemBuffer]] = field(default_factory=list)
+    calls: dict[int, IsolatedCall] = field(default_factory=dict)
+    buffers: dict[int, IsolatedBuffer] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class IsolatedBuffer:
+    """A registration of a buffer, which the device context keeps."""
+
+    number: int
+    buffer: TensorBuffer
+
+
+@dataclass(eq=False)
+class IsolatedCall:
+    """An invocation context, as the next process is to have it.
+
+    Attributes:
+      types: that requirements were asked for last, by kind and index.
+      attached: numbers of buffers.
+      tasks: what it runs, as far as its vendor tells: a number in the page says which.
+      has_run: whether it has run in this process with the shapes as they are.
+    """
+
+    number: int
+    executable_type: ExecutableType
+    byte_code: MemBuffer
+    function_name: str
+    num_inputs: int
+    num_outputs: int
+    tasks: Sequence[str] = ()
+    types: dict[tuple[Kind, int], RankedTensorType] = field(default_factory=dict)
+    attached: dict[tuple[Kind, int], IsolatedBuffer] = field(default_factory=dict)
+    scheduling_info: SchedulingInfo | None = None
+    run_options: Mapping[str, str] | None = None
+    detail_level: int | None = None
+    has_run: bool = False
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return f" of '{self.function_name}'"
+
+
+class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
+    """The table of a manufacturer, in another process; to be closed."""
+
+    def __init__(
+        self, manufacturer: str, library_path: str, files: Sequence[int], limits: Limits
+    ) -> None:
+        """Starts the process, and does not wait for it.
+
+        Args:
+          manufacturer: whose table the process finds.
+          library_path: where, as `find_dispatch` has it.
+          files: descriptors of files that stay open, in which byte code and assets lie.
+          limits: of the process.
+        """
+        self.vendor_id = manufacturer  # until it says it itself
+        self._found = manufacturer, library_path
+        self._files = tuple(dict.fromkeys(files))
+        self._limits = limits
+        self._lock = threading.RLock()
+        self._owner = os.getpid()
+        self._numbers = 0
+        self._is_closed = False
+        self._initial: tuple[EnvironmentOptions, Mapping[str, str]] | None = None
+        self._checked: tuple[Any, ...] | None = None
+        self._device: IsolatedDevice | None = None
+        self._copies: dict[tuple[int, int], tuple[MemBuffer, TensorBuffer]] = {}
+        self._running: IsolatedCall | None = None
+        self._receive: Receive | None = None
+        self._raised: BaseException | None = None
+        self.shared_memory = SharedMemory(limits.most_bytes)
+        try:
+            self._service = self._start()
+        except BaseException:
+            self.shared_memory.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the process."""
+        with self._lock:
+            self._is_closed = True
+            self._service.close()
+            self._device = None
+            self._copies.clear()
+            self.shared_memory.close()
+
+    def initialize(
+        self, environment_options: EnvironmentOptions, options: Mapping[str, str]
+    ) -> None:
+        self._initial = environment_options, dict(options)
+        with self._lock:
+            self._load()
+
+    def check_runtime_compatibility(
+        self,
+        host_version: ApiVersion,
+        environment_options: EnvironmentOptions,
+        options: Mapping[str, str],
+    ) -> None:
+        self._checked = host_version, environment_to_plain(environment_options), dict(options)
+        self._ask("check_runtime_compatibility", self._checked)
+
+    def device_context_create(self, options: Mapping[str, str]) -> IsolatedDevice:
+        assert self._device is None
+        self._ask("device_context_create", dict(options))
+        self._device = IsolatedDevice(dict(options))
+        return self._device
+
+    def device_context_destroy(self, device_context: IsolatedDevice) -> None:
+        self._device = None
+        self._release("device_context_destroy", None)
+
+    def register_asset(
+        self, device_context: IsolatedDevice, asset_name: str, asset_buffer: MemBuffer
+    ) -> None:
+        self._ask("register_asset", [asset_name, self._place_bytes(asset_buffer)])
+        device_context.assets.append((asset_name, asset_buffer))
+
+    def invocation_context_create(
+        self,
+        device_context: IsolatedDevice,
+        executable_type: ExecutableType,
+        byte_code: MemBuffer,
+        function_name: str,
+        num_inputs: int,
+        num_outputs: int,
+    ) -> IsolatedCall:
+        call = IsolatedCall(
+            self._next_number(), executable_type, byte_code, function_name, num_inputs, num_outputs
+        )
+        with self._lock:
+            self._ensure_open()
+            self._create(call)
+            device_context.calls[call.number] = call
+        return call
+
+    def invocation_context_destroy(self, invocation_context: IsolatedCall) -> None:
+        if self._device is not None:
+            self._device.calls.pop(invocation_context.number, None)
+        self._release("invocation_context_destroy", invocation_context.number)
+
+    def get_input_requirements(
+        self, invocation_context: IsolatedCall, input_index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        return self._ask_requirements(invocation_context, "input", input_index, tensor_type)
+
+    def get_output_requirements(
+        self, invocation_context: IsolatedCall, output_index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        return self._ask_requirements(invocation_context, "output", output_index, tensor_type)
+
+    def register_tensor_buffer(
+        self, device_context: IsolatedDevice, tensor_buffer: TensorBuffer
+    ) -> IsolatedBuffer:
+        made = IsolatedBuffer(self._next_number(), tensor_buffer)
+        with self._lock:
+            self._ensure_open()
+            self._register(made)
+            device_context.buffers[made.number] = made
+        return made
+
+    def unregister_tensor_buffer(
+        self, device_context: IsolatedDevice, handle: IsolatedBuffer
+    ) -> None:
+        device_context.buffers.pop(handle.number, None)
+        self._release("unregister_tensor_buffer", handle.number)
+
+    def attach_input(
+        self, invocation_context: IsolatedCall, index: int, handle: IsolatedBuffer
+    ) -> None:
+        self._attach(invocation_context, "input", index, handle)
+
+    def attach_output(
+        self, invocation_context: IsolatedCall, index: int, handle: IsolatedBuffer
+    ) -> None:
+        self._attach(invocation_context, "output", index, handle)
+
+    def detach_input(
+        self, invocation_context: IsolatedCall, index: int, handle: IsolatedBuffer
+    ) -> None:
+        self._detach(invocation_context, "input", index, handle)
+
+    def detach_output(
+        self, invocation_context: IsolatedCall, index: int, handle: IsolatedBuffer
+    ) -> None:
+        self._detach(invocation_context, "output", index, handle)
+
+    def invoke(self, invocation_context: IsolatedCall) -> None:
+        call = invocation_context
+        with self._lock:
+            self._ensure_open()
+            limits = self._limits
+            timeout_s = limits.call_timeout_s if call.has_run else limits.build_timeout_s
+            self._running = call
+            self._service.words[TASK_WORD] = 0
+            try:
+                if RECORDINGS and is_recording():
+                    self._service.ask(RING, call.number, timeout_s)
+                else:
+                    self._service.ring("invoke", call.number, timeout_s)
+            except ChildEndedError as error:
+                raise _ended(error) from error
+            finally:
+                self._running = None
+            call.has_run = True
+
+    def invoke_tapped(self, invocation_context: IsolatedCall, receive: Receive) -> None:
+        with self._lock:
+            self._receive, self._raised = receive, None
+            try:
+                self._ask("invoke_tapped", invocation_context.number)
+            except LiteRtError:
+                if self._raised is not None:
+                    raise self._raised from None
+                raise
+            finally:
+                self._receive = self._raised = None
+
+    def start_metrics_collection(self, invocation_context: IsolatedCall, detail_level: int) -> None:
+        self._ask("start_metrics_collection", [invocation_context.number, detail_level])
+        invocation_context.detail_level = detail_level
+
+    def stop_metrics_collection(self, invocation_context: IsolatedCall) -> Sequence[Metric]:
+        invocation_context.detail_level = None
+        found = self._ask("stop_metrics_collection", invocation_context.number)
+        return [Metric(name, value) for name, value in found]
+
+    def _set_scheduling_info(
+        self, invocation_context: IsolatedCall, scheduling_info: SchedulingInfo
+    ) -> None:
+        if scheduling_info is not invocation_context.scheduling_info:
+            invocation_context.scheduling_info = scheduling_info
+            self._set_up(invocation_context)
+
+    def _set_options(
+        self, invocation_context: IsolatedCall, run_options: Mapping[str, str] | None
+    ) -> None:
+        if run_options is not invocation_context.run_options:
+            invocation_context.run_options = run_options
+            self._set_up(invocation_context)
+
+    def _start(self) -> Service:
+        service = Service(
+            _TARGET,
+            timeout_s=self._limits.call_timeout_s,
+            subject="the device's process",
+            where="",
+            shared=[self.shared_memory.fd, *self._files],
+            memory_bytes=self._limits.most_bytes,
+            answer=self._answer,
+            describe=self._describe,
+        )
+        try:
+            service.begin("load", self._load_request)
+        except BaseException:
+            service.close()
+            raise
+        return service
+
+    @property
+    def _load_request(self) -> list[Any]:
+        return [*self._found, self.shared_memory.fd, self._files]
+
+    def _load(self) -> None:
+        """Waits until the process has the table, and initializes that."""
+        assert self._initial is not None
+        environment, options = self._initial
+        self._ask_now("load", self._load_request)
+        found = self._ask_now("initialize", [environment_to_plain(environment), options])
+        self.vendor_id, self.build_id = found["vendor_id"], found["build_id"]
+        self.can_reshape = found["can_reshape"]
+        # The host asks which functions are filled, and does not call the others.
+        for name, function in (
+            ("set_scheduling_info", self._set_scheduling_info),
+            ("set_options", self._set_options),
+        ):
+            if name in found["filled"]:
+                setattr(self, name, function)
+
+    def _ensure_open(self) -> None:
+        """Starts another process in place of one that has ended, and has it do what that one had done."""
+        if self._service.is_alive:
+            return
+        if self._is_closed:
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the device is closed")
+        self._service = self._start()
+        try:
+            self._load()
+            if self._checked is not None:
+                self._ask_now("check_runtime_compatibility", self._checked)
+            if self._device is not None:
+                self._restore(self._device)
+        except BaseException:
+            self._service.close()
+            raise
+
+    def _restore(self, device: IsolatedDevice) -> None:
+        self._ask_now("device_context_create", device.options)
+        for name, buffer in device.assets:
+            self._ask_now("register_asset", [name, self._place_bytes(buffer)])
+        for buffer in device.buffers.values():
+            self._register(buffer)
+        for call in device.calls.values():
+            self._create(call)
+            for (kind, index), tensor_type in sorted(call.types.items()):  # inputs are first
+                request = [call.number, kind, index, type_to_plain(tensor_type)]
+                self._ask_now("get_requirements", request)
+            for (kind, index), handle in call.attached.items():
+                self._ask_now("attach", [call.number, kind, index, handle.number])
+            if call.scheduling_info is not None or call.run_options is not None:
+                self._set_up(call)
+            if call.detail_level is not None:
+                self._ask_now("start_metrics_collection", [call.number, call.detail_level])
+
+    def _create(self, call: IsolatedCall) -> None:
+        place = self._place_bytes(call.byte_code)
+        sizes = [call.num_inputs, call.num_outputs]
+        request = [call.number, int(call.executable_type), place, call.function_name, *sizes]
+        call.tasks = self._ask_now("invocation_context_create", request)
+        call.has_run = False
+
+    def _register(self, made: IsolatedBuffer) -> None:
+        buffer = made.buffer
+        offset = self.shared_memory.find(buffer)
+        assert offset is not None  # others do not meet the requirements
+        request = [made.number, type_to_plain(buffer.tensor_type), offset, buffer.size]
+        self._ask_now("register_tensor_buffer", request)
+
+    def _attach(
+        self, call: IsolatedCall, kind: Kind, index: int, handle: IsolatedBuffer
+    ) -> None:
+        self._ask("attach", [call.number, kind, index, handle.number])
+        call.attached[kind, index] = handle
+
+    def _detach(
+        self, call: IsolatedCall, kind: Kind, index: int, handle: IsolatedBuffer
+    ) -> None:
+        if call.attached.get((kind, index)) is handle:
+            del call.attached[kind, index]
+        self._release("detach", [call.number, kind, index, handle.number])
+
+    def _ask_requirements(
+        self, call: IsolatedCall, kind: Kind, index: int, tensor_type: RankedTensorType
+    ) -> TensorBufferRequirements:
+        request = [call.number, kind, index, type_to_plain(tensor_type)]
+        found = requirements_from_plain(self._ask("get_requirements", request))
+        if tensor_type.layout.is_static or (kind, index) not in call.types:
+            call.has_run = call.has_run and call.types.get((kind, index)) == tensor_type
+            call.types[kind, index] = tensor_type
+        return found
+
+    def _set_up(self, call: IsolatedCall) -> None:
+        info = call.scheduling_info
+        settings = None if info is None else scheduling_to_plain(info)
+        options = None if call.run_options is None else dict(call.run_options)
+        self._ask("set_settings", [call.number, settings, options])
+
+    def _place_bytes(self, buffer: MemBuffer) -> list[Any]:
+        """Where the process finds bytes: in a file that it has, or in shared memory, to which they are copied."""
+        if buffer.fd in self._files:
+            return [buffer.fd, buffer.offset, buffer.size]
+        key = buffer.base_address + buffer.offset, buffer.size
+        if key not in self._copies:
+            room = self.shared_memory.allocate(_bytes_type(buffer.size))
+            ctypes.memmove(room.address, key[0], buffer.size)
+            self._copies[key] = buffer, room
+        return [-1, self.shared_memory.find(self._copies[key][1]), buffer.size]
+
+    def _next_number(self) -> int:
+        with self._lock:
+            self._numbers += 1
+            return self._numbers
+
+    def _ask(self, call: str, argument: object) -> Any:
+        with self._lock:
+            self._ensure_open()
+            return self._ask_now(call, argument)
+
+    def _ask_now(self, call: str, argument: object) -> Any:
+        """Asks the process as it is; what it opens, loads and builds may take longer."""
+        try:
+            return self._service.ask(call, argument, self._limits.build_timeout_s)
+        except ChildEndedError as error:
+            raise _ended(error) from error
+
+    def _release(self, call: str, argument: object) -> None:
+        """Has the process let go of something; one that has ended has nothing."""
+        with self._lock:
+            if self._service.is_alive and os.getpid() == self._owner:
+                self._ask_now(call, argument)
+
+    def _describe(self, call: str) -> str:
+        """What the process was at, for the error when it ends."""
+        running = self._running
+        if running is None:
+            return call
+        what = f"{call}{running.place}"
+        task = self._service.words[TASK_WORD]
+        tasks = running.tasks if not task else running.tasks[task - 1 : task]
+        if len(tasks) == 1:
+            return f"{what}, {tasks[0]}"
+        return f"{what}, one of {'; '.join(tasks)}" if tasks else what
+
+    def _answer(self, question: str, argument: Any) -> object:
+        """Answers what the process asks in a call."""
+        assert question == "receive" and self._receive is not None
+        name, plain, size = argument
+        try:
+            data = memoryview(os.pread(self._service.fd, size, 0))
+            self._receive(name, type_from_plain(plain), data)
+        except BaseException as error:
+            self._raised = error
+            raise LiteRtError(Status.CANCELLED, "the host wants no more tensors") from error
+        return None
+
+
+def _bytes_type(size: int) -> RankedTensorType:
+    return RankedTensorType.of(ElementType.UINT8, (size,))
+
+
+def _ended(error: ChildEndedError) -> ChildEndedError:
+    """The error of a process that has ended, with what comes next."""
+    return ChildEndedError(error.status, error.what, hint=_AGAIN)

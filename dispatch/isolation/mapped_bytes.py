@@ -1,0 +1,80 @@
+"""In a device process: maps what the host has passed by descriptor."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from dispatch.mem_buffer import MemBuffer
+
+_GUARD = 64 << 10
+"""Bytes before and behind a tensor that nobody may touch: a kernel that does crashes there."""
+
+_NONE, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
+_SHARED, _PRIVATE, _FIXED, _ANONYMOUS, _NORESERVE = 1, 2, 0x10, 0x20, 0x4000
+_FAILED = ctypes.c_void_p(-1).value
+
+
+class MappedTensor:
+    """A part of the shared memory, between guards; unmapped when nobody has it.
+
+    Attributes:
+      address: of the first byte.
+    """
+
+    def __init__(self, fd: int, offset: int, size: int) -> None:
+        """Maps `size` bytes from `offset` on, which is a multiple of a page."""
+        self._libc = _libc()
+        pages = max(size, 1) + -max(size, 1) % mmap.PAGESIZE
+        self._whole = pages + 2 * _GUARD
+        start = self._map(0, self._whole, _NONE, _PRIVATE | _ANONYMOUS | _NORESERVE, -1, 0)
+        self._start = start
+        self.address = self._map(start + _GUARD, pages, _READ_WRITE, _SHARED | _FIXED, fd, offset)
+
+    def __del__(self) -> None:
+        if self._start:
+            self._libc.munmap(self._start, self._whole)
+
+    _start = 0
+
+    def _map(self, at: int, size: int, access: int, flags: int, fd: int, offset: int) -> int:
+        found: int = self._libc.mmap(at, size, access, flags, fd, offset)
+        if found == _FAILED:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+        return found
+
+
+class MappedFiles:
+    """The files that byte code and assets lie in, each mapped once."""
+
+    def __init__(self, memory_fd: int) -> None:
+        self._memory_fd = memory_fd
+        self._files: dict[int, MemBuffer] = {}
+
+    def find(self, place: Sequence[int]) -> MemBuffer:
+        """Bytes at a place: `[fd, offset, size]`, where -1 is the shared memory."""
+        fd, offset, size = place
+        if fd < 0:
+            mapped: Any = b""
+            if size:
+                mapped = mmap.mmap(self._memory_fd, size, prot=mmap.PROT_READ, offset=offset)
+            return MemBuffer.from_memory(memoryview(mapped))
+        if fd not in self._files:
+            self._files[fd] = MemBuffer.from_memory(mmap.mmap(fd, 0, access=mmap.ACCESS_READ))
+        whole = self._files[fd]
+        view = whole.view[offset : offset + size]
+        return MemBuffer(fd, whole.base_address, offset, size, view)
+
+
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = (
+        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
+    )  # fmt: skip
+    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    return libc

@@ -1,0 +1,55 @@
+"""What host and device process tell each other, as JSON has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dispatch.scheduling import SchedulingInfo
+from dispatch.tensor_buffer import TensorBufferRequirements
+from litert.core.element_type import ElementType
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.tensor_type import Layout, RankedTensorType
+
+
+def type_to_plain(tensor_type: RankedTensorType) -> list[Any]:
+    """A tensor's type."""
+    return [int(tensor_type.element_type), tensor_type.shape, tensor_type.layout.strides]
+
+
+def type_from_plain(plain: Sequence[Any]) -> RankedTensorType:
+    """The other way."""
+    element_type, shape, strides = plain
+    layout = Layout(tuple(shape), None if strides is None else tuple(strides))
+    return RankedTensorType(ElementType(element_type), layout)
+
+
+def requirements_to_plain(wanted: TensorBufferRequirements) -> list[Any]:
+    """What a vendor wants of a buffer."""
+    types = [int(kind) for kind in wanted.supported_types]
+    return [wanted.size, types, wanted.strides, wanted.alignment, wanted.shape]
+
+
+def requirements_from_plain(plain: Sequence[Any]) -> TensorBufferRequirements:
+    """The other way."""
+    return TensorBufferRequirements(*plain)
+
+
+def scheduling_to_plain(info: SchedulingInfo) -> list[Any]:
+    """How a run stands among others."""
+    group = info.job_group_id
+    return [
+        info.original_uid, info.debug_feature_id, info.priority, None if group is None else group.hex(),
+    ]  # fmt: skip
+
+
+def scheduling_from_plain(plain: Sequence[Any]) -> SchedulingInfo:
+    """The other way."""
+    *fields, group = plain
+    return SchedulingInfo(*fields, None if group is None else bytes.fromhex(group))
+
+
+def environment_to_plain(options: EnvironmentOptions) -> dict[str, Any]:
+    """Where plugins and tables are."""
+    return asdict(options)

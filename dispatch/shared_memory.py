@@ -1,0 +1,158 @@
+"""Memory for tensors that another process maps, too: a file without a name, of which pages are made when touched."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import threading
+from collections import deque
+from contextlib import suppress
+
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+
+_LEAST_BYTES = 64 << 20
+_BEHIND = 64
+"""Bytes behind each tensor, which nobody else has: kernels of the CPU may read a little too far."""
+
+
+class SharedMemory:
+    """Gives out tensor buffers; their memory goes back to the system with the last who has one.
+
+    Attributes:
+      fd: of the file; whoever maps it cannot change its size.
+      size: of the file, in bytes: the most that there can be.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        """Makes the file, a smaller one where the process may not have so much.
+
+        Raises:
+          LiteRtError: MEMORY_ALLOCATION_FAILURE.
+        """
+        self._lock = threading.Lock()
+        self._freed: deque[tuple[int, int]] = deque()  # by whoever drops a buffer, at any time
+        self.size = _round_up(most_bytes)
+        self.fd = -1
+        self.fd = os.memfd_create("litert-npu", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            self._map = self._map_all()
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        except OSError as error:
+            os.close(self.fd)
+            raise LiteRtError(
+                Status.MEMORY_ALLOCATION_FAILURE, f"no shared memory: {error.strerror}"
+            ) from error
+        import numpy as np  # here, since `dispatch` is imported by commands that run nothing
+
+        self._address: int = np.frombuffer(self._map, np.uint8).ctypes.data
+        self._free: list[tuple[int, int]] = [(0, self.size)]
+
+    def allocate(self, tensor_type: RankedTensorType, size: int | None = None) -> TensorBuffer:
+        """A zeroed buffer, aligned to a page; `size` is in bytes.
+
+        Raises:
+          LiteRtError: MEMORY_ALLOCATION_FAILURE.
+        """
+        size = tensor_type.size_bytes if size is None else size
+        taken = _round_up(size + _BEHIND)
+        offset = self._take(taken)
+        return TensorBuffer(tensor_type, self._address + offset, size, Block(self, offset, taken))
+
+    def find(self, buffer: TensorBuffer) -> int | None:
+        """Where a buffer's bytes begin in the file; None where they lie elsewhere."""
+        offset = buffer.address - self._address
+        return offset if 0 <= offset <= self.size - max(buffer.size, 1) else None
+
+    def close(self) -> None:
+        """Closes the file; the memory of buffers lives on with them."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+    def touch(self, offset: int, size: int) -> None:
+        """Has the system provide pages now, so that no run waits for them; if it can."""
+        with suppress(OSError):
+            self._map.madvise(_POPULATE_WRITE, offset, size)
+
+    def give_back(self, offset: int, size: int) -> None:
+        """Takes back what a buffer had."""
+        with suppress(OSError, ValueError):
+            self._map.madvise(mmap.MADV_REMOVE, offset, size)
+        self._freed.append((offset, size))
+
+    def _map_all(self) -> mmap.mmap:
+        while True:
+            try:
+                os.ftruncate(self.fd, self.size)
+                return mmap.mmap(self.fd, self.size, mmap.MAP_SHARED | _NORESERVE)
+            except OSError:
+                if self.size <= _LEAST_BYTES:
+                    raise
+                self.size = _round_up(self.size // 2)
+
+    def _take(self, size: int) -> int:
+        with self._lock:
+            if self._freed:
+                self._join_freed()
+            for index, (start, room) in enumerate(self._free):
+                if room >= size:
+                    self._free[index : index + 1] = (
+                        [(start + size, room - size)] if room > size else []
+                    )
+                    return start
+        raise LiteRtError(
+            Status.MEMORY_ALLOCATION_FAILURE,
+            f"no room for {size} bytes in {self.size} that the device's process may have",
+            hint="Allow it more (Options.device_memory_bytes, --device_memory).",
+        )
+
+    def _join_freed(self) -> None:
+        while self._freed:
+            self._free.append(self._freed.popleft())
+        joined: list[tuple[int, int]] = []
+        for start, size in sorted(self._free):
+            if joined and sum(joined[-1]) == start:
+                joined[-1] = joined[-1][0], joined[-1][1] + size
+            else:
+                joined.append((start, size))
+        self._free = joined
+
+
+_NORESERVE = 0x4000
+"""`MAP_NORESERVE`, which Python has since 3.11."""
+
+_POPULATE_WRITE = 23
+"""`MADV_POPULATE_WRITE`, since Linux 5.14."""
+
+
+class Block:
+    """A part of shared memory, given back when nobody has it.
+
+    Attributes:
+      offset, size: in the file, in bytes.
+    """
+
+    __slots__ = ("_memory", "offset", "size")
+
+    def __init__(self, memory: SharedMemory, offset: int, size: int) -> None:
+        self._memory = memory
+        self.offset = offset
+        self.size = size
+
+    def touch(self) -> None:
+        """Has the system provide its pages now."""
+        self._memory.touch(self.offset, self.size)
+
+    def __del__(self) -> None:
+        self._memory.give_back(self.offset, self.size)
+
+
+def _round_up(size: int) -> int:
+    return size + -size % mmap.PAGESIZE
