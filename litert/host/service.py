@@ -68,3 +68,259 @@ class Service:
           timeout_s: for each call.
           subject: who failed, for messages: "the compiler plugin libX.so".
           where: what errors say under `where`.
+          sandbox: what it may use; None for all that this process may.
+          shared: descriptors of open files that the child has, too, under the same numbers.
+          memory_bytes: how much data it may have in memory; 0 for no limit.
+          answer: what its questions are answered with.
+          describe: says more of a call that did not end well: what the child was at.
+        """
+        self.subject = subject
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        self._end_error: ChildEndedError | None = None
+        self._begun: tuple[str, object] | None = None
+        self._answer = answer
+        with ExitStack() as files:
+            try:
+                self.fd = _own_file(files)
+                page_fd, page = _shared_page(files)
+                bells = [_own_bell(files) for _ in range(2)]
+            except OSError as error:
+                raise LiteRtError(Status.FILE_IO, f"no temporary file: {error}", where) from error
+            self.words = files.enter_context(memoryview(page).cast("I"))
+            self._running = _Running(page, describe)
+            settings = {
+                "fd": self.fd,
+                "page": page_fd,
+                "bells": bells,
+                "memory_bytes": memory_bytes,
+                "log_level": _logger.getEffectiveLevel(),
+            }
+            self._child = ChildProcess(
+                "litert.host.serving:serve",
+                [target, json.dumps(settings)],
+                subject=subject,
+                where=where,
+                doing=self._running.describe,
+                shared=[self.fd, page_fd, *bells, *shared],
+                sandbox=sandbox,
+            )
+            self._ring, self._rung = bells
+            self._poll = select.poll()
+            for fd in (self._rung, *self._child.outputs):
+                self._poll.register(fd, select.POLLIN)
+            kept = files.pop_all()
+        self._finalizer = weakref.finalize(self, _clean_up, self._owner, self._child, kept)
+
+    def begin(self, call: str, argument: object = None) -> None:
+        """Has the child begin with its first call, a short one; `ask` with the same gets the answer."""
+        self._begun = call, argument
+        self._child.send(self._request(call, argument, self._timeout_s))
+
+    def ask(self, call: str, argument: object = None, timeout_s: float = 0) -> Any:
+        """Has the child answer one call; `timeout_s` is another limit than that of each, if not 0.
+
+        Raises:
+          ChildEndedError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, in this call or in an earlier one.
+          LiteRtError: what the call raised; what the child printed meanwhile is in its text.
+        """
+        with self._lock:
+            self._check_alive()
+            self._running.call = call
+            timeout_s = timeout_s or self._timeout_s
+            return self._guarded(lambda: self._ask(call, argument, timeout_s))
+
+    def ring(self, call: str, number: int, timeout_s: float) -> None:
+        """Has the child make a call with nothing but a number, and no answer; errors are those of `ask`.
+
+        The child has one function that is rung, `ring`; `call` is for messages.
+        """
+        with self._lock:
+            self._check_alive()
+            self._running.call = call
+            self.words[NUMBER_WORD] = number
+            self._guarded(lambda: self._ring_and_hear(call, timeout_s))
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether calls can be made; the child may have ended meanwhile, which the next call finds."""
+        return self._end_error is None and self._finalizer.alive
+
+    def close(self) -> None:
+        """Lets the child end; one that does not is killed."""
+        with self._lock:
+            if self._end_error is None:
+                self._end_error = ChildEndedError(
+                    Status.RUNTIME_FAILURE, f"{self.subject} is closed"
+                )
+                if os.getpid() == self._owner:
+                    self._child.let_end()
+                self._finalizer()
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_alive(self) -> None:
+        if self._end_error is not None:
+            raise self._end_error
+        if not self._finalizer.alive:  # as the interpreter exits
+            raise ChildEndedError(Status.RUNTIME_FAILURE, f"{self.subject} is closed")
+        if os.getpid() != self._owner:
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                f"{self.subject} was started before this process was forked",
+                hint="Start processes by 'spawn' or 'forkserver', or load models in each of them alone.",
+            )
+
+    def _guarded(self, talk: Callable[[], Any]) -> Any:
+        """Talks with the child; if it is not as well as before, it ends."""
+        try:
+            return talk()
+        except ChildEndedError as error:
+            self._end_error = error
+            self._finalizer()
+            raise
+        except LiteRtError:  # the child is as well as before
+            raise
+        except BaseException:  # Ctrl-C: who knows where the child is
+            self._end_error = ChildEndedError(
+                Status.CANCELLED, f"{self.subject} was stopped in {self._running.call}"
+            )
+            self._finalizer()
+            raise
+
+    def _ask(self, call: str, argument: object, timeout_s: float) -> Any:
+        request = self._request(call, argument, timeout_s)
+        if self._begun is not None:
+            assert self._begun == (call, argument)
+            self._begun, request = None, b""
+        self._child.set_time_limit(timeout_s)
+        return self._hear(call, request)
+
+    def _ring_and_hear(self, call: str, timeout_s: float) -> None:
+        self._child.set_time_limit(timeout_s)
+        os.eventfd_write(self._ring, 1)
+        if self._poll.poll(timeout_s * 1000) == [(self._rung, select.POLLIN)]:
+            os.eventfd_read(self._rung)
+        else:  # it says something, prints, has ended, or takes too long
+            self._hear(call, b"")
+
+    def _hear(self, call: str, request: bytes) -> Any:
+        """Sends a request, if there is one, and hears the child until it has answered, or rung."""
+        while True:
+            message = self._next_message(request)
+            if message is None:
+                self._note_printed(call, self._child.said())
+                return None
+            if "question" not in message:
+                return self._take_answer(call, message)
+            request = self._reply(*message["question"])
+            self._child.renew_time_limit()  # finding the answer was this process's time
+
+    def _next_message(self, request: bytes) -> dict[str, Any] | None:
+        """What the child says next, but for what it logs; None, where it has rung."""
+        for line in self._child.lines(request, is_last=False, bell=self._rung):
+            if not line:
+                return None
+            message: dict[str, Any] = json.loads(line)
+            if "log" not in message:
+                return message
+            name, level, text = message["log"]
+            logging.getLogger(name).log(level, "%s", text)
+        raise self._child.early_end()
+
+    def _take_answer(self, call: str, message: dict[str, Any]) -> Any:
+        take_in(message.get("spans", ()), self.subject)
+        said = self._child.said()
+        try:
+            raise_error(message)
+        except LiteRtError as error:
+            if not said or error.status is Status.UNSUPPORTED:  # a refusal is an answer
+                raise
+            what = f"{error.what}; it printed:\n{said}"
+            raise LiteRtError(error.status, what, error.where, error.hint) from None
+        self._note_printed(call, said)
+        return message["answer"]
+
+    def _note_printed(self, call: str, said: str) -> None:
+        if said:
+            _logger.info("%s printed in %s:\n%s", self.subject, call, said)
+
+    def _reply(self, question: str, argument: object) -> bytes:
+        assert self._answer is not None
+        try:
+            reply: dict[str, object] = {"answer": self._answer(question, argument)}
+        except LiteRtError as error:
+            reply = error_message(error, question)
+        return json.dumps(reply).encode() + b"\n"
+
+    def _request(self, call: str, argument: object, timeout_s: float) -> bytes:
+        request = {
+            "call": call,
+            "argument": argument,
+            "timeout_s": timeout_s,
+            "is_recorded": is_recording(),
+        }
+        return json.dumps(request).encode() + b"\n"
+
+
+class _Running:
+    """What the child does at present: a call, and perhaps a native function in it, or a vendor's task."""
+
+    def __init__(self, page: mmap.mmap, describe: Callable[[str], str] | None) -> None:
+        self.call = ""
+        self._page = page
+        self._describe = describe or str
+
+    def describe(self) -> str:
+        size = self._page[0]
+        native = self._page[1 : 1 + size].decode(errors="replace")
+        return f" in {native or self._describe(self.call)}"
+
+
+def _own_file(files: ExitStack) -> int:
+    import tempfile  # here: the child needs none
+
+    with tempfile.TemporaryFile(buffering=0) as unnamed:
+        return _keep(files, fcntl.fcntl(unnamed.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_SHARED))
+
+
+def _shared_page(files: ExitStack) -> tuple[int, mmap.mmap]:
+    """A page that the child cannot take away: a look at one that is gone would end this process."""
+    made = os.memfd_create("litert-npu-page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        fd = _keep(files, fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _FIRST_SHARED))
+    finally:
+        os.close(made)
+    os.ftruncate(fd, PAGE_SIZE)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return fd, files.enter_context(mmap.mmap(fd, PAGE_SIZE))
+
+
+def _own_bell(files: ExitStack) -> int:
+    made = os.eventfd(0, os.EFD_CLOEXEC)
+    try:
+        return _keep(files, fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _FIRST_SHARED))
+    finally:
+        os.close(made)
+
+
+def _keep(files: ExitStack, fd: int) -> int:
+    files.callback(_close, fd)
+    return fd
+
+
+def _close(fd: int) -> None:
+    with suppress(OSError):
+        os.close(fd)
+
+
+def _clean_up(owner: int, child: ChildProcess, files: ExitStack) -> None:
+    """Ends the child, whoever forgot it; a fork of this process leaves it alone."""
+    if os.getpid() == owner:
+        child.end()
+    files.close()

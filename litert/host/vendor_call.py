@@ -55,6 +55,8 @@ class VendorCall:
         if isinstance(error, LiteRtError):
             known = ("", f"vendor '{self._vendor}'", self.where)
             where = self.where if error.where in known else f"{self.where}: {error.where}"
+            if error.where.startswith((f"{self.where}: ", f"{self.where}, ")):  # of its process
+                where = error.where
             return LiteRtError(error.status or self._status, error.what, where, error.hint)
         if isinstance(error, MemoryError):
             return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, memory_text(error), self.where)

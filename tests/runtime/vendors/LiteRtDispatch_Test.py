@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dispatch.api import Dispatch, ExecutableType, MemBuffer, Metric
+from dispatch.api import Dispatch, ExecutableType, MemBuffer, Metric, Receive
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -137,6 +138,14 @@ class TestDispatch(Dispatch[Device, Call]):
         outputs = [call.outputs[i].array() for i in range(call.num_outputs)]
         FUNCTIONS[call.name.split("@")[0]](inputs, outputs)
 
+    def invoke_tapped(self, call: Call, receive: Receive) -> None:
+        self.invoke(call)
+        for index, buffer in call.inputs.items():
+            receive(f"input {index}", buffer.tensor_type, buffer.view)
+
+    def watch_tasks(self, call: Call, running: memoryview[int]) -> Sequence[str]:
+        return [f"function '{call.name}'"]
+
     def start_metrics_collection(self, call: Call, detail_level: int) -> None:
         if not call.settings.get("metrics"):
             super().start_metrics_collection(call, detail_level)
@@ -199,6 +208,28 @@ def _nap(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
     np.multiply(inputs[0], 2, out=outputs[0])
 
 
+def _fragile(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    """Twice the input; its process does not survive some inputs, each in another way."""
+    first = int(inputs[0].flat[0])
+    if first == LEAVES:
+        os._exit(0)
+    if first == HANGS:
+        time.sleep(60)
+    if first == GROWS:
+        np.ones(4 << 30, np.uint8)
+    if first < 0:
+        os.kill(os.getpid(), -first)
+    np.multiply(inputs[0], 2, out=outputs[0])
+
+
+def _process(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    """The number of the process."""
+    outputs[0][...] = os.getpid()
+
+
+LEAVES, HANGS, GROWS = 1001, 1002, 1003
+"""What `fragile` does not survive, beside -n, which sends its process signal n."""
+
 FUNCTIONS: dict[str, Callable[[Sequence[Array], Sequence[Array]], None]] = {
     "double": _double,
     "subtract": _subtract,
@@ -208,6 +239,8 @@ FUNCTIONS: dict[str, Callable[[Sequence[Array], Sequence[Array]], None]] = {
     "double_any": _double_any,
     "sleep": _sleep,
     "nap": _nap,
+    "fragile": _fragile,
+    "process": _process,
 }
 GATE = threading.Event()
 """What `sleep` waits for."""

@@ -1,0 +1,382 @@
+"""The device in a process of its own: results, memory, crashes and hangs, and what is left afterwards."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litert.compiled_model import CompiledModel
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.core.tracing import SpanKind, record
+from litert.environment import Environment
+from litert.model.assets import Asset
+from litert.model.blob import Blob
+from litert.options import HardwareAccelerator, Options
+from litert.tensor_buffer import TensorBuffer
+from tests.runtime.npu_models import FLOAT, VENDORS, NpuModelBuilder, cpu_around_npu, one_call
+
+X = np.array([[1, 2, 3, 4]], np.float32)
+LEAVES, HANGS, GROWS = 1001, 1002, 1003
+
+Load = Callable[..., CompiledModel]
+
+
+def isolated(**options: Any) -> Options:
+    both = HardwareAccelerator.NPU | HardwareAccelerator.CPU
+    return Options(both, isolated=True, **options)
+
+
+@pytest.fixture
+def load(environment: Environment) -> Iterator[Load]:
+    """Loads models whose device is in a process of its own; nothing is left of them after the test."""
+    gc.collect()
+    before = set(os.listdir("/proc/self/fd"))
+    models: list[CompiledModel] = []
+
+    def make(source: bytes | Path, **options: Any) -> CompiledModel:
+        chosen = isolated(**options)
+        if isinstance(source, Path):
+            model = CompiledModel.from_file(str(source), environment=environment, options=chosen)
+        else:
+            model = CompiledModel.from_buffer(source, environment=environment, options=chosen)
+        models.append(model)
+        return model
+
+    yield make
+    processes = [pid for model in models for pid in pids_of(model)]
+    for model in models:
+        model.close()
+    models.clear()
+    gc.collect()
+    assert not any(map(is_alive, processes))
+    assert not set(os.listdir("/proc/self/fd")) - before
+
+
+def pids_of(model: CompiledModel) -> list[int]:
+    table = table_of(model)
+    return [table._service._child.pid] if table else []
+
+
+def table_of(model: CompiledModel) -> Any:
+    kernels = model._loaded._kernels
+    return kernels[0].call._vendor.dispatch if kernels else None
+
+
+def is_alive(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}")
+
+
+def run(model: CompiledModel, value: Any) -> Any:
+    (found,) = model.run({"x": np.asarray(value, np.float32)}).values()
+    return found
+
+
+def first_is(value: float) -> Any:
+    return np.array([[value, 2, 3, 4]], np.float32)
+
+
+def fragile() -> bytes:
+    return one_call("fragile")
+
+
+def fails(model: CompiledModel, value: float) -> LiteRtError:
+    with pytest.raises(LiteRtError) as error:
+        run(model, first_is(value))
+    return error.value
+
+
+@pytest.mark.parametrize("make, factor", [(one_call, 2), (cpu_around_npu, 6)])
+def test_results_are_those_of_this_process(load: Load, make: Any, factor: int) -> None:
+    model = load(make())
+    for value in (X, -X, 3 * X):
+        np.testing.assert_array_equal(run(model, value), factor * value)
+    (pid,) = run(load(one_call("process")), X)[0, :1]
+    assert int(pid) != os.getpid()
+
+
+def test_the_vendor_is_not_imported_here(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(one_call())
+    script = (
+        "import sys, numpy as np\n"
+        "from litert import CompiledModel, Options\n"
+        "from litert.environment import Environment\n"
+        f"environment = Environment.create(dispatch_library_path={str(VENDORS)!r})\n"
+        f"model = CompiledModel.from_file({str(path)!r}, environment=environment, "
+        "options=Options(3, isolated=True))\n"
+        "print(model.run({'x': np.ones((1, 4), np.float32)})['y'])\n"
+        "print([m for m in sys.modules if 'LiteRtDispatch' in m or 'pyopencl' in m])\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ended.stdout == "[[2. 2. 2. 2.]]\n[]\n"
+
+
+def test_a_model_in_a_file_is_mapped_by_its_descriptor(load: Load, tmp_path: Path) -> None:
+    builder = NpuModelBuilder()
+    builder.assets = [Asset("MyOp", "", Blob(b"asset"))]
+    x = builder.input("x", FLOAT, (1, 4))
+    builder.output(builder.npu("double", [x], [("y", FLOAT, (1, 4))]))
+    path = tmp_path / "model.tflite"
+    path.write_bytes(builder.bytes())
+    model = load(path)
+    path.unlink()
+    np.testing.assert_array_equal(run(model, X), 2 * X)
+    np.testing.assert_array_equal(run(load(builder.bytes()), X), 2 * X)
+
+
+def test_tensors_of_the_model_are_not_copied(load: Load) -> None:
+    """Its buffers, and those between the CPU and the NPU, lie in memory that both processes have."""
+    model = load(cpu_around_npu())
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(X)
+    model.run_by_index(0, inputs, outputs)
+    np.testing.assert_array_equal(outputs[0].array(), 6 * X)
+    alone = load(one_call())
+    inputs, outputs = alone.create_input_buffers(0), alone.create_output_buffers(0)
+    inputs[0].write(X)
+    alone.run_by_index(0, inputs, outputs)
+    shared = table_of(alone).shared_memory
+    assert shared.find(inputs[0]._buffer) is not None
+    for loaded in (model, alone):
+        for kernel in loaded._loaded._kernels:
+            assert not kernel._copies_in and not kernel._copies_out
+            for port in kernel._ports:
+                assert port.staging is None
+                assert table_of(loaded).shared_memory.find(port.buffer) is not None
+
+
+def test_memory_of_the_callers_is_copied(load: Load) -> None:
+    model = load(one_call())
+    for value in (X, 3 * X):
+        result = np.zeros_like(X)
+        given = [TensorBuffer.create_from_host_memory(value.copy())]
+        model.run_by_index(0, given, [TensorBuffer.create_from_host_memory(result)])
+        np.testing.assert_array_equal(result, 2 * value)
+
+
+def test_an_output_of_one_model_is_an_input_of_another(load: Load) -> None:
+    first, second = load(one_call()), load(one_call())
+    inputs, between = first.create_input_buffers(0), first.create_output_buffers(0)
+    results = second.create_output_buffers(0)
+    inputs[0].write(X)
+    first.run_by_index(0, inputs, between)
+    second.run_by_index(0, between, results)
+    np.testing.assert_array_equal(results[0].array(), 4 * X)
+
+
+@pytest.mark.parametrize("number", ["SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGFPE", "SIGKILL"])
+def test_a_crash_fails_one_run_and_names_it(load: Load, number: str) -> None:
+    model, other = load(fragile()), load(fragile())
+    assert (run(model, X) == 2 * X).all() and (run(other, X) == 2 * X).all()
+    (pid,), (others,) = pids_of(model), pids_of(other)
+    error = fails(model, -getattr(signal, number))
+    assert error.status is Status.RUNTIME_FAILURE
+    assert f"crashed in invoke of 'fragile', function 'fragile' ({number}" in error.what
+    assert error.where == "vendor 'Test', invoke of 'fragile'"
+    assert not is_alive(pid) and is_alive(others)
+    for value in (X, 5 * X):
+        np.testing.assert_array_equal(run(model, value), 2 * value)
+        np.testing.assert_array_equal(run(other, value), 2 * value)
+    assert pids_of(other) == [others]
+
+
+def test_an_exit_is_an_error(load: Load) -> None:
+    model = load(fragile())
+    assert "ended with status 0 in invoke of 'fragile'" in fails(model, LEAVES).what
+    np.testing.assert_array_equal(run(model, X), 2 * X)
+
+
+def test_a_hang_ends_after_a_time(load: Load) -> None:
+    model = load(fragile(), call_timeout_s=0.5)
+    run(model, X)
+    error = fails(model, HANGS)
+    assert error.status is Status.TIMEOUT_EXPIRED
+    assert "was not done in invoke of 'fragile', function 'fragile' after 0.5 s" in error.what
+    np.testing.assert_array_equal(run(model, X), 2 * X)
+
+
+def test_the_first_run_may_take_as_long_as_a_build(load: Load) -> None:
+    model = load(fragile(), build_timeout_s=0.7, call_timeout_s=30)
+    assert "after 0.7 s" in fails(model, HANGS).what
+
+
+def test_memory_is_limited(load: Load) -> None:
+    model = load(fragile(), device_memory_bytes=1 << 30)
+    error = fails(model, GROWS)
+    assert error.status is Status.MEMORY_ALLOCATION_FAILURE or "crashed" in error.what
+    np.testing.assert_array_equal(run(model, X), 2 * X)
+
+
+def test_tensors_that_do_not_fit_are_refused(environment: Environment) -> None:
+    with pytest.raises(LiteRtError, match="no room for") as error:
+        CompiledModel.from_buffer(
+            one_call(shape=(1 << 28,)),
+            environment=environment,
+            options=isolated(device_memory_bytes=512 << 20),
+        )
+    assert error.value.status is Status.MEMORY_ALLOCATION_FAILURE
+
+
+@pytest.mark.parametrize("limits", [{"call_timeout_s": 0}, {"device_memory_bytes": -1}])
+def test_limits_that_cannot_be_are_refused(load: Load, limits: Any) -> None:
+    with pytest.raises(LiteRtError, match="must be more than 0"):
+        load(one_call(), **limits)
+
+
+def test_a_crash_while_another_thread_waits_is_for_all(load: Load) -> None:
+    model = load(fragile())
+    buffers = [(model.create_input_buffers(0), model.create_output_buffers(0)) for _ in range(3)]
+    for (inputs, _), value in zip(buffers, (1, -signal.SIGSEGV, 7), strict=True):
+        inputs[0].write(first_is(value))
+    events = [model.run_async_by_index(0, *pair) for pair in buffers]
+    events[0].wait(30)
+    with pytest.raises(LiteRtError, match="SIGSEGV"):
+        events[1].wait(30)
+    events[2].wait(30)
+    np.testing.assert_array_equal(buffers[2][1][0].array(), 2 * first_is(7))
+
+
+def test_a_function_that_the_vendor_refuses_is_refused_as_here(
+    load: Load, environment: Environment
+) -> None:
+    errors = []
+    for chosen in (isolated(), Options(3)):
+        with pytest.raises(LiteRtError) as error:
+            CompiledModel.from_buffer(
+                one_call("nothing"), environment=environment, options=chosen
+            )
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
+
+
+def double_any(**settings: int) -> bytes:
+    """Twice an input of any shape; the output's is a further output."""
+    builder = NpuModelBuilder({"max_bytes": 1 << 16, **settings})
+    x = builder.input("x", FLOAT, (1, 4), shape_signature=(-1, 4))
+    y = builder.tensor("y", FLOAT, (1, 4), shape_signature=(-1, 4))
+    shape = builder.tensor("shape", "int32", (2,))
+    builder.npu("double_any", [x], [y, shape], shape_outputs={0: 1})
+    builder.output(y)
+    return builder.bytes()
+
+
+@pytest.mark.parametrize("settings", [{}, {"tells": 1}], ids=["told by a run", "told before"])
+def test_shapes_may_change_also_behind_a_crash(load: Load, settings: Any) -> None:
+    model = load(double_any(**settings))
+    for rows in (1, 3, 500, 2):
+        value = np.arange(4 * rows, dtype=np.float32).reshape(rows, 4)
+        np.testing.assert_array_equal(run(model, value), 2 * value)
+        os.kill(pids_of(model)[0], signal.SIGKILL)
+        with pytest.raises(LiteRtError, match="SIGKILL"):
+            run(model, value)
+        np.testing.assert_array_equal(run(model, value), 2 * value)
+
+
+def test_metrics_and_spans_come_from_the_process(load: Load) -> None:
+    model = load(one_call(metrics=1))
+    model.start_metrics_collection(1)
+    for _ in range(3):
+        run(model, X)
+    (call,) = model.stop_metrics_collection().calls
+    assert [(m.name, m.value) for m in call.vendor] == [("runs", 3)]
+    with record() as recording:
+        run(model, X)
+    assert [s.name for s in recording.spans if s.kind is SpanKind.CALL] == ["double"]
+
+
+def test_taps_come_from_the_process(load: Load) -> None:
+    model = load(one_call())
+    shown: list[tuple[str, Any]] = []
+
+    def receive(call: str, name: str, tensor_type: Any, data: memoryview) -> None:
+        shown.append((f"{call}, {name}", np.frombuffer(data, np.float32).tolist()))
+
+    with model._loaded.tapped(receive):
+        run(model, X)
+    assert shown == [("double, input 0", X[0].tolist())]
+
+    def refuse(*_: Any) -> None:
+        raise ZeroDivisionError("enough")
+
+    with model._loaded.tapped(refuse), pytest.raises(LiteRtError, match="ZeroDivisionError: enough"):
+        run(model, X)
+    np.testing.assert_array_equal(run(model, X), 2 * X)
+
+
+def test_a_forked_process_is_refused(load: Load) -> None:
+    model = load(one_call())
+    run(model, X)
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            run(model, X)
+        except LiteRtError as error:
+            os.write(write, error.what.encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(pid, 0)
+    with os.fdopen(read) as stream:
+        assert "before this process was forked" in stream.read()
+    np.testing.assert_array_equal(run(model, X), 2 * X)
+
+
+SCRIPT = """
+import os, sys, numpy as np
+from litert import CompiledModel, Options
+from litert.environment import Environment
+from tests.runtime.npu_models import VENDORS, one_call
+environment = Environment.create(dispatch_library_path=str(VENDORS))
+model = CompiledModel.from_buffer(
+    one_call("fragile"), environment=environment, options=Options(3, isolated=True))
+model.run({"x": np.ones((1, 4), np.float32)})
+print(model._loaded._kernels[0].call._vendor.dispatch._service._child.pid, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "end, status",
+    [
+        ("", 0),
+        ("del model", 0),
+        ("os._exit(3)", 3),
+        ("os.kill(os.getpid(), 9)", -9),
+        ("model.run({'x': np.full((1, 4), 1002, np.float32)})", 1),
+    ],
+    ids=["exit", "forgotten", "os._exit", "SIGKILL", "Ctrl-C in a run"],
+)
+def test_the_process_ends_with_this_one(end: str, status: int) -> None:
+    root = str(Path(__file__).parents[2])
+    program = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT + end],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert program.stdout is not None and program.stderr is not None
+    pid = int(program.stdout.readline())
+    if "1002" in end:
+        time.sleep(0.5)
+        program.send_signal(signal.SIGINT)
+    _, errors = program.communicate(timeout=60)
+    assert program.returncode in (status, -signal.SIGINT)
+    assert ("KeyboardInterrupt" in errors) is ("1002" in end), errors
+    deadline = time.monotonic() + 20
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_alive(pid)
