@@ -277,8 +277,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     ) -> Sequence[str]:
         """Has each run write the number of the task that it is at to `running`, from 1 on. Optional.
 
-        A host whose device is in a process of its own asks for it: if that process crashes or hangs, its error says
-        where.
+        A host whose device is in a process of its own asks for it: if that process crashes or hangs, its error
+        says where.
 
         Args:
           invocation_context: of the call.

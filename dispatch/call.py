@@ -430,4 +430,3 @@ class Call:
     def _destroy_context(self) -> None:
         with self._device.lock:
             self._call("invocation_context_destroy")
-

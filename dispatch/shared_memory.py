@@ -1,4 +1,4 @@
-"""Memory for tensors that another process maps, too: a file without a name, of which pages are made when touched."""
+"""Memory for tensors that another process maps, too: a file without a name, whose pages are made when touched."""
 
 from __future__ import annotations
 

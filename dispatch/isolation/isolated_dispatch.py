@@ -387,15 +387,11 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         request = [made.number, type_to_plain(buffer.tensor_type), offset, buffer.size]
         self._ask_now("register_tensor_buffer", request)
 
-    def _attach(
-        self, call: IsolatedCall, kind: Kind, index: int, handle: IsolatedBuffer
-    ) -> None:
+    def _attach(self, call: IsolatedCall, kind: Kind, index: int, handle: IsolatedBuffer) -> None:
         self._ask("attach", [call.number, kind, index, handle.number])
         call.attached[kind, index] = handle
 
-    def _detach(
-        self, call: IsolatedCall, kind: Kind, index: int, handle: IsolatedBuffer
-    ) -> None:
+    def _detach(self, call: IsolatedCall, kind: Kind, index: int, handle: IsolatedBuffer) -> None:
         if call.attached.get((kind, index)) is handle:
             del call.attached[kind, index]
         self._release("detach", [call.number, kind, index, handle.number])

@@ -157,9 +157,7 @@ class _ServedTable:
     def _get_requirements(self, argument: Sequence[Any]) -> object:
         number, kind, index, plain = argument
         call, tensor_type = self._calls[number], type_from_plain(plain)
-        found = ask_requirements(
-            self._vendor, call.context, kind, index, tensor_type, call.place
-        )
+        found = ask_requirements(self._vendor, call.context, kind, index, tensor_type, call.place)
         own_type = choose_own_type(found, self._table.buffer_handlers)
         if own_type is None:
             call.own_types.pop((kind, index), None)
@@ -235,20 +233,18 @@ class _ServedTable:
     def _start_metrics_collection(self, argument: Sequence[Any]) -> None:
         number, detail_level = argument
         call = self._calls[number]
-        self._vendor.call(
-            "start_metrics_collection", call.context, detail_level, detail=call.place
-        )
+        self._vendor.call("start_metrics_collection", call.context, detail_level, detail=call.place)
 
     def _stop_metrics_collection(self, number: int) -> object:
         call = self._calls[number]
         found = self._vendor.call("stop_metrics_collection", call.context, detail=call.place)
-        return [[metric.name, metric.value] for metric in check_metrics(self._vendor, found, call.place)]
+        return [
+            [metric.name, metric.value] for metric in check_metrics(self._vendor, found, call.place)
+        ]
 
     def _tell_of(self, made: _Buffer) -> None:
         if made.handle is None:
-            made.handle = self._vendor.create(
-                "register_tensor_buffer", self._device, made.buffer
-            )
+            made.handle = self._vendor.create("register_tensor_buffer", self._device, made.buffer)
 
     def _attach_own(self, call: _Call, slot: Slot, buffer: _Buffer) -> None:
         """Attaches memory of the vendor's kind, unless there is some that will do."""

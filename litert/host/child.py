@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import IO, Any
 
-from litert.core.errors import LiteRtError
 from litert.core.progress import Progress, is_heard, listening, tell
-from litert.core.status import Status
 from litert.core.tracing import is_recording, record, take_in
 from litert.host.child_process import ChildProcess
 from litert.host.child_side import (

@@ -4,8 +4,8 @@ It may crash, hang or end in any of them: that call fails, with the name of the 
 so do all later ones. Both processes have a file without a name, for what is too large for a pipe; it is gone with
 them. The child ends when this process does, however that ends.
 
-A call that is made often is rung: one number in a page that both have, and a bell. That takes a fifth of the time of
-one that is asked.
+A call that is made often is rung: one number in a page that both have, and a bell. That takes a fifth of the time
+of one that is asked.
 """
 
 from __future__ import annotations

@@ -294,9 +294,7 @@ def test_a_call_that_the_killed_parent_had_sent_does_not_hang_alone(tmp_path: Pa
             "fd": fd, "page": fd, "bells": [bell, bell], "memory_bytes": 0, "log_level": 30,
         }  # fmt: skip
         command = [sys.executable, "-c", script, json.dumps(settings)]
-        ended = subprocess.run(
-            command, input=request.encode(), timeout=30, pass_fds=[fd, bell]
-        )
+        ended = subprocess.run(command, input=request.encode(), timeout=30, pass_fds=[fd, bell])
         os.close(bell)
     assert ended.returncode != 0
 
@@ -339,7 +337,9 @@ def test_a_call_that_is_rung_can_fail(service: Service) -> None:
     service.ring("run", 0, 30)
 
 
-@pytest.mark.parametrize("number, what", [(2, "crashed in run, task 3 .SIGSEGV"), (3, "after 0.5 s")])
+@pytest.mark.parametrize(
+    "number, what", [(2, "crashed in run, task 3 .SIGSEGV"), (3, "after 0.5 s")]
+)
 def test_a_call_that_is_rung_may_be_the_last(number: int, what: str) -> None:
     with Service(
         "functions_of_test_service:handlers",

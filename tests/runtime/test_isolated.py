@@ -255,9 +255,7 @@ def test_a_function_that_the_vendor_refuses_is_refused_as_here(
     errors = []
     for chosen in (isolated(), Options(3)):
         with pytest.raises(LiteRtError) as error:
-            CompiledModel.from_buffer(
-                one_call("nothing"), environment=environment, options=chosen
-            )
+            CompiledModel.from_buffer(one_call("nothing"), environment=environment, options=chosen)
         errors.append(str(error.value))
     assert errors[0] == errors[1]
 
@@ -311,7 +309,10 @@ def test_taps_come_from_the_process(load: Load) -> None:
     def refuse(*_: Any) -> None:
         raise ZeroDivisionError("enough")
 
-    with model._loaded.tapped(refuse), pytest.raises(LiteRtError, match="ZeroDivisionError: enough"):
+    with (
+        model._loaded.tapped(refuse),
+        pytest.raises(LiteRtError, match="ZeroDivisionError: enough"),
+    ):
         run(model, X)
     np.testing.assert_array_equal(run(model, X), 2 * X)
 

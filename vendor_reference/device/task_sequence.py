@@ -130,7 +130,7 @@ class TaskSequence:
             self._is_settled = True
 
     def watch(self, running: memoryview[int]) -> Sequence[str]:
-        """Has runs write to host memory which launch runs, from 1 on, where there are several; says what they are."""
+        """Has runs write to host memory which launch runs, from 1 on, where there are several; names them."""
         context = self._context
         if len(self._launchers) > 1 and context.in_place:
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
