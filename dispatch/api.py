@@ -43,6 +43,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
+from litert.host.sandbox import Sandbox
 
 __all__ = [
     "AsyncInterface", "BufferHandlers", "Capability", "Dispatch", "Event", "ExecutableType",
@@ -88,6 +89,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         opens a new call for other shapes.
       async_interface, graph_interface: those parts, or None.
       buffer_handlers: makes memory of the vendor's own kinds, for requirements without host memory; or None.
+      host_side: for a host whose device is in a process of its own, `package.module:function`, which answers there
+        what the table asks by `litert.host.serving.ask_host`: its arguments are the options, a question and what
+        comes with it, as JSON has it. Neither is to be trusted. "" for none.
       shared_memory: where tensors of the host must lie; None for anywhere. Only tables of this host's own have it.
     """
 
@@ -96,6 +100,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     build_id: str = ""
     capabilities: Capability = Capability.BASIC
     can_reshape: bool = False
+    host_side: str = ""
 
     async_interface: AsyncInterface[Any] | None = None
     graph_interface: GraphInterface[Any, Any] | None = None
@@ -138,6 +143,13 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
           LiteRtError: NOT_FOUND or UNSUPPORTED: no file for that SoC model would run here.
         """
         return ""
+
+    def sandbox_needs(self, options: Mapping[str, str]) -> Sandbox:
+        """What the driver must have where its process is in a sandbox: asked for first, before a driver is loaded.
+
+        Python's own files, the system's libraries and the folder of this table's module are open without that.
+        """
+        return Sandbox()
 
     def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
         """Opens the device for one loaded model.

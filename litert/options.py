@@ -90,6 +90,8 @@ class Options:
       call_timeout_s: seconds for each other run of an NPU call.
       device_memory_bytes: how much data that process may have in memory, and how much for tensors; 0 for half of
         the machine's memory.
+      sandbox: whether that process is in a sandbox, where it reads no file but the driver's: `require`, `try`
+        where the system has one, or `off`; "" for what the variable LITERT_NPU_SANDBOX says, or `try`.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
@@ -116,6 +118,7 @@ class Options:
     build_timeout_s: float = 30.0
     call_timeout_s: float = 10.0
     device_memory_bytes: int = 0
+    sandbox: str = ""
 
     def __post_init__(self) -> None:
         self.dispatch_options = self.dispatch_options or {}
@@ -147,6 +150,7 @@ class Options:
           LiteRtError: INVALID_ARGUMENT.
         """
         from dispatch.isolation.limits import Limits  # here: few programs ask for it
+        from litert.host.sandbox import chosen_mode, parse_mode
 
         limits = (self.build_timeout_s, self.call_timeout_s, self.device_memory_bytes)
         if min(limits[:2]) <= 0 or limits[2] < 0:
@@ -155,7 +159,8 @@ class Options:
                 "build_timeout_s and call_timeout_s must be more than 0, and device_memory_bytes 0 or more",
                 "Options",
             )
-        return Limits(*limits)
+        sandbox = parse_mode(self.sandbox, "Options.sandbox") if self.sandbox else chosen_mode()
+        return Limits(*limits, sandbox)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
         """What is set in stock's groups as flags of `apply_plugin`, by group."""

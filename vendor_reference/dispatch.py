@@ -6,7 +6,7 @@ What a vendor needs beside it: something that reads its byte code (`executable/`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dispatch.api import (
@@ -26,8 +26,11 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import SDK_VERSION, ApiVersion
+from litert.host.sandbox import Sandbox
+from vendor_reference.cache import cache_folder
 from vendor_reference.device.opencl import check_installed, import_pyopencl
 from vendor_reference.drivers.device_choice import choose_device
+from vendor_reference.drivers.sandbox import driver_sandbox
 from vendor_reference.executable.executable import ArgumentKind, Function
 from vendor_reference.soc import get_soc_model
 
@@ -103,6 +106,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
     build_id = SDK_VERSION
     capabilities = Capability.BASIC | Capability.ASYNC
     can_reshape = True
+    host_side = "vendor_reference.programs.host_side:answer"
     async_interface = ReferenceAsync()
 
     def check_runtime_compatibility(
@@ -125,6 +129,17 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         check_installed()
         soc = get_soc_model(soc_model)
         return f"{soc.name}, emulated on OpenCL ({choose_device()})"
+
+    def sandbox_needs(self, options: Mapping[str, str]) -> Sandbox:
+        chosen = choose_device(
+            options.get(_OPENCL, "")
+        )  # tries drivers, which cannot be done inside
+        sandbox = driver_sandbox(chosen.installation.library)
+        try:
+            tuning = cache_folder("tuning")
+        except OSError:
+            return sandbox
+        return replace(sandbox, readable=(*sandbox.readable, tuning))
 
     def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
         device = open_device(options.get(_OPENCL, ""))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from dispatch.api import (
@@ -41,10 +42,16 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, is_recording
 from litert.core.version import ApiVersion
+from litert.host.child_side import load_function
+from litert.host.sandbox import Sandbox, usable
 from litert.host.service import Service
 from litert.host.serving import RING, TASK_WORD
 
 _TARGET = "dispatch.isolation.served_table:serve_table"
+_SUBJECT = "the device's process"
+_VARIABLES = ("CL_", "CUDA_", "GPU_", "HIP_", "OCL_", "OPENCL_", "POCL_", "ROCR_", "ZE_")
+"""Beginnings of the variables that drivers read; a process in a sandbox has no others of the user's."""
+
 _AGAIN = "The next run opens the device again, in another process."
 
 Kind = str
@@ -104,7 +111,12 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
     """The table of a manufacturer, in another process; to be closed."""
 
     def __init__(
-        self, manufacturer: str, library_path: str, files: Sequence[int], limits: Limits
+        self,
+        manufacturer: str,
+        library_path: str,
+        files: Sequence[int],
+        options: Mapping[str, str],
+        limits: Limits,
     ) -> None:
         """Starts the process, and does not wait for it.
 
@@ -112,12 +124,20 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
           manufacturer: whose table the process finds.
           library_path: where, as `find_dispatch` has it.
           files: descriptors of files that stay open, in which byte code and assets lie.
+          options: the vendor's, which decide what its driver needs.
           limits: of the process.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where a sandbox is required, and the system has none.
         """
         self.vendor_id = manufacturer  # until it says it itself
         self._found = manufacturer, library_path
         self._files = tuple(dict.fromkeys(files))
         self._limits = limits
+        self._options = dict(options)
+        self._host_side: Callable[[Mapping[str, str], str, Any], object] | None = None
+        self._sandbox = usable(Sandbox(variables=_VARIABLES, mode=limits.sandbox), _SUBJECT)
+        self._folder: TemporaryDirectory[str] | None = None
         self._lock = threading.RLock()
         self._owner = os.getpid()
         self._numbers = 0
@@ -129,11 +149,13 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         self._running: IsolatedCall | None = None
         self._receive: Receive | None = None
         self._raised: BaseException | None = None
-        self.shared_memory = SharedMemory(limits.most_bytes)
+        self.shared_memory = self._memory = SharedMemory(limits.most_bytes)
         try:
+            if self._sandbox is not None:
+                self._folder = TemporaryDirectory(prefix="litert-npu-", ignore_cleanup_errors=True)
             self._service = self._start()
         except BaseException:
-            self.shared_memory.close()
+            self._memory.close()
             raise
 
     def close(self) -> None:
@@ -143,7 +165,9 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             self._service.close()
             self._device = None
             self._copies.clear()
-            self.shared_memory.close()
+            self._memory.close()
+            if self._folder is not None:
+                self._folder.cleanup()
 
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
@@ -304,9 +328,12 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         service = Service(
             _TARGET,
             timeout_s=self._limits.call_timeout_s,
-            subject="the device's process",
+            subject=_SUBJECT,
             where="",
-            shared=[self.shared_memory.fd, *self._files],
+            sandbox=self._sandbox,
+            enters_later=self._sandbox is not None,
+            temporary_folder=self._folder.name if self._folder else "",
+            shared=[self._memory.fd, *self._files],
             memory_bytes=self._limits.most_bytes,
             answer=self._answer,
             describe=self._describe,
@@ -320,13 +347,16 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
 
     @property
     def _load_request(self) -> list[Any]:
-        return [*self._found, self.shared_memory.fd, self._files]
+        folder = self._folder.name if self._folder else ""
+        return [*self._found, self._memory.fd, self._options, folder]
 
     def _load(self) -> None:
         """Waits until the process has the table, and initializes that."""
         assert self._initial is not None
         environment, options = self._initial
-        self._ask_now("load", self._load_request)
+        # Nothing of the model is read there before its answer, which is to be trusted, therefore.
+        host_side = self._ask_now("load", self._load_request)
+        self._host_side = load_function(host_side) if host_side else None
         found = self._ask_now("initialize", [environment_to_plain(environment), options])
         self.vendor_id, self.build_id = found["vendor_id"], found["build_id"]
         self.can_reshape = found["can_reshape"]
@@ -359,8 +389,8 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         self._ask_now("device_context_create", device.options)
         for name, buffer in device.assets:
             self._ask_now("register_asset", [name, self._place_bytes(buffer)])
-        for buffer in device.buffers.values():
-            self._register(buffer)
+        for registered in device.buffers.values():
+            self._register(registered)
         for call in device.calls.values():
             self._create(call)
             for (kind, index), tensor_type in sorted(call.types.items()):  # inputs are first
@@ -382,7 +412,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
 
     def _register(self, made: IsolatedBuffer) -> None:
         buffer = made.buffer
-        offset = self.shared_memory.find(buffer)
+        offset = self._memory.find(buffer)
         assert offset is not None  # others do not meet the requirements
         request = [made.number, type_to_plain(buffer.tensor_type), offset, buffer.size]
         self._ask_now("register_tensor_buffer", request)
@@ -418,10 +448,10 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             return [buffer.fd, buffer.offset, buffer.size]
         key = buffer.base_address + buffer.offset, buffer.size
         if key not in self._copies:
-            room = self.shared_memory.allocate(_bytes_type(buffer.size))
+            room = self._memory.allocate(_bytes_type(buffer.size))
             ctypes.memmove(room.address, key[0], buffer.size)
             self._copies[key] = buffer, room
-        return [-1, self.shared_memory.find(self._copies[key][1]), buffer.size]
+        return [-1, self._memory.find(self._copies[key][1]), buffer.size]
 
     def _next_number(self) -> int:
         with self._lock:
@@ -460,7 +490,12 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
 
     def _answer(self, question: str, argument: Any) -> object:
         """Answers what the process asks in a call."""
-        assert question == "receive" and self._receive is not None
+        if question != "receive":
+            if self._host_side is None:
+                raise LiteRtError(Status.UNSUPPORTED, f"nobody answers '{question}' here")
+            return self._host_side(self._options, question, argument)
+        if self._receive is None:
+            raise LiteRtError(Status.RUNTIME_FAILURE, "nobody wants tensors")
         name, plain, size = argument
         try:
             data = memoryview(os.pread(self._service.fd, size, 0))

@@ -1,9 +1,11 @@
-"""How the process of a device is limited."""
+"""How the process of a device is limited, and whether it is in a sandbox."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+
+from litert.host.sandbox import SandboxMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +16,13 @@ class Limits:
       build_timeout_s: seconds for each call that opens, loads or builds something, and for a call's first run.
       call_timeout_s: seconds for each other call, such as a run.
       memory_bytes: how much data it may have in memory, and how much for tensors; 0 for half of the machine's.
+      sandbox: whether it runs in a sandbox.
     """
 
     build_timeout_s: float = 30.0
     call_timeout_s: float = 10.0
     memory_bytes: int = 0
+    sandbox: SandboxMode = SandboxMode.TRY
 
     @property
     def most_bytes(self) -> int:

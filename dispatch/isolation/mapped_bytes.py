@@ -64,7 +64,8 @@ class MappedFiles:
                 mapped = mmap.mmap(self._memory_fd, size, prot=mmap.PROT_READ, offset=offset)
             return MemBuffer.from_memory(memoryview(mapped))
         if fd not in self._files:
-            self._files[fd] = MemBuffer.from_memory(mmap.mmap(fd, 0, access=mmap.ACCESS_READ))
+            mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+            self._files[fd] = MemBuffer.from_memory(memoryview(mapped))
         whole = self._files[fd]
         view = whole.view[offset : offset + size]
         return MemBuffer(fd, whole.base_address, offset, size, view)

@@ -46,8 +46,9 @@ def scheduling_to_plain(info: SchedulingInfo) -> list[Any]:
 
 def scheduling_from_plain(plain: Sequence[Any]) -> SchedulingInfo:
     """The other way."""
-    *fields, group = plain
-    return SchedulingInfo(*fields, None if group is None else bytes.fromhex(group))
+    uid, feature, priority, group = plain
+    job_group = None if group is None else bytes.fromhex(group)
+    return SchedulingInfo(uid, feature, priority, job_group)
 
 
 def environment_to_plain(options: EnvironmentOptions) -> dict[str, Any]:

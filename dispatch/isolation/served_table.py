@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dispatch.api import Dispatch, ExecutableType, is_filled
@@ -26,7 +27,7 @@ from dispatch.vendor import Vendor
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import ApiVersion
-from litert.host.serving import RING, TASK_WORD, Handlers, ask_host, shared_words
+from litert.host.serving import RING, TASK_WORD, Handlers, ask_host, enter_sandbox, shared_words
 
 Slot = tuple[str, int]
 """`input` or `output`, and its index."""
@@ -92,11 +93,21 @@ class _ServedTable:
         self.handlers: Handlers = {name: getattr(self, f"_{name}") for name in names}
 
     def _load(self, argument: Sequence[Any]) -> object:
-        manufacturer, library_path, self._memory_fd, _ = argument
+        manufacturer, library_path, self._memory_fd, options, folder = argument
         self._files = MappedFiles(self._memory_fd)
+        if folder:
+            os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a table that imports NumPy starts no threads
         self._table: Dispatch[Any, Any] = find_dispatch(manufacturer, library_path)
         self._vendor = Vendor(self._table)
-        return None
+        if folder:
+            needs = self._vendor.call("sandbox_needs", options)
+            code = _code_folders(self._table, library_path)
+            enter_sandbox(
+                replace(
+                    needs, readable=(*needs.readable, *code), writable=(*needs.writable, folder)
+                )
+            )
+        return self._table.host_side
 
     def _initialize(self, argument: Sequence[Any]) -> object:
         environment, options = argument
@@ -284,6 +295,16 @@ class _ServedTable:
         for (kind, _), own in call.own.items():
             if kind == "output":
                 _copy(own.memory, own.stands_for.buffer)
+
+
+def _code_folders(table: object, library_path: str) -> Iterator[str]:
+    """Where the code of a table is, and of this package."""
+    for package in {type(table).__module__.partition(".")[0], __name__.partition(".")[0]}:
+        file = getattr(sys.modules.get(package), "__file__", None)
+        if file:
+            yield os.path.dirname(os.path.abspath(file))
+    if library_path:
+        yield os.path.abspath(library_path)
 
 
 def _copy(source: TensorBuffer, destination: TensorBuffer) -> None:

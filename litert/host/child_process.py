@@ -50,6 +50,7 @@ class ChildProcess:
         shared: Sequence[int] = (),
         temporary_folder: str = "",
         sandbox: Sandbox | None = None,
+        enters_later: bool = False,
     ) -> None:
         """Starts a child.
 
@@ -64,6 +65,7 @@ class ChildProcess:
           temporary_folder: where its temporary files go, and those of its own children; "" for where this
             process's go.
           sandbox: what it may use, and its temporary folder; None for all that this process may.
+          enters_later: whether it enters a sandbox by itself, once it knows what it needs.
 
         Raises:
           LiteRtError: DYNAMIC_LOADING, if it cannot be started; UNSUPPORTED, if this system lacks a sandbox that
@@ -81,7 +83,7 @@ class ChildProcess:
             sandbox = sandbox.with_writable(temporary_folder)
         used = usable(sandbox, subject)
         try:
-            self._process = _start(target, arguments, shared, temporary_folder, used)
+            self._process = _start(target, arguments, shared, temporary_folder, used, enters_later)
         except OSError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
@@ -258,12 +260,14 @@ def _start(
     shared: Sequence[int],
     temporary_folder: str,
     sandbox: Sandbox | None,
+    enters_later: bool,
 ) -> Popen[bytes]:
     import subprocess  # here: most commands start no child
 
     module, _, function = target.partition(":")
     # The sandbox comes first: it would leave threads free that what is imported behind it may start.
-    enter = "from litert.host.sandbox import enter; enter(sys.argv[2]);" if sandbox else ""
+    enters = sandbox is not None and not enters_later
+    enter = "from litert.host.sandbox import enter; enter(sys.argv[2]);" if enters else ""
     start = (
         f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); {enter}"
         f"from {module} import {function}; {function}(*sys.argv[3:])"

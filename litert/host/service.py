@@ -56,6 +56,8 @@ class Service:
         subject: str,
         where: str,
         sandbox: Sandbox | None = None,
+        enters_later: bool = False,
+        temporary_folder: str = "",
         shared: Sequence[int] = (),
         memory_bytes: int = 0,
         answer: Answer | None = None,
@@ -69,6 +71,8 @@ class Service:
           subject: who failed, for messages: "the compiler plugin libX.so".
           where: what errors say under `where`.
           sandbox: what it may use; None for all that this process may.
+          enters_later: whether it does so by `enter_sandbox`, once it knows what it needs.
+          temporary_folder: for its temporary files; "" for where this process's go.
           shared: descriptors of open files that the child has, too, under the same numbers.
           memory_bytes: how much data it may have in memory; 0 for no limit.
           answer: what its questions are answered with.
@@ -95,6 +99,8 @@ class Service:
                 "page": page_fd,
                 "bells": bells,
                 "memory_bytes": memory_bytes,
+                "enters_later": enters_later,
+                "has_answers": answer is not None,
                 "log_level": _logger.getEffectiveLevel(),
             }
             self._child = ChildProcess(
@@ -105,6 +111,8 @@ class Service:
                 doing=self._running.describe,
                 shared=[self.fd, page_fd, *bells, *shared],
                 sandbox=sandbox,
+                enters_later=enters_later,
+                temporary_folder=temporary_folder,
             )
             self._ring, self._rung = bells
             self._poll = select.poll()
@@ -186,6 +194,10 @@ class Service:
             raise
         except LiteRtError:  # the child is as well as before
             raise
+        except (LookupError, TypeError, ValueError) as error:  # of a message
+            self._end_error = self._child.error(f"says what makes no sense: {error}")
+            self._finalizer()
+            raise self._end_error from error
         except BaseException:  # Ctrl-C: who knows where the child is
             self._end_error = ChildEndedError(
                 Status.CANCELLED, f"{self.subject} was stopped in {self._running.call}"

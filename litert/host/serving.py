@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import IO, Any, TypeAlias
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.core.tracing import SpanKind, record, span
 from litert.host.child_side import (
     become_child,
@@ -24,6 +26,7 @@ from litert.host.child_side import (
     raise_error,
     set_alarm,
 )
+from litert.host.sandbox import Sandbox, enter
 
 PAGE_SIZE = 4096
 """Of the page that both processes have: the name of the native function that is running, and words behind it."""
@@ -58,7 +61,9 @@ def serve(target: str, settings: str) -> None:
     root.setLevel(given["log_level"])
     page = mmap.mmap(given["page"], PAGE_SIZE)
     _server = _Server(target, given["fd"], page, channel)
-    threading.Thread(target=_server.end_with_parent, daemon=True).start()
+    _server.has_answers = given["has_answers"]
+    if not given["enters_later"]:
+        _server.watch_parent()
     _server.serve(*given["bells"])
     gc.freeze()  # the collections at exit find nothing to do
     set_alarm(_EXIT_S)  # what native code does at exit may hang as well
@@ -89,6 +94,35 @@ def ask_host(question: str, argument: object) -> Any:
     return _server.ask(question, argument)
 
 
+def has_host() -> bool:
+    """Whether this process answers the calls of a host that answers `ask_host` in them."""
+    return _server is not None and _server.has_answers
+
+
+def enter_sandbox(sandbox: Sandbox) -> None:
+    """In the child, before it reads what is not to be trusted: enters a sandbox, for all threads to come.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, where threads run already, which would stay free.
+      OSError: the kernel refuses it.
+    """
+    assert _server is not None
+    if len(os.listdir("/proc/self/task")) > 1:
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            "threads run before the sandbox is entered",
+            hint="Import what starts threads inside functions, or run without a sandbox.",
+        )
+    enter(sandbox.to_json())
+    _server.is_sandboxed = True
+    _server.watch_parent()
+
+
+def is_sandboxed() -> bool:
+    """Whether this process has entered a sandbox by `enter_sandbox`."""
+    return _server is not None and _server.is_sandboxed
+
+
 def shared_words() -> memoryview[int]:
     """In the child: the words of the page that both processes have."""
     assert _server is not None
@@ -103,8 +137,13 @@ class _Server:
         self._target = target
         self._fd = fd
         self._channel = channel
+        self.has_answers = self.is_sandboxed = False
         self._is_busy = False
         self._handlers: Handlers = {}
+
+    def watch_parent(self) -> None:
+        """Starts the thread that ends this process with its parent."""
+        threading.Thread(target=self._end_with_parent, daemon=True).start()
 
     def serve(self, bell: int, answer_bell: int) -> None:
         """Until the parent has no more calls."""
@@ -133,7 +172,7 @@ class _Server:
         raise_error(reply)
         return reply["answer"]
 
-    def end_with_parent(self) -> None:
+    def _end_with_parent(self) -> None:
         """A thread that waits for the parent's end, which an idle child sees by itself."""
         poll = select.poll()
         poll.register(0, 0)  # hang-ups are always reported

@@ -132,7 +132,7 @@ def open_session(
 
         blobs = [*(asset.blob for asset in parts.assets), *parts.modules.values()]
         files = [blob.file.fd for blob in blobs if blob.file is not None]
-        dispatch = IsolatedDispatch(manufacturer, library_path, files, limits)
+        dispatch = IsolatedDispatch(manufacturer, library_path, files, options, limits)
         resources.callback(dispatch.close)
     _LOG.info("NPU calls run on %s %s", manufacturer, parts.stamp.soc_model)
     assets = [(asset.name, MemBuffer.from_blob(asset.blob)) for asset in parts.assets]

@@ -292,6 +292,7 @@ def test_a_call_that_the_killed_parent_had_sent_does_not_hang_alone(tmp_path: Pa
         fd, bell = file.fileno(), os.eventfd(0)
         settings = {
             "fd": fd, "page": fd, "bells": [bell, bell], "memory_bytes": 0, "log_level": 30,
+            "enters_later": False, "has_answers": False,
         }  # fmt: skip
         command = [sys.executable, "-c", script, json.dumps(settings)]
         ended = subprocess.run(command, input=request.encode(), timeout=30, pass_fds=[fd, bell])
@@ -346,8 +347,9 @@ def test_a_call_that_is_rung_may_be_the_last(number: int, what: str) -> None:
         timeout_s=30,
         subject="it",
         where="",
-        describe=lambda call: f"{call}, task {service.words[TASK_WORD]}",
+        describe=lambda call: f"{call}, task {found[0].words[TASK_WORD]}",
     ) as service:
+        found = [service]
         service.ask("count")
         with pytest.raises(ChildEndedError, match=what):
             service.ring("run", number, 0.5)

@@ -68,8 +68,12 @@ def pids_of(model: CompiledModel) -> list[int]:
     return [table._service._child.pid] if table else []
 
 
+def inside(model: CompiledModel) -> Any:
+    return model._loaded
+
+
 def table_of(model: CompiledModel) -> Any:
-    kernels = model._loaded._kernels
+    kernels = inside(model)._kernels
     return kernels[0].call._vendor.dispatch if kernels else None
 
 
@@ -151,7 +155,7 @@ def test_tensors_of_the_model_are_not_copied(load: Load) -> None:
     shared = table_of(alone).shared_memory
     assert shared.find(inputs[0]._buffer) is not None
     for loaded in (model, alone):
-        for kernel in loaded._loaded._kernels:
+        for kernel in inside(loaded)._kernels:
             assert not kernel._copies_in and not kernel._copies_out
             for port in kernel._ports:
                 assert port.staging is None
@@ -253,7 +257,7 @@ def test_a_function_that_the_vendor_refuses_is_refused_as_here(
     load: Load, environment: Environment
 ) -> None:
     errors = []
-    for chosen in (isolated(), Options(3)):
+    for chosen in (isolated(), Options(HardwareAccelerator.NPU)):
         with pytest.raises(LiteRtError) as error:
             CompiledModel.from_buffer(one_call("nothing"), environment=environment, options=chosen)
         errors.append(str(error.value))
@@ -302,7 +306,7 @@ def test_taps_come_from_the_process(load: Load) -> None:
     def receive(call: str, name: str, tensor_type: Any, data: memoryview) -> None:
         shown.append((f"{call}, {name}", np.frombuffer(data, np.float32).tolist()))
 
-    with model._loaded.tapped(receive):
+    with inside(model).tapped(receive):
         run(model, X)
     assert shown == [("double, input 0", X[0].tolist())]
 
@@ -310,7 +314,7 @@ def test_taps_come_from_the_process(load: Load) -> None:
         raise ZeroDivisionError("enough")
 
     with (
-        model._loaded.tapped(refuse),
+        inside(model).tapped(refuse),
         pytest.raises(LiteRtError, match="ZeroDivisionError: enough"),
     ):
         run(model, X)

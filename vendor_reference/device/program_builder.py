@@ -15,15 +15,22 @@ from dataclasses import replace
 
 import pyopencl as cl
 
+from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.progress import counted
 from litert.core.status import Status
+from litert.host.serving import ask_host, has_host, is_sandboxed
 from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.programs.compiler_process import compile_in_child
-from vendor_reference.programs.program_cache import CompiledProgram, ProgramCache
+from vendor_reference.programs.host_side import PROGRAMS
+from vendor_reference.programs.program_cache import (
+    COMPILED_PROGRAM,
+    CompiledProgram,
+    ProgramCache,
+)
 from vendor_reference.programs.program_text import ProgramText
 
 _LOG = logging.getLogger(__name__)
@@ -87,6 +94,8 @@ class ProgramBuilder:
     def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
         """The programs of some texts."""
         with self._lock:
+            if has_host():
+                return self._ask_host(texts)
             found = {text: self._find(text) for text in texts}
             missing = [text for text, program in found.items() if program is None]
             builds = counted("build", self._compile(missing), len(missing)) if missing else ()
@@ -110,6 +119,8 @@ class ProgramBuilder:
         self, text: ProgramText, built: CompiledProgram, variants: Set[str]
     ) -> CompiledProgram:
         """Stores a program with the variants of kernels that have been compiled since it was built."""
+        if is_sandboxed():
+            return built  # nothing of this process may get into the cache
         if not text.text or _MAY_READ_FILES.search(_SPLICE.sub("", text.text)):
             return built  # compiled ahead, or not to be compiled outside of a sandbox
         try:
@@ -137,6 +148,20 @@ class ProgramBuilder:
             _LOG.warning("A program on disk cannot be loaded, and is built again: %s", error)
             self._cache.remove(text)
             return None
+
+    def _ask_host(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
+        """Programs that this process has, or that its host finds or compiles."""
+        missing = [text for text in texts if text not in self._programs]
+        made: dict[ProgramText, DeviceProgram] = {}
+        if missing:
+            programs = [[text.name, text.text, text.options] for text in missing]
+            argument = {"identity": list(self.identity), "programs": programs}
+            for text, plain in zip(missing, ask_host(PROGRAMS, argument), strict=True):
+                node = JsonNode(plain, "$", "the host's answer", Status.RUNTIME_FAILURE)
+                made[text] = DeviceProgram(self, text, COMPILED_PROGRAM.read(node))
+        found = [made.get(text) or self._programs[text] for text in texts]
+        self._programs.update(made)
+        return found
 
     def _compile(self, texts: Sequence[ProgramText]) -> Iterator[CompiledProgram]:
         return compile_in_child(self._library, self._info, texts)

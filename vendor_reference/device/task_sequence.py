@@ -166,8 +166,7 @@ class TaskSequence:
             self._enqueue_in_stages(queue, events, is_each, after)
             return
         for index, launch in self.launches.items():
-            if self._running is not None:
-                self._note_running(queue, index)
+            self._note_running(queue, index)
             _launch(queue, index, launch, events, is_each, after)
 
     def check(self, queue: cl.CommandQueue) -> None:
@@ -251,13 +250,14 @@ class TaskSequence:
             launch = self._settle(index)
             if launch is None or isinstance(launch, ZeroFill):
                 self._check_writes_nothing(index)
-            if self._running is not None:
-                self._note_running(queue, index)
+            self._note_running(queue, index)
             _launch(queue, index, launch, events, is_each, after)
         self._read_shapes(queue, len(self.function.tasks))
 
     def _note_running(self, queue: cl.CommandQueue, index: int) -> None:
-        """Enqueues that the launch of a task runs next."""
+        """Enqueues that the launch of a task runs next, where somebody asked for that."""
+        if self._running is None:
+            return
         number = struct.pack("=I", self._numbers[index])
         cl.enqueue_fill_buffer(queue, self._running, number, 0, len(number))
 
