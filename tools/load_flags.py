@@ -42,7 +42,8 @@ RUN_FLAGS = (
         least=1,
     ),
     DISPATCH_LIBRARY_PATH._replace(
-        help=f"{DISPATCH_LIBRARY_PATH.help} A library runs in this process: one that crashes ends it."
+        help=f"{DISPATCH_LIBRARY_PATH.help} A library runs in this process, where one that crashes ends it, unless "
+        "--isolate is given."
     ),
     Flag(
         "dispatch_option",
@@ -53,10 +54,45 @@ RUN_FLAGS = (
 )
 """How a model runs that is loaded, and compiled, in whatever way."""
 
+_ISOLATION = (
+    Flag(
+        "isolate",
+        False,
+        "Run the NPU's driver in a process of its own: a kernel that crashes or hangs fails the run, and no more.",
+    ),
+    Flag(
+        "sandbox",
+        "",
+        "Whether that process is in a sandbox, where kernels read no file: require, try or off; by default what the "
+        "variable LITERT_NPU_SANDBOX says, or try.",
+    ),
+    Flag(
+        "build_timeout",
+        30.0,
+        "Seconds for each call of that process that loads something, and for an NPU call's first run.",
+        least=0.001,
+        is_duration=True,
+    ),
+    Flag(
+        "call_timeout",
+        10.0,
+        "Seconds for each other run of an NPU call in that process.",
+        least=0.001,
+        is_duration=True,
+    ),
+    Flag(
+        "device_memory",
+        0,
+        "MiB of data that the process may have, and of tensors; 0 for half of the machine's memory.",
+        least=0,
+    ),
+)
+
 LOAD_FLAGS = (
     *RUN_FLAGS[:2],
     _ACCELERATOR,
     *RUN_FLAGS[2:],
+    *_ISOLATION,
     *(option.flag for option in _AT_LOAD),
     _LIBS,
     Flag(
@@ -93,6 +129,11 @@ def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
         CpuOptions(num_threads=flags.threads),
         dispatch_options=read_dispatch_options(flags.dispatch_option),
         allow_native_assets=flags.allow_native_assets,
+        isolated=flags.isolate,
+        sandbox=flags.sandbox,
+        build_timeout_s=flags.build_timeout,
+        call_timeout_s=flags.call_timeout,
+        device_memory_bytes=flags.device_memory << 20,
     )
     libs = [folder for folder in flags.libs if folder]
     if len(libs) > 1:

@@ -135,7 +135,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         self._files = tuple(dict.fromkeys(files))
         self._limits = limits
         self._options = dict(options)
-        self._host_side: Callable[[Mapping[str, str], str, Any], object] | None = None
+        self._host_side: Callable[..., object] | None = None
         self._sandbox = usable(Sandbox(variables=_VARIABLES, mode=limits.sandbox), _SUBJECT)
         self._folder: TemporaryDirectory[str] | None = None
         self._lock = threading.RLock()

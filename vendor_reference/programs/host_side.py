@@ -53,7 +53,7 @@ def _build(device: ChosenDevice, texts: Sequence[ProgramText]) -> Iterator[Compi
     if missing:
         library = device.installation.library
         builds = compile_in_child(library, device.info, missing)
-        for text, built in zip(missing, counted("build", builds, len(missing)), strict=True):
-            cache.store(text, built)
-            found[text] = built
+        for text, made in zip(missing, counted("build", builds, len(missing)), strict=True):
+            cache.store(text, made)
+            found[text] = made
     return (built for text in texts if (built := found[text]) is not None)
