@@ -42,8 +42,8 @@ RUN_FLAGS = (
         least=1,
     ),
     DISPATCH_LIBRARY_PATH._replace(
-        help=f"{DISPATCH_LIBRARY_PATH.help} A library runs in this process, where one that crashes ends it, unless "
-        "--isolate is given."
+        help=f"{DISPATCH_LIBRARY_PATH.help} A library runs in this process, and ends it where it crashes, but for "
+        "--isolate."
     ),
     Flag(
         "dispatch_option",
@@ -58,13 +58,13 @@ _ISOLATION = (
     Flag(
         "isolate",
         False,
-        "Run the NPU's driver in a process of its own: a kernel that crashes or hangs fails the run, and no more.",
+        "Run the NPU's driver in a process of its own: a crash or a hang there fails the run alone.",
     ),
     Flag(
         "sandbox",
         "",
-        "Whether that process is in a sandbox, where kernels read no file: require, try or off; by default what the "
-        "variable LITERT_NPU_SANDBOX says, or try.",
+        "Whether that process is in a sandbox, where kernels read no file: require, try or off; by default what "
+        "the variable LITERT_NPU_SANDBOX says, or try.",
     ),
     Flag(
         "build_timeout",

@@ -20,6 +20,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, record
 from litert.environment import Environment
+from litert.host.sandbox import why_missing
 from litert.model.assets import Asset
 from litert.model.blob import Blob
 from litert.options import HardwareAccelerator, Options
@@ -344,6 +345,7 @@ SCRIPT = """
 import os, sys, numpy as np
 from litert import CompiledModel, Options
 from litert.environment import Environment
+from litert.host.sandbox import why_missing
 from tests.runtime.npu_models import VENDORS, one_call
 environment = Environment.create(dispatch_library_path=str(VENDORS))
 model = CompiledModel.from_buffer(
@@ -385,3 +387,35 @@ def test_the_process_ends_with_this_one(end: str, status: int) -> None:
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_alive(pid)
+
+
+@pytest.mark.skipif(bool(why_missing()), reason="this system has no sandbox")
+@pytest.mark.parametrize("sandbox", ["require", "try", "off"])
+def test_a_vendor_in_a_sandbox_reads_no_file(load: Load, tmp_path: Path, sandbox: str) -> None:
+    (tmp_path / "secret").write_text("42")
+    (tmp_path / "vendor").mkdir()
+    vendor = (VENDORS / "LiteRtDispatch_Test.py").read_text()
+    reads = (
+        f"lambda inputs, outputs: outputs[0].fill(float(open({str(tmp_path / 'secret')!r}).read()))"
+    )
+    path = tmp_path / "vendor" / "LiteRtDispatch_Test.py"
+    path.write_text(
+        vendor.replace('    "nap": _nap,\n', f'    "nap": _nap,\n    "reads": {reads},\n')
+    )
+    model = CompiledModel.from_buffer(
+        one_call("reads"),
+        environment=Environment.create(dispatch_library_path=str(path.parent)),
+        options=isolated(sandbox=sandbox),
+    )
+    with model:
+        if sandbox == "off":
+            assert (run(model, X) == 42).all()
+        else:
+            with pytest.raises(LiteRtError, match="PermissionError"):
+                run(model, X)
+
+
+def test_another_word_for_a_sandbox_is_refused(load: Load) -> None:
+    with pytest.raises(LiteRtError, match="'yes' is no way to use a sandbox") as error:
+        load(one_call(), sandbox="yes")
+    assert error.value.status is Status.INVALID_ARGUMENT
