@@ -1,7 +1,7 @@
-"""A device in a process of its own: a run of a small op takes at most 60 us more, networks hardly more.
+"""A device in a process of its own: a run of a small op takes at most 60 us more, a network at most a tenth.
 
-Both sides are `litert.CompiledModel` on buffers that it made itself, in one process, in turn. A load's time has the
-start of the other process in it.
+Both sides are `litert.CompiledModel` on buffers that it made itself, in one process, in turn. A load has the start of
+the other process in it.
 """
 
 from __future__ import annotations

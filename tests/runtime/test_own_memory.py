@@ -18,6 +18,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.environment import Environment
 from litert.model.builder import SubgraphBuilder
+from litert.options import HardwareAccelerator, Options
 from litert.tensor_buffer import TensorBuffer
 from tests.native_probe import OWN, MakeProbe, Probe
 from tests.runtime.npu_models import FLOAT, NpuModelBuilder
@@ -37,9 +38,11 @@ def probe(make_probe: MakeProbe) -> Iterator[Probe]:
     assert made.num_memories == 0
 
 
-def load(probe: Probe, data: bytes) -> CompiledModel:
+def load(probe: Probe, data: bytes, *, isolated: bool = False) -> CompiledModel:
     environment = Environment.create(dispatch_library_path=str(probe.path.parent))
-    return CompiledModel.from_buffer(data, environment=environment)
+    both = HardwareAccelerator.NPU | HardwareAccelerator.CPU
+    options = Options(both, isolated=True) if isolated else None
+    return CompiledModel.from_buffer(data, environment=environment, options=options)
 
 
 def one_call(shape: tuple[int, ...] = SHAPE, **words: int) -> bytes:
@@ -90,11 +93,14 @@ MODELS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("words", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("isolated", [False, True], ids=["here", "in a process of its own"])
+@pytest.mark.parametrize("words", [*KINDS.values(), {}], ids=[*KINDS, "the host's"])
 @pytest.mark.parametrize("model", MODELS)
-def test_results_are_right_run_after_run(probe: Probe, model: str, words: Any) -> None:
+def test_results_are_right_run_after_run(
+    probe: Probe, model: str, words: Any, isolated: bool
+) -> None:
     make, expected = MODELS[model]
-    with load(probe, make(**words)) as loaded:
+    with load(probe, make(**words), isolated=isolated) as loaded:
         inputs, outputs = loaded.create_input_buffers(0), loaded.create_output_buffers(0)
         for value in (X, X * 3, -X):
             inputs[0].write(value)
