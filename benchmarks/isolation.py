@@ -1,7 +1,6 @@
 """A device in a process of its own: a run of a small op takes at most 60 us more, a network at most a tenth.
 
-Both sides are `litert.CompiledModel` on buffers that it made itself, in one process, in turn. A load has the start of
-the other process in it.
+Both sides are `litert.CompiledModel` on buffers that it made itself, in turn. A load starts the process.
 """
 
 from __future__ import annotations
@@ -35,13 +34,11 @@ def measure() -> Sequence[Row]:
     asset = BUILD / "Stub.cl"
     asset.write_text(_KERNEL)
     stub = compiled("Stub", asset, one_custom_op("Stub", 1))
-    runs = [_runner(stub, isolated) for isolated in (True, False)]
-    times = alternate(*runs, _RUNS, warm_up=300)
+    times = _alternate(stub, _RUNS)
     rows = [_more_row("a run of a stub kernel, isolated", times, _LIMIT_S)]
     selfie = compiled(_OP, KERNELS / f"{_OP}.json", networks() / "selfie_segmentation.tflite")
     for name, path in (("selfie segmentation", selfie), ("face detection", _whole_network())):
-        runs = [_runner(path, isolated) for isolated in (True, False)]
-        times = alternate(*runs, _NETWORK_RUNS, warm_up=20)
+        times = _alternate(path, _NETWORK_RUNS)
         rows.append(times.row(f"{name}, isolated", _MOST_RATIO))
     loads = compare(lambda: _load_s(selfie, True), lambda: _load_s(selfie, False), _LOADS)
     rows.append(_more_row("a load of selfie segmentation, isolated", loads, 0.5))
@@ -53,6 +50,10 @@ def _whole_network() -> Path:
     network = networks() / "face_detection_short_range.tflite"
     run_checked([APPLY_PLUGIN, "--quiet", "--reference_ops=all", network, path])
     return path
+
+
+def _alternate(path: Path, runs: int) -> Comparison:
+    return alternate(_runner(path, True), _runner(path, False), runs, warm_up=runs // 10)
 
 
 def _runner(path: Path, isolated: bool) -> Callable[[], object]:

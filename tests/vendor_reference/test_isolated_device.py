@@ -43,6 +43,14 @@ SURVIVABLE = {
 }
 """Each driver does with these what it likes."""
 
+OPEN = (
+    "lea -256(%%rsp), %%rsp; push %%rax; push %%rcx; push %%rdx; push %%rsi; push %%rdi; push %%r11; "
+    "push %1; push %0; pop %%rdi; mov $2, %%eax; xor %%esi, %%esi; xor %%edx, %%edx; syscall; "
+    "pop %%rdi; mov %%rax, (%%rdi); pop %%r11; pop %%rdi; pop %%rsi; pop %%rdx; pop %%rcx; pop %%rax; "
+    "lea 256(%%rsp), %%rsp"
+)
+"""`*(long*)%1 = open(%0, O_RDONLY)`, on x86-64."""
+
 Make = Callable[..., CompiledModel]
 
 
@@ -134,19 +142,21 @@ def test_whatever_a_kernel_does_the_host_lives(make: Make, bad: str) -> None:
 def test_a_kernel_in_a_sandbox_opens_no_file(make: Make, tmp_path: Path, sandbox: str) -> None:
     """By a system call, on whatever thread of the driver's: the sandboxed one gets EACCES."""
     (tmp_path / "secret").write_text("secret")
-    path = "".join(f"p[{i}] = {ord(c)}; " for i, c in enumerate(f"{tmp_path / 'secret'}\0"))
-    opens = (
-        f"char p[256]; {path} long r; "
-        '__asm__ volatile("syscall" : "=a"(r) : "a"(2L), "D"(p), "S"(0L), "d"(0L) : "rcx", "r11", "memory"); '
-        "y[i] = r;"
-    )
+    path = f"{tmp_path / 'secret'}\0"
+    letters = " ".join(f"path[{i}] = {ord(letter)};" for i, letter in enumerate(path))
     text = (
         "__kernel void Bad(__global const float* x, __global float* y) {\n"
-        f"  size_t i = get_global_id(0);\n  if (i % 64) {{ y[i] = -13; return; }}\n  {opens}\n}}\n"
+        f"  char path[512]; {letters} long found[1];\n"
+        f'  __asm__ volatile("{OPEN}" :: "r"(path), "r"(found) : "memory");\n'
+        "  y[get_global_id(0)] = found[0];\n}\n"
     )
-    found = run(make({"Bad": text}, sandbox=sandbox))
+    try:
+        found = run(make({"Bad": text}, sandbox=sandbox))
+    except LiteRtError as error:  # PoCL's guard
+        assert "poisoned" in str(error)
+        return
     if sandbox == "off":
-        assert (found[::64] >= 0).all()
+        assert (found > 0).sum() > 100  # until there are too many open files
     else:
         np.testing.assert_array_equal(found, np.full_like(X, -13))
 
