@@ -140,10 +140,11 @@ class _LoadCompiler:
         # Here, as in the next functions: what is kept needs no compiler.
         from compiler_plugin import pipeline
         from compiler_plugin.report import NO_CALLS
-        from dispatch.loader import find_dispatch
+        from dispatch.loader import find_dispatch, find_origin
 
         start = time.perf_counter()
-        find_dispatch(name, self.environment.dispatch_library_path)  # else no need to compile
+        find = find_origin if self.options.isolated else find_dispatch  # which loads it here
+        find(name, self.environment.dispatch_library_path)  # else no need to compile
         source = self.source if isinstance(self.source, bytes) else self.source.path
         with pipeline.apply_in_memory(source, self._apply_options(name)) as (model, report):
             self._check_unchanged(model)
