@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
+from litert.core.quoting import continued, name_text
 from litert.model.expected_time import ExpectedCall, ExpectedTime
 from litert.model.memory_plan import CallMemory
 
@@ -198,9 +199,10 @@ class Report:
     def why_not_runnable(self) -> str:
         """What follows of `not_runnable`, in words."""
         kernels = "a kernel for it" if len(self.not_runnable) == 1 else "kernels for them"
+        ops = ", ".join(map(name_text, self.not_runnable))
         return (
-            f"neither the NPU nor stock LiteRT's CPU runs {', '.join(self.not_runnable)}. The model runs only in "
-            f"a program that registers {kernels}."
+            f"neither the NPU nor stock LiteRT's CPU runs {ops}. The model runs only in a program that "
+            f"registers {kernels}."
         )
 
     def to_json(self) -> str:
@@ -209,7 +211,7 @@ class Report:
 
     def to_text(self) -> str:
         """A few lines for people; ops are counted by name, and on the CPU by reason."""
-        return "\n".join(self._lines())
+        return "\n".join(map(continued, self._lines()))
 
     def _lines(self) -> Iterator[str]:
         if self.soc_manufacturer:
@@ -231,7 +233,7 @@ class Report:
             for asset in self.assets:
                 origin = f", from {asset.path}" if asset.path else ""
                 native = ": machine code, to be run with allow_native_assets"
-                yield f"  {asset.name}: {_bytes(asset.size)}{origin}{native if asset.is_native else ''}"
+                yield f"  {name_text(asset.name)}: {_bytes(asset.size)}{origin}{native if asset.is_native else ''}"
         yield from (f"Note: {note}" for note in self.notes)
         yield from (f"Warning: {warning}" for warning in self.warnings)
         written = (
@@ -327,7 +329,7 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
 
 def _names(ops: Sequence[OpReport]) -> str:
     counts = Counter(op.name for op in ops)
-    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    return ", ".join(f"{count} {name_text(name)}" for name, count in counts.most_common())
 
 
 def _wrap(text: str) -> Sequence[str]:

@@ -14,6 +14,7 @@ from litert.core.errors import LiteRtError, describe, memory_text
 from litert.core.input_file import common_permissions
 from litert.core.interrupts import interrupt_of
 from litert.core.option import Flag
+from litert.core.quoting import continued
 from litert.core.status import Status
 
 from .command_line import (
@@ -108,7 +109,7 @@ def run_guarded(
 def _explain(error: BaseException, program: str) -> tuple[Status, str]:
     """The status of an error that ends a program, and what people read."""
     if isinstance(error, LiteRtError):
-        return error.status, str(error)
+        return error.status, continued(str(error))
     error = interrupt_of(error) or error
     if isinstance(error, KeyboardInterrupt):
         status, what = Status.CANCELLED, ". ".join(["interrupted", *error.args])

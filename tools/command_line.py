@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -9,6 +10,7 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
+from .console import LogHandler
 from .destinations import STDOUT
 from .progress_bar import ProgressBar, ProgressStyle
 
@@ -82,10 +84,11 @@ def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only:
         if flags.debug
         else ProgressStyle.AUTOMATIC
     )
+    logging.lastResort = LogHandler(logging.WARNING)
     if flags.debug:
-        import logging
-
-        logging.basicConfig(level=logging.DEBUG)
+        handler = LogHandler()
+        handler.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
+        logging.basicConfig(level=logging.DEBUG, handlers=[handler])
     return rest
 
 

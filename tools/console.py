@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import math
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO, TypeVar
 
 from litert.core.errors import LiteRtError, file_error
 from litert.core.plain_report import PlainReport
+from litert.core.quoting import continued
+from litert.core.quoting import name_text as name_text
 
 _Value = TypeVar("_Value")
 
@@ -29,6 +33,15 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
     )
+
+
+class LogHandler(logging.Handler):
+    """Prints what is logged as `print_text` does: it may have names of a model."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Prints a record to the standard error."""
+        with suppress(LiteRtError, BrokenPipeError):  # there is nowhere else to say it
+            print_text(continued(self.format(record)), sys.stderr)
 
 
 @contextmanager
@@ -77,15 +90,26 @@ def count_text(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def name_text(name: str) -> str:
-    """A name from a file: as it is, or with escapes for what would not print."""
-    return name if name.isprintable() else ascii(name)[1:-1]
-
-
 def counts_text(names: Iterable[str]) -> str:
     """`3 RELU, 1 ADD`: the most frequent first."""
     counts = Counter(names).most_common()
     return ", ".join(f"{count} {name_text(name)}" for name, count in counts)
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """A table, a line for each row; a text that a spreadsheet would compute begins with an apostrophe."""
+    import csv  # here: --help must not wait for it
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for row in rows:
+        writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
+    return text.getvalue().rstrip("\n")
+
+
+def _cell(text: str) -> str:
+    shown = name_text(text)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
 def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -125,8 +149,8 @@ class PrintedReport(PlainReport):
         return json_text(self.to_values())
 
     def to_text(self) -> str:
-        """The lines."""
-        return "\n".join(self.lines())
+        """The lines; a name in one begins no other."""
+        return "\n".join(map(continued, self.lines()))
 
     def to_csv(self) -> str:
         """A table of it, for reports that have one."""

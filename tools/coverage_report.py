@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -15,7 +13,7 @@ from litert.analysis.op_coverage import OpCoverage
 from litert.analysis.refusals import Refusal, share
 from litert.model.op_cost import KnownCost
 
-from .console import PrintedReport, count_text, name_text, size_text, table_lines
+from .console import PrintedReport, count_text, csv_text, name_text, size_text, table_lines
 from .coverage_change_text import change_lines
 
 _CSV_OP = [field.name for field in fields(OpCoverage)]
@@ -79,15 +77,12 @@ class CoverageReport(PrintedReport):
 
     def to_csv(self) -> str:
         """A row for each op; and one for each model with a problem."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["path", "problem", *_CSV_OP])
+        rows: list[Sequence[object]] = [["path", "problem", *_CSV_OP]]
         for model in self.models:
             if model.problem:
-                writer.writerow([model.path, model.problem])
-            for op in model.ops:
-                writer.writerow([model.path, "", *(getattr(op, name) for name in _CSV_OP)])
-        return text.getvalue().rstrip("\n")
+                rows.append([model.path, model.problem])
+            rows += ([model.path, "", *(getattr(op, n) for n in _CSV_OP)] for op in model.ops)
+        return csv_text(rows)
 
 
 def _model_lines(model: ModelCoverage) -> Iterator[str]:
@@ -114,7 +109,7 @@ def _model_lines(model: ModelCoverage) -> Iterator[str]:
 
 def _problem_text(model: ModelCoverage) -> str:
     """A model's problem, with the lines that a vendor may have printed below its first."""
-    return f"{name_text(model.path)}: " + model.problem.replace("\n", "\n  ")
+    return f"{name_text(model.path)}: {model.problem}"
 
 
 def _kind_rows(model: ModelCoverage) -> Iterator[Sequence[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from litert.core.status import Status
 from litert.options import CpuOptions, HardwareAccelerator, Options
 
 from .command_line import DISPATCH_LIBRARY_PATH, FlagValues, read_vendor_options, usage_error
+from .console import LogHandler
 
 if TYPE_CHECKING:
     from litert.compiled_model import CompiledModel
@@ -253,7 +253,7 @@ def _told_of_compiling(path: str, options: Options) -> Iterator[None]:
             raise
         hint = "Leave out the flags that say how to compile it, or give the model that it was made from."
         raise LiteRtError(error.status, error.what, error.where, hint) from error
-    logger, handler = logging.getLogger(_TELLING), logging.StreamHandler(sys.stderr)
+    logger, handler = logging.getLogger(_TELLING), LogHandler()
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     logger.propagate = False  # with --debug it would be said twice

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .console import PrintedReport, count_text, name_text, print_text
+from .console import PrintedReport, count_text, csv_text, name_text, print_text
 from .model_runs import Timing
 
 if TYPE_CHECKING:
@@ -115,16 +113,15 @@ class ProfileReport(PrintedReport):
 
     def to_csv(self) -> str:
         """A line for each row; the first has the names of the columns."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["row", "parent", "kind", "name", *_NUMBERS, "ops", "outputs", "details"])
+        head = ["row", "parent", "kind", "name", *_NUMBERS, "ops", "outputs", "details"]
+        rows: list[Sequence[object]] = [head]
         for index, row in enumerate(self.rows):
             ops = " ".join(f"{op.subgraph}:{op.index}" for op in row.ops)
             outputs = " ".join(op.output for op in row.ops)
             details = "; ".join(f"{name}={value}" for name, value in row.details.items())
             values = [getattr(row, name) for name in _NUMBERS]
-            writer.writerow([index, row.parent, row.kind, row.name, *values, ops, outputs, details])
-        return text.getvalue().rstrip("\n")
+            rows.append([index, row.parent, row.kind, row.name, *values, ops, outputs, details])
+        return csv_text(rows)
 
     def show(self, form: str, most_rows: int = MOST_ROWS) -> None:
         """Prints it as `text`, `json` or `csv`; text with the longest rows."""

@@ -32,8 +32,10 @@ class LiteRtError(RuntimeError):
         self.hint = hint
 
     def __str__(self) -> str:
-        where = f" ({self.where})" if self.where else ""
-        hint = f" {self.hint}" if self.hint else ""
+        from litert.core.quoting import name_text  # here: most errors are not shown
+
+        where = f" ({name_text(self.where)})" if self.where else ""
+        hint = f" {name_text(self.hint)}" if self.hint else ""
         return f"{self.status.name}: {self.what}{where}.{hint}"
 
 

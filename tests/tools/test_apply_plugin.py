@@ -322,7 +322,7 @@ def test_a_model_of_another_op_names_it_without_confusing_the_terminal(
     write_model(builder.build(), tmp_path / "in.tflite")
     assert apply(*FAKE, "--fake_ops=A", tmp_path / "in.tflite", "none") == 0
     printed = capsys.readouterr().out
-    assert "1 \\x1b[2JEvil : a custom op" in printed and "\r" not in printed
+    assert "1 \\x1b[2JEvil\\r: a custom op" in printed and "\r" not in printed
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:

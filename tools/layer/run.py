@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
 from litert.core.progress import tell
+from litert.core.quoting import continued
 
 from ..array_files import InputArray, array_text, plan_outputs, write_outputs
 from ..command import Command
@@ -74,7 +75,7 @@ class LayerRun(PlainReport):
         if not self.comparisons:
             yield "  compared with nothing: give --reference=file.py:function or --golden=out.npy"
         yield from (f"  FAILED: {problem}" for problem in self.problems)
-        yield from (f"  note: {note}" for note in self.notes)
+        yield from (f"  note: {continued(note)}" for note in self.notes)
         if self.speed:
             yield from (f"  {line}" for line in self.speed.lines())
 

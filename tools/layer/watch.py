@@ -10,6 +10,7 @@ from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
+from litert.core.quoting import continued
 
 from ..command_line import FlagValues
 from ..console import count_text, print_text
@@ -57,7 +58,7 @@ def run_watched(
                 status = _run_once(flags, target, request)
             except LiteRtError as error:
                 status = ERROR
-                print_text(str(error), sys.stderr)
+                print_text(continued(str(error)), sys.stderr)
             said = f"-- {time.strftime('%H:%M:%S')}: {count_text(len(set(files)), 'file')} watched; Ctrl-C ends"
             print_text(said, sys.stderr)
             while _states(files) == before:

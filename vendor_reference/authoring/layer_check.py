@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from litert.core.errors import LiteRtError
 from litert.core.plain_report import PlainReport
+from litert.core.quoting import continued, name_text
 from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.kernel_listing import KernelListing, list_kernel
@@ -38,7 +39,7 @@ class SubjectReport:
         yield f"{self.title}: {self.types}"
         if self.kernel:
             yield from (f"  {line}" for line in self.kernel.lines())
-        yield from (f"  note: {note}" for note in self.notes)
+        yield from (f"  note: {continued(note)}" for note in self.notes)
         if self.kernel and show_kernel:
             yield self.kernel.text.strip("\n")
         yield f"  FAILED: {self.problem}" if self.problem else "  ok: it builds"
@@ -69,7 +70,7 @@ class LayerReport(PlainReport):
         """For people."""
         number = len(self.subjects)
         ops = "1 op" if number == 1 else f"{number} different ops"
-        lines = [f"{self.path} for '{self.op_name}', {ops}"]
+        lines = [f"{self.path} for '{name_text(self.op_name)}', {ops}"]
         for subject in self.subjects:
             lines += subject.lines(show_kernel)
         return "\n".join(lines)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import isfinite
 from xml.sax.saxutils import quoteattr
 
+from litert.core.quoting import docstring_text, markdown_text, name_text, shell_word
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op, Tensor
@@ -96,7 +97,7 @@ def c_name(op_name: str) -> str:
 
 def flags_text(options: Mapping[str, str]) -> str:
     """Options as flags of a command line, each behind a space."""
-    return "".join(f" --{name}={value}" for name, value in options.items())
+    return "".join(f" {shell_word(f'--{name}={value}')}" for name, value in options.items())
 
 
 def declarations(op: Op) -> list[str]:
@@ -154,12 +155,16 @@ def _kernel(
     name: str, kind: str, subjects: Sequence[Subject], options: Sequence[OptionEntry]
 ) -> str:
     op = subjects[0].op
-    lines = [f"// {subject.title}: {describe_op(subject.op)}" for subject in subjects]
+    lines = [f"// {name_text(_about(subject))}" for subject in subjects]
     if options:
         has = kind != "cl" and not (kind == "xml" and "field" in options[0].source)
         lines += ["//", "// Options, and their values:"]
         for option in options:
-            called = option.define if has else f"PARAM_{option.source.get('option', '...')}"
+            called = (
+                option.define
+                if has
+                else f"PARAM_{name_text(str(option.source.get('option', '...')))}"
+            )
             if "field" in option.source and not has:
                 called = f"a field at byte {option.define.removeprefix('FIELD_')}"
             lines.append(f"//   {called}: {option.shown}")
@@ -285,7 +290,7 @@ def _reference(name: str, subjects: Sequence[Subject]) -> str:
         shape = tuple(max(n, 0) for n in tensor.type.shape) if index in found else tensor.shape
         zeros = f"np.zeros({shape}, np.{tensor.element_type.numpy_dtype})"
         results.append("inputs[0].copy()" if _is_copy(subjects, index) else zeros)
-    types = "\n".join(f"    {subject.title}: {describe_op(subject.op)}" for subject in subjects)
+    types = "\n".join(f"    {docstring_text(_about(subject))}" for subject in subjects)
     is_quantized = any(map(describe_quantization, (t.quantization for t in _tensors(op))))
     return f'''"""What {name} computes, in NumPy: `litert-npu layer run` compares the kernel with it."""
 
@@ -308,6 +313,10 @@ def reference(inputs, options{", quantization" if is_quantized else ""}):
 '''
 
 
+def _about(subject: Subject) -> str:
+    return f"{subject.title}: {describe_op(subject.op)}"
+
+
 def _tensors(op: Op) -> list[Tensor]:
     return [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
 
@@ -324,17 +333,19 @@ def _bounds(ops: Sequence[Op]) -> str:
         for tensor in (*op.inputs, *(op.outputs[index] for index in found))
         if tensor is not None and not tensor.type.layout.is_static
     }
-    return "".join(f" --shape_bounds={name}:{bound}" for name, bound in bounds.items())
+    flags = (f"--shape_bounds={name}:{bound}" for name, bound in bounds.items())
+    return "".join(f" {shell_word(flag)}" for flag in flags)
 
 
 def _readme(name: str, asset: str, op_name: str, model: str, flags: str) -> str:
-    op = f"--model={model} --op={op_name}{flags}"
-    return f"""# {op_name}
+    op = f"--model={shell_word(model)} --op={shell_word(op_name)}{flags}"
+    info = shell_word(f"{op_name},{asset}")
+    return f"""# {markdown_text(op_name)}
 
 ```bash
 litert-npu layer check {asset} {op}
 litert-npu layer run {asset} {op} --reference={name}_reference.py:reference
 litert-npu layer check {asset} {op} --sanitize
-apply_plugin --npu_custom_op_info={op_name},{asset}{flags} {model} compiled.tflite
+apply_plugin --npu_custom_op_info={info}{flags} {shell_word(model)} compiled.tflite
 ```
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from litert.core.quoting import shell_word
 from vendor_reference.authoring.new_layer import c_name, flags_text
 from vendor_reference.authoring.subject import Subject, check_alike
 
@@ -34,7 +35,8 @@ def stub_commands(
     op_name: str, asset: str, model: str, vendor_options: Mapping[str, str]
 ) -> Sequence[str]:
     """What tells the network's time without the layer."""
+    info, path = shell_word(f"{op_name},{asset}"), shell_word(model)
     return [
-        f"apply_plugin{flags_text(vendor_options)} --npu_custom_op_info={op_name},{asset} {model} stub.tflite",
-        f"litert-npu benchmark stub.tflite --stock_model={model}",
+        f"apply_plugin{flags_text(vendor_options)} --npu_custom_op_info={info} {path} stub.tflite",
+        f"litert-npu benchmark stub.tflite --stock_model={path}",
     ]

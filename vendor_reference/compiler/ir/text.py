@@ -33,6 +33,7 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 
 from litert.core.errors import LiteRtError, describe
+from litert.core.quoting import name_text
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import hold_kernels
 from vendor_reference.compiler.ir.names import forget_numbers
@@ -347,13 +348,12 @@ def _line(span: Span) -> str:
     start = span.input.get_start_of_line(span.start)
     text = span.input.content[start : span.input.get_end_of_line(span.start)].strip()
     shown = text if len(text) <= 80 else f"{text[:77]}..."
-    return shown if shown.isprintable() else ascii(shown)[1:-1]
+    return name_text(shown)
 
 
 def _sentence(message: str) -> str:
     """A parser's message as a phrase: it begins in lower case, and on the same line."""
-    text = " ".join(message.split()).rstrip(".!")
-    text = text if text.isprintable() else ascii(text)[1:-1]
+    text = name_text(" ".join(message.split()).rstrip(".!"))
     if text.startswith("in "):  # xDSL leaves out what it has expected
         text = f"unexpected text {text}"
     if text == "Could not parse entire input":
