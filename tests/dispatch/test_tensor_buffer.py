@@ -10,6 +10,7 @@ import pytest
 from dispatch.tensor_buffer import ALIGNMENT, TensorBuffer
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 
 NUMPY_TYPES = [t for t in ElementType if t.bits >= 8]
@@ -65,3 +66,10 @@ def test_types_without_numpy_have_bytes_only(element_type: ElementType) -> None:
     assert buffer.view.nbytes == buffer.size
     with pytest.raises(LiteRtError, match="has no NumPy type"):
         buffer.array()
+
+
+@pytest.mark.parametrize("size", [1 << 62, 1 << 70])
+def test_memory_that_there_is_not_is_an_error_with_a_status(size: int) -> None:
+    with pytest.raises(LiteRtError, match=str(size)) as error:
+        TensorBuffer.allocate(RankedTensorType.of(ElementType.UINT8, (1,)), size)
+    assert error.value.status is Status.MEMORY_ALLOCATION_FAILURE
