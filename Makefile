@@ -8,10 +8,15 @@ PYTEST := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u PYTHON $(BIN)/python -m pyt
 PYTHONS := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3.10 python3 python)
 USABLE := import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))
 
-.PHONY: help setup demo test check golden bench fuzz bazel
+READERS := litert/model vendor_reference/executable vendor_reference/custom_layers
+READER_TESTS := tests/model tests/fuzz/test_fuzz.py tests/runtime/test_loading.py \
+  $(addprefix tests/vendor_reference/test_,$(addsuffix .py,binary_layer executable executable_shapes \
+  json_reader kernel_source layer_folders layout sizes_in_byte_code xml_reader xml_text))
+
+.PHONY: help setup demo test check golden bench fuzz faults soak coverage bazel
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## .venv with the project and all that its tests need
 
@@ -35,6 +40,16 @@ bench: $(READY) ## each claim of the README, measured side by side with its peer
 fuzz: $(READY) ## damaged inputs for each reader, SECONDS=60 each; TARGETS="model load" names some
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[fuzz]'
 	@$(BIN)/python -m tests.fuzz --seconds=$(or $(SECONDS),60) $(TARGETS)
+
+faults: $(READY) ## each call of commands on files, memory and OpenCL fails once; ARGS="run --action=kill"
+	@$(BIN)/python -m tests.faults $(ARGS)
+
+soak: $(READY) ## models loaded, run, compiled and closed in turns, for MINUTES=5: nothing grows
+	@$(BIN)/python -m tests.soak --minutes=$(or $(MINUTES),5)
+
+coverage: $(READY) ## which branches of the readers their tests reach
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[coverage]'
+	@$(PYTEST) -n auto $(READERS:%=--cov=%) --cov-branch --cov-report=term-missing:skip-covered $(or $(ARGS),$(READER_TESTS))
 
 bazel: $(READY) ## build and run the Bazel targets, where Bazel is
 	@.ci/bazel

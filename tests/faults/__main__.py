@@ -1,0 +1,60 @@
+"""`make faults`: each command, with each call that it makes failed once; the exit status is 1 for a problem.
+
+`--action=interrupt` is Ctrl-C at each of these places, `--action=kill` the end of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from tests.faults.commands import COMMANDS
+from tests.faults.hook import ACTIONS
+from tests.faults.trial import CommandTrial
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def main() -> int:
+    """Tries commands in processes of their own, as many at a time as there are cores."""
+    parser = argparse.ArgumentParser(prog="make faults")
+    parser.add_argument("commands", nargs="*", help="by default all: " + ", ".join(COMMANDS))
+    parser.add_argument("--action", choices=ACTIONS, default="fail")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="commands at a time")
+    parser.add_argument("--here", action="store_true", help="in this process")
+    given = parser.parse_args()
+    if unknown := sorted(set(given.commands) - set(COMMANDS)):
+        parser.error(f"no command {', '.join(unknown)}; there are {', '.join(COMMANDS)}")
+    if given.here:
+        return max([_try_here(name, given.action) for name in given.commands], default=0)
+    with ThreadPoolExecutor(given.jobs) as pool:
+        return max(pool.map(partial(_try, given.action), given.commands or COMMANDS))
+
+
+def _try(action: str, name: str) -> int:
+    command = [sys.executable, "-m", "tests.faults", "--here", f"--action={action}", name]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    child = subprocess.run(command, cwd=_ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    print(child.stdout, end="", flush=True)
+    return int(child.returncode != 0)
+
+
+def _try_here(name: str, action: str) -> int:
+    with tempfile.TemporaryDirectory(prefix="litert-npu-faults-") as folder:
+        trial = CommandTrial(name, Path(folder))
+        places = trial.places()
+        problems = list(trial.try_places(places, action))
+    print(f"{name}: {len(places)} places, {len({problem.place for problem in problems})} wrong")
+    for problem in problems:
+        print(f"  {problem.place}\n    {problem.what.strip()}")
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

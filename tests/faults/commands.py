@@ -1,0 +1,89 @@
+"""The commands that are made to fail, and the files that they work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from litert_npu_tools.apply_plugin import guarded_main as apply_plugin
+from litert_npu_tools.litert_npu import guarded_main as litert_npu
+
+from litert.model.builder import ModelBuilder
+from litert.model.writer import to_bytes
+from tests.vendor_reference.test_documents_texts import BINARY_LAYER
+
+_KERNEL = """__kernel void MyOp(__global const float* x, __global float* y) {
+    y[get_global_id(0)] = 2.0f * x[get_global_id(0)];
+}
+"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line.
+
+    Attributes:
+      text: of the command line; words with spaces between them.
+      outputs: files that it writes, or folders.
+      is_cold: whether no cache has anything for it.
+    """
+
+    text: str
+    outputs: Sequence[str] = ()
+    is_cold: bool = False
+
+    def run(self) -> int:
+        """Runs it in this process; returns its exit status."""
+        program, *arguments = self.text.split()
+        main: Callable[[Sequence[str]], int] = {
+            "apply_plugin": apply_plugin,
+            "litert-npu": litert_npu,
+        }[program]
+        return main([program, *arguments])
+
+
+_APPLY = "apply_plugin --npu_custom_op_info=MyOp,MyOp.cl --reference_ops=ADD in.tflite out.tflite"
+_RUN = "litert-npu run npu.tflite --input=in.npz --output=out.npz"
+
+COMMANDS: Mapping[str, Command] = {
+    "apply": Command(_APPLY, ["out.tflite"]),
+    "apply_cold": Command(_APPLY, ["out.tflite"], is_cold=True),
+    "benchmark": Command("litert-npu benchmark npu.tflite --warm_up=1 --runs=2"),
+    "check": Command("litert-npu check npu.tflite"),
+    "compare": Command(
+        "litert-npu compare in.tflite --npu_custom_op_info=MyOp,MyOp.cl --reference_function=MyOp,MyOp.py:my_op"
+    ),
+    "coverage": Command("litert-npu coverage in.tflite"),
+    "diff": Command("litert-npu diff in.tflite in.tflite"),
+    "extract": Command("litert-npu inspect npu.tflite --extract=MyOp --output=out.cl", ["out.cl"]),
+    "inspect": Command("litert-npu inspect npu.tflite --dump"),
+    "layer_build": Command(
+        "litert-npu layer build MyOp.cl --model=in.tflite -o out.bin", ["out.bin"]
+    ),
+    "layer_new": Command("litert-npu layer new --model=in.tflite --op=MyOp -o mine", ["mine"]),
+    "noop": Command("apply_plugin --cmd=noop in.tflite out.tflite", ["out.tflite"]),
+    "opt": Command("litert-npu opt in.mlir --passes=adjust-layouts -o out.mlir", ["out.mlir"]),
+    "partition": Command(
+        "apply_plugin --cmd=partition --reference_ops=ADD in.tflite out.tflite", ["out.tflite"]
+    ),
+    "run": Command(_RUN, ["out.npz"]),
+    "run_cold": Command(_RUN, ["out.npz"], is_cold=True),
+    "transform": Command("litert-npu transform in.tflite out.tflite", ["out.tflite"]),
+    "vendor_new": Command("litert-npu vendor new Zinc --lang=python -o mine", ["mine"]),
+}
+
+
+def write_inputs(folder: Path) -> None:
+    """Writes what the commands read, but for `npu.tflite`, which `apply` makes."""
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 4))
+    y = b.custom("MyOp", [x], [("y", "float32", (1, 4))])
+    z = b.op("ADD", [y, b.constant("c", np.ones((1, 4), np.float32))], [("z", "float32", (1, 4))])
+    b.output(b.op("ABS", [z], [("a", "float32", (1, 4))]))
+    (folder / "in.tflite").write_bytes(to_bytes(b.build()))
+    (folder / "MyOp.cl").write_text(_KERNEL)
+    (folder / "MyOp.py").write_text("def my_op(inputs, options):\n    return [2 * inputs[0]]\n")
+    (folder / "in.mlir").write_text(BINARY_LAYER["IE"])
+    np.savez(folder / "in.npz", x=np.arange(4, dtype=np.float32).reshape(1, 4))

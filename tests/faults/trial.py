@@ -1,0 +1,162 @@
+"""Runs a command once for each place that can fail, in a fork of this process, and judges what it leaves."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.faults.commands import COMMANDS, Command, write_inputs
+from tests.faults.hook import ACTIONS, Hook
+from vendor_reference.executable.binary_layer import unpack_binary_layer
+
+_TIMEOUT_S = 120.0
+_INTERRUPTED = 130
+_BEFORE = b"what was there before"
+_DEFECT = re.compile(
+    r"This is a defect of|Traceback \(most recent call last\)|Exception ignored|Error in sys\.excepthook"
+)
+_TEMPORARY = re.compile(r"(.*/)?\.[^/]+\.tmp")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A place where a command does not end as it should, and how it ends."""
+
+    place: str
+    what: str
+
+
+class CommandTrial:
+    """One command, in folders below one of its own."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        """Makes the inputs, and runs the command once as it is, to know what it makes."""
+        self._command = COMMANDS[name]
+        self._folder = folder
+        self._template, self._work = folder / "template", folder / "work"
+        self._template.mkdir(parents=True)
+        os.environ["LITERT_NPU_CACHE_DIR"] = str(folder / "cache")
+        write_inputs(self._template)
+        self._prepare(COMMANDS["apply"], has_output=False)
+        self._end(self._fork(COMMANDS["apply"], Hook(), None), "apply")
+        shutil.copy(self._work / "out.tflite", self._template / "npu.tflite")
+        self._prepare(self._command, has_output=False)
+        self._end(self._fork(self._command, Hook(), None), name)
+        self._made = _contents(self._work)
+
+    def places(self) -> Sequence[str]:
+        """Where the command can fail, in the order in which it comes there."""
+        self._prepare(self._command, has_output=True)
+        found = self._folder / "places"
+        self._end(self._fork(self._command, Hook(), found), "watching")
+        return found.read_text().splitlines()
+
+    def try_places(self, places: Sequence[str], action: str) -> Iterator[Problem]:
+        """Runs the command once for each place, where the action happens; yields what is wrong after it."""
+        for number, place in enumerate(places):
+            self._prepare(self._command, has_output=number % 2 == 0)
+            before = _contents(self._work)
+            status = self._fork(self._command, Hook(place, ACTIONS[action]), None)
+            for what in self._mistakes(action, status, before):
+                yield Problem(place, what)
+
+    def _prepare(self, command: Command, *, has_output: bool) -> None:
+        """A new folder to work in, with the inputs, and perhaps with files where the outputs go."""
+        shutil.rmtree(self._work, ignore_errors=True)
+        shutil.copytree(self._template, self._work)
+        if command.is_cold:
+            shutil.rmtree(self._folder / "cache", ignore_errors=True)
+        for name in command.outputs if has_output else ():
+            if "." in name:
+                (self._work / name).write_bytes(_BEFORE)
+
+    def _fork(self, command: Command, hook: Hook, places: Path | None) -> int:
+        """The exit status, or minus the signal; what is printed lies in files."""
+        child = os.fork()
+        if not child:
+            status = 99
+            try:
+                status = self._run(command, hook, places)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        end = time.monotonic() + _TIMEOUT_S
+        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+            if time.monotonic() > end:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return -signal.SIGALRM
+            time.sleep(0.002)
+        return os.waitstatus_to_exitcode(ended[1])
+
+    def _run(self, command: Command, hook: Hook, places: Path | None) -> int:
+        """In the fork."""
+        os.chdir(self._work)
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            fd = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(fd, number)
+        hook.start()
+        try:
+            status = command.run()
+        finally:
+            hook.stop()
+        if places:
+            places.write_text("\n".join(hook.places))
+        return status
+
+    def _said(self) -> str:
+        return (self._folder / "stderr").read_text(errors="replace")
+
+    def _end(self, status: int, name: str) -> None:
+        if status:
+            raise RuntimeError(f"{name} ends with {status} without a fault: {self._said()}")
+
+    def _mistakes(self, action: str, status: int, before: Mapping[str, bytes]) -> Iterator[str]:
+        """What is wrong with how the command has ended, and with what it has left."""
+        said, after = self._said(), _contents(self._work)
+        is_killed = action == "kill" and status == -signal.SIGKILL
+        if status == -signal.SIGALRM:
+            yield f"a hang: {said[-500:]}"
+        elif status < 0 and not is_killed:
+            yield f"{signal.Signals(-status).name}: {said[-500:]}"
+        if found := _DEFECT.search(said):
+            yield f"{found[0]!r}, exit status {status}: {said[-1500:]}"
+        if status > 0 and not said.strip() and not (self._folder / "stdout").read_text().strip():
+            yield f"exit status {status}, and no word"
+        if action == "interrupt" and status not in (0, _INTERRUPTED):
+            yield f"exit status {status} after Ctrl-C: {said[-500:]}"
+        for name in sorted({*before, *after}):
+            if (is_killed and _TEMPORARY.fullmatch(name)) or after.get(name) == before.get(name):
+                continue
+            if name in after and after[name] == self._made.get(name):
+                continue  # whole: what failed came later
+            if is_killed and name not in self._command.outputs and name in self._made:
+                continue  # in a folder that is new
+            state = "gone" if name not in after else "left" if name not in before else "changed"
+            yield f"{name} is {state}, exit status {status}: {said[-500:]}"
+        if not status:
+            for name in self._made:
+                if after.get(name) != self._made[name]:
+                    yield f"{name} is not as it should be, exit status 0: {said[-500:]}"
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    """What lies in a folder, by path; a `.bin`, which is not the same each time, is whole or not."""
+    found = {}
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        if data != _BEFORE and path.suffix == ".bin":
+            unpack_binary_layer(data, path.name)
+            data = b"whole"
+        found[str(path.relative_to(folder))] = data
+    return found
