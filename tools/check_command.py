@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dispatch.loader import find_dispatch, find_origin
 from dispatch.vendor import Vendor
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.input_file import check_input
 from litert.core.status import Status
 from litert.core.version import SDK_VERSION, ApiVersion
@@ -263,6 +263,8 @@ def _interpreter_version() -> str:
             "ai-edge-litert is not installed, which runs what the NPU does not",
             hint="pip install ai-edge-litert",
         ) from None
+    except OSError as error:
+        raise file_error(error, "cannot read what is installed", "ai-edge-litert") from error
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import IO, Any
 
 from litert.core.progress import Progress, is_heard, listening, tell
@@ -94,14 +94,21 @@ def call_in_child(
         raise child.early_end()
 
 
-def _temporary_folder() -> AbstractContextManager[str]:
+@contextmanager
+def _temporary_folder() -> Iterator[str]:
     """For a child, which is killed before it removes its files; "" where none can be made."""
     from tempfile import TemporaryDirectory  # here: the child needs none
 
     try:
-        return TemporaryDirectory(prefix="litert-npu-", ignore_cleanup_errors=True)
+        folder = TemporaryDirectory(prefix="litert-npu-", ignore_cleanup_errors=True)
     except OSError:
-        return nullcontext("")
+        yield ""
+        return
+    try:
+        yield folder.name
+    finally:
+        with suppress(OSError):  # cleanup_errors are not all
+            folder.cleanup()
 
 
 def serve(target: str, timeout: str, memory: str, heard: str, recorded: str) -> None:

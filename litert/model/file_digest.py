@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 from litert.model.blob import MappedFile, ReadBytes
 
@@ -115,8 +115,15 @@ def check_digest(source: MappedFile | memoryview, limit: int | None, where: str)
 
 def _reader(source: MappedFile | memoryview) -> ReadBytes:
     if isinstance(source, MappedFile) and source.is_open:
-        fd = source.fd
-        return lambda start, count: os.pread(fd, count, start)  # a file that was cut meanwhile
+        file = source
+
+        def read(start: int, count: int) -> bytes:
+            try:
+                return os.pread(file.fd, count, start)  # of a file that was cut meanwhile: less
+            except OSError as error:
+                raise file_error(error, "cannot read", file.path) from error
+
+        return read
     view = source.view if isinstance(source, MappedFile) else source
     return lambda start, count: view[start : start + count]
 

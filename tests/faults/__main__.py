@@ -18,7 +18,7 @@ from tests.faults.commands import COMMANDS
 from tests.faults.hook import ACTIONS
 from tests.faults.trial import CommandTrial
 
-_ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
@@ -28,11 +28,14 @@ def main() -> int:
     parser.add_argument("--action", choices=ACTIONS, default="fail")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="commands at a time")
     parser.add_argument("--here", action="store_true", help="in this process")
+    parser.add_argument("--most", type=int, default=0, help="places of each command; 0 for all")
     given = parser.parse_args()
     if unknown := sorted(set(given.commands) - set(COMMANDS)):
         parser.error(f"no command {', '.join(unknown)}; there are {', '.join(COMMANDS)}")
     if given.here:
-        return max([_try_here(name, given.action) for name in given.commands], default=0)
+        return max(
+            [_try_here(name, given.action, given.most) for name in given.commands], default=0
+        )
     with ThreadPoolExecutor(given.jobs) as pool:
         return max(pool.map(partial(_try, given.action), given.commands or COMMANDS))
 
@@ -40,15 +43,17 @@ def main() -> int:
 def _try(action: str, name: str) -> int:
     command = [sys.executable, "-m", "tests.faults", "--here", f"--action={action}", name]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    child = subprocess.run(command, cwd=_ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    child = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
     print(child.stdout, end="", flush=True)
     return int(child.returncode != 0)
 
 
-def _try_here(name: str, action: str) -> int:
+def _try_here(name: str, action: str, most: int) -> int:
     with tempfile.TemporaryDirectory(prefix="litert-npu-faults-") as folder:
         trial = CommandTrial(name, Path(folder))
         places = trial.places()
+        if most:
+            places = places[:: -(-len(places) // most)]
         problems = list(trial.try_places(places, action))
     print(f"{name}: {len(places)} places, {len({problem.place for problem in problems})} wrong")
     for problem in problems:

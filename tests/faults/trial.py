@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from litert.model.file_digest import DIGEST_OFFSET, MARK, RESERVED, check_digest
 from tests.faults.commands import COMMANDS, Command, write_inputs
 from tests.faults.hook import ACTIONS, Hook
 from vendor_reference.executable.binary_layer import unpack_binary_layer
@@ -151,12 +152,18 @@ class CommandTrial:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """What lies in a folder, by path; a `.bin`, which is not the same each time, is whole or not."""
+    """What lies in a folder, by path; of what is not the same each time, only whether it is whole.
+
+    A `.bin` has a driver's code; a compiled file may have its user's seal.
+    """
     found = {}
     for path in (path for path in folder.rglob("*") if path.is_file()):
         data = path.read_bytes()
         if data != _BEFORE and path.suffix == ".bin":
             unpack_binary_layer(data, path.name)
             data = b"whole"
+        elif path.suffix == ".tflite" and data != _BEFORE:
+            check_digest(memoryview(data), None, path.name)
+            data = data[:DIGEST_OFFSET] + data[DIGEST_OFFSET + len(RESERVED) - len(MARK) :]
         found[str(path.relative_to(folder))] = data
     return found

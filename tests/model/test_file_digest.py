@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -160,3 +162,17 @@ def test_pieces_are_read_once_each() -> None:
 
     FileDigest.of(read, len(data), None)
     assert sorted(reads) == [(0, PIECE), (PIECE, PIECE), (2 * PIECE, 5)]
+
+
+def test_a_file_that_cannot_be_read_is_no_defect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int, count: int, start: int) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    write_model(model(9 << 20), tmp_path / "a.tflite")  # mapped: a smaller one is read at once
+    with MappedFile(tmp_path / "a.tflite") as file:
+        monkeypatch.setattr(os, "pread", fail)
+        with pytest.raises(LiteRtError, match=r"input/output error \(.*a\.tflite\)") as error:
+            check_digest(file, None, "a.tflite")
+    assert error.value.status is Status.FILE_IO

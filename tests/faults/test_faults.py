@@ -1,0 +1,25 @@
+"""Some commands and places of `make faults`: a call fails, Ctrl-C comes or the process ends there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.faults.__main__ import ROOT
+from tests.faults.hook import ACTIONS
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("command", ["noop", "apply"])
+def test_a_command_that_fails_says_so_and_leaves_nothing_half(command: str, action: str) -> None:
+    arguments = ["--here", f"--action={action}", "--most=8", command]
+    child = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.faults", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert not child.returncode, child.stdout + child.stderr
+    assert f"{command}: " in child.stdout
