@@ -81,6 +81,15 @@ def test_a_header_is_looked_for_beside_its_includer_and_then_in_the_assets_folde
     assert set(places(compose("", sources, headers))) == {"@beside", "@top", "@x", "@y"}
 
 
+def test_a_header_whose_name_a_macro_has_is_included() -> None:
+    source = (
+        '#define H "a.h"\n#include H\n#undef H\n#define H "h.h"\n#include H\n#include OTHER\n@k'
+    )
+    text = compose("", {"k.cl": source}, {"a.h": "@a", "h.h": "@h"})
+    assert list(places(text)) == ["@a", "@h", "@k"]
+    assert text.count("#include") == 1 and "#include OTHER" in text and '#define H "h.h"' in text
+
+
 def test_includes_in_comments_and_texts_are_not_included() -> None:
     source = (
         '// #include "h.h"\n'

@@ -265,6 +265,8 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("four sizes", ["work_sizes", "global"], [1, 1, 1, 1], "$.work_sizes.global: 4 elements, expected 1 to 3"),
     ("sizes of a text", ["work_sizes", "global"], "X", '$.work_sizes.global: "X" is not an array'),
     ("sizes of two tensors", ["work_sizes", "of", "output"], 0, "$.work_sizes.of: input and output given"),
+    ("a folder of headers", ["build_options"], "-w -I /", "$.build_options: build option '-I' is not allowed"),
+    ("a define of nothing", ["build_options"], "-D -w", "$.build_options: build option -D without NAME"),
     ("options of two lines", ["build_options"], "-g\n-w", "$.build_options: more than one line"),
 ]  # fmt: skip
 

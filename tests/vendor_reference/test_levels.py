@@ -359,7 +359,7 @@ SPECS = st.builds(
     headers=FILES,
     entry=TEXTS,
     defines=st.lists(st.tuples(TEXTS, TEXTS), max_size=2).map(tuple),
-    build_options=TEXTS,
+    build_options=st.sampled_from(["", "-w", "-DX=1 -cl-mad-enable"]),
     global_size=st.lists(TEXTS, max_size=3).map(tuple),
     local_size=st.lists(TEXTS, max_size=3).map(tuple),
     sizes_of=st.builds(TensorArgument, st.booleans(), PORTS),

@@ -5,6 +5,8 @@ A build that fails is the kernel's fault only where the driver builds our own ke
 
 from __future__ import annotations
 
+import re
+
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
@@ -19,6 +21,8 @@ from vendor_reference.programs.program_text import ProgramText
 
 _OPTIONS = "-cl-kernel-arg-info"
 """Names and types of arguments, for checks and messages."""
+
+_ERROR = re.compile("^error: ", re.MULTILINE)
 
 PROBE = ProgramText(
     "probe.cl",
@@ -55,7 +59,10 @@ def _compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> 
     except cl.Error as error:
         raise opencl_error(error, text.name) from error
     assert isinstance(binaries, list)
-    return CompiledProgram(kernels, binaries[0], _read_log(program, device))
+    log = _read_log(program, device)
+    if _ERROR.search(log):  # Intel's makes a program of assembly that it cannot assemble
+        raise build_error(text, log)
+    return CompiledProgram(kernels, binaries[0], log)
 
 
 def load_binary(

@@ -43,6 +43,8 @@ _ARRAY_TYPE = re.compile(r"'(?:float|int) ?(?:\[\d+\]|\*)'")
 _PARAM = "PARAM_"
 _COMMAND_LINE = "<command line>"
 """What the compiler calls the file of errors in its options."""
+_ASSEMBLY = "<inline asm>"
+"""What the compiler calls inline assembly, whose lines it counts apart."""
 _PLACE = re.compile(r"^(?:error: )?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): ", re.MULTILINE)
 
 
@@ -54,10 +56,10 @@ def opencl_error(error: cl.Error, where: str, hint: str = "") -> LiteRtError:
     return LiteRtError(status, str(error), where, hint)
 
 
-def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
-    """An error of a build; `log` is the compiler's, clean."""
+def build_error(text: ProgramText, log: str, error: cl.Error | None = None) -> LiteRtError:
+    """An error of a build; `log` is the compiler's, clean; without `error` it took what it calls wrong there."""
     place = _PLACE.search(log)
-    is_of_options = error.code == cl.status_code.INVALID_BUILD_OPTIONS
+    is_of_options = error is not None and error.code == cl.status_code.INVALID_BUILD_OPTIONS
     if place and place["file"] == _COMMAND_LINE:
         is_of_options, place = True, None
     if text.options and is_of_options:
@@ -70,6 +72,8 @@ def build_error(text: ProgramText, log: str, error: cl.Error) -> LiteRtError:
         hint = _spelling_hint(log, text) or _pasting_hint(log, text) or _channels_hint(log, text)
         hint = hint or (_BUILD_HINT if log else _NO_LOG_HINT)
     where = f"{place['file']}, line {place['line']}" if place else text.name
+    if place and place["file"] == _ASSEMBLY:
+        where = f"{text.name}, line {place['line']} of inline assembly"
     shown = with_source_lines(log, text.text) if log else error
     what = f"the kernel does not build:\n{shown}\n"
     return LiteRtError(Status.COMPILATION, what, where, hint)

@@ -52,6 +52,7 @@ from litert.core.sizes import ARITHMETIC, MOST, Dimension, Operation, Size
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.blob import Blob, MappedFile
+from vendor_reference.executable.build_options import find_option_mistake
 from vendor_reference.executable.cpu_op import (
     CPU_CONFIG,
     CPU_OP,
@@ -309,7 +310,7 @@ _PROGRAM = record(
     Program,
     prelude=TEXT,
     sources=array(_SOURCE),
-    build_options=TEXT,
+    build_options=checked(TEXT, find_option_mistake),
     headers=array(_SOURCE),
     holes=frozen_array(SIZE),
     check=check_program,

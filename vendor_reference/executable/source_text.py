@@ -19,7 +19,9 @@ _COMMENT_OR_TEXT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
 )
 _DIRECTIVE = re.compile(
-    r'^[ \t]*#[ \t]*(?:include[ \t]*"(?P<path>[^"\n]+)"|pragma[ \t]+(?P<once>once)\b)', re.MULTILINE
+    r'^[ \t]*#[ \t]*(?:include[ \t]*(?:"(?P<path>[^"\n]+)"|(?P<macro>[A-Za-z_]\w*))'
+    r'|define[ \t]+(?P<name>\w+)[ \t]+"(?P<value>[^"\n]+)"|pragma[ \t]+(?P<once>once)\b)',
+    re.MULTILINE,
 )
 _TEXT_LIMIT = 64 << 20
 _DEPTH_LIMIT = 100
@@ -85,6 +87,7 @@ class _Expansion:
         self._has_line_marks = has_line_marks
         self._once: set[str] = set()
         self._open: list[str] = []
+        self._defined: dict[str, str] = {}
         self._size = 0
 
     def expand(self, source: Source) -> str:
@@ -102,12 +105,16 @@ class _Expansion:
             )
         parts, end = [self._mark(1, name)], 0
         for found in _DIRECTIVE.finditer(_without_comments(text)):
+            if found["name"]:
+                self._defined[found["name"]] = found["value"]
+                continue
             parts.append(text[end : found.start()])
             end = found.end()
             if found["once"]:
                 self._once.add(name)
             else:
-                parts.append(self._include(found["path"], name, text[found.start() : end]))
+                path = found["path"] or self._defined.get(found["macro"], "")
+                parts.append(self._include(path, name, text[found.start() : end]))
                 parts.append(self._mark(text.count("\n", 0, end) + 1, name))
         parts.append(text[end:])
         if not parts[-1].endswith("\n"):

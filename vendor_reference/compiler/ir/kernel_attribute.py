@@ -40,6 +40,7 @@ from litert.core.codec import (
     ANY_TEXT,
     Codec,
     Renamed,
+    checked,
     enumeration,
     frozen_array,
     integer,
@@ -67,6 +68,7 @@ from vendor_reference.custom_layers.kernel_spec import (
     ShapeArgument,
     TensorArgument,
 )
+from vendor_reference.executable.build_options import find_option_mistake
 from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, MOST_DIM, check_config
 from vendor_reference.executable.executable import Source
 from vendor_reference.firmware.instructions import Command, FieldValue
@@ -315,7 +317,7 @@ _KERNEL = record(
     arguments=frozen_array(_ARGUMENT),
     where=ANY_TEXT,
     entry=ANY_TEXT,
-    build_options=ANY_TEXT,
+    build_options=checked(ANY_TEXT, find_option_mistake),
     op_name=ANY_TEXT,
     global_size=_TEXTS,
     local_size=_TEXTS,

@@ -42,6 +42,7 @@ from vendor_reference.custom_layers.value_sources import (
     Value,
     ValueSource,
 )
+from vendor_reference.executable.build_options import find_option_mistake
 
 _VERSION = 1
 
@@ -168,7 +169,7 @@ def _read_layer(fields: Fields, op_name: str, files: AssetFiles) -> CustomLayer:
         tuple(_argument(n) for n in _items(fields, "arguments", 1)),
         where=files.file_name,
         entry=_identifier(fields["entry"]) if "entry" in fields else "",
-        build_options=_line(fields["build_options"]) if "build_options" in fields else "",
+        build_options=_build_options(fields["build_options"]) if "build_options" in fields else "",
         max_num_shaves=shaves.integer(1, _MOST_SHAVES) if shaves else 0,
     )
     return CustomLayer(
@@ -294,6 +295,13 @@ def _line(node: JsonNode) -> str:
     if "\n" in text or "\r" in text:
         raise node.error("more than one line")
     return text
+
+
+def _build_options(node: JsonNode) -> str:
+    options = _line(node)
+    if mistake := find_option_mistake(options):
+        raise node.error(mistake)
+    return options
 
 
 _SCALARS: Mapping[type, Callable[[JsonNode], Scalar]] = {

@@ -31,6 +31,7 @@ from vendor_reference.custom_layers.kernel_spec import (
 from vendor_reference.custom_layers.value_sources import FlexOption, Literal
 from vendor_reference.custom_layers.xml_element import XmlElement
 from vendor_reference.custom_layers.xml_text import parse_xml
+from vendor_reference.executable.build_options import find_option_mistake
 
 _ELEMENT = "CustomLayer"
 _TYPE = "SimpleGPU"
@@ -265,6 +266,9 @@ def _build_options(layer: XmlElement) -> str:
     if len(nodes) > 1:
         nodes[1].note(f"{len(nodes)} <CompilerOptions> are joined; OpenVINO takes the first")
     options = [node.text("options", "for the compiler", may_be_empty=True) for node in nodes]
+    for node, text in zip(nodes, options, strict=True):
+        if mistake := find_option_mistake(text):
+            raise node.error(mistake)
     return " ".join(text for text in options if text)
 
 

@@ -1,0 +1,29 @@
+"""Which build options a layer may give the OpenCL compiler: those of OpenCL's specification, and of warnings.
+
+Compilers take many more, such as `-I` and `-include`, which read files, or `-Xclang`, which does anything.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+_DEFINITION = r"[A-Za-z_]\w*(?:\([\w,.]*\))?(?:=\S*)?"
+_DEFINE = "-D"
+_ALLOWED = re.compile(
+    rf"-D{_DEFINITION}|-cl-[A-Za-z0-9-]+(?:=[\w.+-]+)?|-w|-g|-O[0-3]|-W[a-z][a-z0-9-]*(?:=[a-z0-9-]+)?",
+    re.ASCII,
+)
+_DEFINED = re.compile(_DEFINITION, re.ASCII)
+
+
+def find_option_mistake(options: str) -> str:
+    """What is wrong with build options; "" for nothing. Text in quotes is no option, but for `-DNAME="text"`."""
+    words = options.split()
+    for before, word in pairwise(["", *words, ""]):
+        is_allowed = _DEFINED.fullmatch(word) if before == _DEFINE else _ALLOWED.fullmatch(word)
+        if before == _DEFINE and not is_allowed:
+            return f"build option {_DEFINE} without NAME or NAME=value behind it"
+        if word and word != _DEFINE and not is_allowed:
+            return f"build option '{word}' is not allowed, but -DNAME=value, -cl-..., -w, -W..., -g and -O0 to -O3"
+    return ""
