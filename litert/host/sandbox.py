@@ -190,17 +190,14 @@ def find_programs(names: Sequence[str]) -> Sequence[str]:
 
 
 def _python_folders() -> Iterator[str]:
-    """Where Python and installed packages are; not the folder of the program that runs, which has other files."""
+    """Where Python and installed packages are; a program's own folder and `PYTHONPATH` have other files, too."""
     yield _PACKAGE
     for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
         yield os.path.join(prefix, "lib")
         yield os.path.join(prefix, "lib64")
         yield os.path.join(prefix, "pyvenv.cfg")
-    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     for folder in sys.path:
-        if folder and (
-            folder in named or os.path.basename(folder) in ("site-packages", "dist-packages")
-        ):
+        if os.path.basename(folder) in ("site-packages", "dist-packages"):
             yield folder
 
 

@@ -15,6 +15,7 @@ import pytest
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from tests.vendor_reference.executables import undeclared
+from tests.vendor_reference.open_sandbox import open_sandbox
 from vendor_reference.drivers.driver import CRASH_HINT
 from vendor_reference.programs.program_text import ProgramText
 
@@ -209,7 +210,7 @@ def test_a_compiler_that_fails_is_an_error_that_names_the_program(
     from vendor_reference.programs import compiler_process
 
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # the compiler's sandbox leaves it open
+    open_sandbox(monkeypatch, tmp_path)
     (tmp_path / "compilers_of_test_device_builds.py").write_text(
         "import os, time\n"
         "def crash(_):\n    yield {'kernels': {}, 'log': '', 'binary': ''}\n    os.kill(os.getpid(), 11)\n"

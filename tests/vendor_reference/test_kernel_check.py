@@ -15,6 +15,7 @@ from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
 from tests.vendor_reference.executables import undeclared
+from tests.vendor_reference.open_sandbox import open_sandbox
 from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.kernel_check import build_programs
 from vendor_reference.compiler.plugin import PLUGIN
@@ -36,8 +37,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
-    root = Path(__file__).parents[2]
-    monkeypatch.setenv("PYTHONPATH", str(root))  # the compiler's sandbox leaves it open
+    open_sandbox(monkeypatch, Path(__file__).parents[2])
     monkeypatch.setattr(compiler_process, "_CHILD", f"{FAKE}:{function}")
 
 

@@ -30,11 +30,11 @@ from vendor_reference.programs.program_text import ProgramText
 pytestmark = pytest.mark.skipif(bool(why_missing()), reason=f"no sandbox: {why_missing()}")
 
 SECRET = "5up3r53cr37"
-"""What the file outside has; a name of a macro, so that it builds where it is read."""
+"""What the file outside has, in a line that a compiler that reads it repeats."""
 
 _READS = """
 __kernel void MyOp(__global const float* x, __global float* y) {
-  __global const char* p;
+  __global const char* p = (__global const char*)x;
   __asm__ volatile("jmp 2f\\n1: .incbin \\"PATH\\"\\n .zero 64\\n2: leaq 1b(%%rip), %0" : "=r"(p));
   y[get_global_id(0)] = p[get_global_id(0)];
 }
@@ -74,7 +74,7 @@ def _cache(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def text(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     secret = tmp_path / "outside" / "secret.h"
     secret.parent.mkdir()
-    secret.write_text(f"{SECRET} {SECRET}\n")
+    secret.write_text(f"#error {SECRET}\n")
     return str(request.param).replace("PATH", str(secret))
 
 
@@ -134,7 +134,7 @@ def test_at_load_and_in_outputs(
 
 
 def test_a_prelude_in_byte_code(device: Any, tmp_path: Path) -> None:
-    (tmp_path / "secret.h").write_text(SECRET)
+    (tmp_path / "secret.h").write_text(f"#error {SECRET}\n")
     made = doubling()
     prelude = f'#include "{tmp_path / "secret.h"}"\n'
     made = replace(made, programs=[replace(p, prelude=prelude) for p in made.programs])

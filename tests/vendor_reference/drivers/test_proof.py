@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from litert.core.errors import LiteRtError
+from tests.vendor_reference.open_sandbox import open_sandbox
 from vendor_reference.drivers import device_choice, installation, proof
 from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.drivers.driver import driver_of_library
@@ -193,7 +194,7 @@ def test_a_compiler_that_crashes_is_the_kernels_fault_where_the_driver_works(
     works: bool, device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # the compiler's sandbox leaves it open
+    open_sandbox(monkeypatch, tmp_path)
     (tmp_path / "compiler_of_test_proof.py").write_text(
         "import os\ndef crash(_):\n    yield 1\n    os.kill(os.getpid(), 11)\n"
     )
