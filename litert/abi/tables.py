@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from litert.abi.definitions import ffi
-from litert.abi.status_codes import answering
+from litert.abi.status_codes import answering, status_of
 from litert.core.status import Status
 
 _HEADER = "abi_header"
@@ -72,13 +72,18 @@ def make_callback(
     It has to be kept alive as long as it may be called.
     """
     signature, answer = _signature(function_type), answering(function, name, log)
-    if function_type.result.kind != "void":
-        return ffi.callback(signature, answer, error=int(Status.RUNTIME_FAILURE))
+    has_status = function_type.result.kind != "void"
 
     def act(*arguments: Any) -> None:
         answer(*arguments)
 
-    return ffi.callback(signature, act)
+    def fail(_kind: object, error: BaseException, _trace: object) -> int | None:
+        """What comes before the function's first statement, or behind its last."""
+        status = status_of(error, log, name)
+        return int(status) if has_status else None
+
+    failed = int(Status.RUNTIME_FAILURE) if has_status else None
+    return ffi.callback(signature, answer if has_status else act, failed, fail)
 
 
 def _missing(name: str, owner: str, log: logging.Logger) -> Callable[..., Any]:

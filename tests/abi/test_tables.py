@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from typing import Any
 
 import pytest
@@ -87,6 +88,39 @@ def test_what_a_slot_raises_becomes_a_status_and_a_line_in_the_log(
     table, _kept = _context(get_op_code=get_op_code)
     assert table.get_op_code(ffi.NULL, ffi.NULL) == status
     assert caplog.records[0].getMessage().startswith("get_op_code: ")
+    if isinstance(raised, KeyboardInterrupt):  # who has called C gets it, once
+        with pytest.raises(KeyboardInterrupt):
+            check(0, "it failed")
+    check(0, "it failed")
+
+
+def test_each_ctrl_c_in_callbacks_comes_to_who_has_called() -> None:
+    """Also one that comes before a callback's first statement, or behind its last."""
+
+    def get_op_code(op: int, out: Any) -> None:
+        out[0] = 5
+
+    table, _kept = _context(get_op_code=get_op_code)
+    code, sent, got = ffi.new("LiteRtOpCode*"), 0, 0
+
+    def interrupt(*_: object) -> None:
+        nonlocal sent
+        sent += 1
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        while sent < 300:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0002)
+                for _ in range(1000):
+                    check(table.get_op_code(ffi.NULL, code), "it failed")
+            except KeyboardInterrupt:
+                got += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    assert got == sent
 
 
 def test_a_function_answers_with_its_status_or_with_ok() -> None:
