@@ -27,6 +27,7 @@ _SMALL_FILE = 8 << 20  # written from memory, in one go
 
 _BUFFERED_PIECE = 1 << 20
 _PIPE_SIZE = 1 << 20  # what /proc/sys/fs/pipe-max-size lets everybody have
+_SYNC_FILE_RANGE_WRITE = 2  # linux/fs.h
 _FICLONERANGE = 0x4020940D  # linux/fs.h
 _NO_KERNEL_COPY = {
     errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF,
@@ -81,6 +82,7 @@ def write_plan(plan: Plan, path: str, permissions: int | None = None) -> None:
 
 
 def _copy_runs(fd: int, copy: FileCopy, plan: Plan) -> None:
+    write_back = _write_back()
     done = 0
     for run in plan.runs:
         start = 0
@@ -89,12 +91,28 @@ def _copy_runs(fd: int, copy: FileCopy, plan: Plan) -> None:
             first = -(run.target + start) % _BLOCK or to_boundary
             size = min(first, run.size - start)
             copy.copy(run.file, run.source + start, run.target + start, size)
+            write_back(fd, run.target + start, size)
             start += size
             done += size
             tell(_STEP, min(done, plan.size), plan.size)
         for source, data in run.gaps:
             if not run.file.is_open or os.pread(run.file.fd, len(data), source) != data:
                 write_at(fd, data, run.target + source - run.source)
+
+
+def _write_back() -> Callable[[int, int, int], object]:
+    """A function of a file, an offset and a size that has the disk write a range already.
+
+    All of it has to be there in the end. Where the system has no such function, nothing is done.
+    """
+    import ctypes  # here: few models are so large
+
+    try:
+        function = ctypes.CDLL(None).sync_file_range
+    except (AttributeError, OSError):
+        return lambda *_: None
+    offset = ctypes.c_int64
+    return lambda fd, start, size: function(fd, offset(start), offset(size), _SYNC_FILE_RANGE_WRITE)
 
 
 def write_at(fd: int, data: bytes | bytearray | memoryview, target: int) -> None:

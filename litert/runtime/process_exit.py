@@ -7,6 +7,7 @@ the end waits for calls under way, and lets no other begin.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 from weakref import WeakSet
@@ -24,6 +25,16 @@ def model_lock() -> threading.RLock:
     with _registering:
         _locks.add(lock)
     return lock
+
+
+def _forget() -> None:
+    """In a process that was forked off: the threads that held locks are not there."""
+    global _registering
+    _locks.clear()
+    _registering = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 @atexit.register

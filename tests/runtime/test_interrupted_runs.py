@@ -122,3 +122,22 @@ def test_a_model_that_is_loaded_is_not_copied(load: Load, copies: Callable[[Any]
         copies(model)
     x = np.ones((1, 4), np.float32)
     np.testing.assert_array_equal(model.run({"x": x})["z"], 6 * x)
+
+
+def test_a_process_that_is_forked_off_waits_for_no_thread_of_the_other() -> None:
+    code = """
+def work():
+    model = load()
+    while True:
+        model.run({"x": X})
+
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+for _ in range(20):  # ten seconds each, where one waits
+    child = os.fork()
+    if not child:
+        sys.exit()
+    assert os.waitpid(child, 0)[1] == 0
+print("done")
+"""
+    assert child(code).stdout == "done\n"
