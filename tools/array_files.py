@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from litert.core.errors import LiteRtError, file_error
-from litert.core.input_file import open_input
+from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
 from .destinations import file_names, write_file
+from .npy_files import Choose, bad_input, read_arrays
 from .pictures import PICTURES, Array, Range, read_picture, write_picture
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ INPUT = Flag(
     "have none are random. May be repeated.",
     is_repeated=True,
 )
-
-# How a .npy begins, and a .npz: a ZIP file, which may be empty.
-_BEGINNINGS = (b"\x93NUMPY", b"PK\x03\x04", b"PK\x05\x06")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ def read_inputs(
             new = find_arrays(path, specs, "in")
             if not new:
                 names = ", ".join(s.name for s in specs)
-                raise _bad_input(path, f"no array in it is for an input; those are {names}")
+                raise bad_input(path, f"no array in it is for an input; those are {names}")
         else:
             spec = spec or next((s for s in specs if s.name not in found), None)
             if spec is None:
@@ -149,25 +146,29 @@ def _random(spec: TensorSpec, seed: int, limits: Range | None, value_range: Rang
 
 def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str, Array]:
     """The arrays of a .npz for tensors: their keys are names, or `in0` or `out0`, as the prefix says."""
-    arrays = read_named_arrays(path)
-    found = {}
-    for spec in specs:
-        for key in (spec.name, f"{prefix}{spec.index}", f"arr_{spec.index}"):
-            if key in arrays:
-                found[spec.name] = arrays[key]
-                break
-    return found
+    found: dict[str, str] = {}
+
+    def choose(names: Sequence[str]) -> Iterable[str]:
+        known = set(names)
+        for spec in specs:
+            keys = (spec.name, f"{prefix}{spec.index}", f"arr_{spec.index}")
+            if key := next(filter(known.__contains__, keys), None):
+                found[spec.name] = key
+        return dict.fromkeys(found.values())
+
+    arrays = read_named_arrays(path, choose)
+    return {name: arrays[key] for name, key in found.items()}
 
 
-def read_named_arrays(path: str) -> dict[str, Array]:
-    """The arrays of a .npz by their names.
+def read_named_arrays(path: str, choose: Choose = list) -> dict[str, Array]:
+    """The arrays of a .npz by their names; of those that `choose` picks, where there may be others.
 
     Raises:
       LiteRtError: NOT_FOUND; INVALID_ARGUMENT, for another file, or one that needs pickle.
     """
-    arrays = _load(path)
+    arrays = read_arrays(path, choose)
     if not isinstance(arrays, dict):
-        raise _bad_input(path, "one array, not a .npz of named ones")
+        raise bad_input(path, "one array, not a .npz of named ones")
     return arrays
 
 
@@ -198,30 +199,14 @@ def no_such_tensor(target: str, specs: Sequence[TensorSpec], text: str) -> LiteR
 def _read_one(path: str, spec: TensorSpec, value_range: Range) -> Array:
     if path.lower().endswith(PICTURES):
         return read_picture(path, _dtype(spec), spec.shape, value_range)
-    loaded = _load(path)
-    if isinstance(loaded, dict):
-        if len(loaded) != 1 and spec.name not in loaded:
-            raise _bad_input(path, f"{len(loaded)} arrays, none of them named '{spec.name}'")
-        return loaded.get(spec.name, next(iter(loaded.values())))
-    return loaded
 
+    def choose(names: Sequence[str]) -> Sequence[str]:
+        if len(names) != 1 and spec.name not in names:
+            raise bad_input(path, f"{len(names)} arrays, none of them named '{spec.name}'")
+        return [spec.name] if spec.name in names else names
 
-def _load(path: str) -> Array | dict[str, Array]:
-    import numpy as np
-
-    try:
-        with open_input(path) as file:
-            if not file.read(6).startswith(_BEGINNINGS):
-                raise _bad_input(path, "no .npy or .npz, nor a picture")
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
-            return {key: loaded[key] for key in loaded.files}
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise _bad_input(path, f"a .npy or .npz that cannot be read: {error}") from None
-    except OSError as error:
-        raise file_error(error, "cannot read", path) from error
+    loaded = read_arrays(path, choose)
+    return next(iter(loaded.values())) if isinstance(loaded, dict) else loaded
 
 
 def _dtype(spec: TensorSpec) -> np.dtype[Any]:
@@ -240,12 +225,6 @@ def _given_twice(path: str, found: Mapping[str, InputArray]) -> LiteRtError:
     given = ", ".join(f"input '{name}' has {array.origin}" for name, array in found.items())
     what = f"{given} already" if given else "the model has no inputs"
     return LiteRtError(Status.INVALID_ARGUMENT, what, path, "Give each input one file.")
-
-
-def _bad_input(path: str, what: str) -> LiteRtError:
-    return LiteRtError(
-        Status.INVALID_ARGUMENT, what, path, "Write it with numpy.save or numpy.savez."
-    )
 
 
 _SUFFIXES = (".npy", ".npz", ".png")

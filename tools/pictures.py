@@ -20,6 +20,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 Range = tuple[float, float]
 """The numbers that black and white are."""
 
+_MOST_PIXELS = 1 << 26
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
@@ -37,6 +38,9 @@ def read_picture(
     with open_input(path) as file:
         try:
             with image_module.open(file) as image:
+                if image.width * image.height > _MOST_PIXELS:
+                    size = f"{image.width} x {image.height}"
+                    raise ValueError(f"{size} pixels, at most {_MOST_PIXELS}")
                 resized = image.convert(_MODES[channels]).resize((width, height), 2)  # bilinear
         except Exception as error:  # its decoders raise anything
             raise LiteRtError(
