@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dispatch.scheduling import SchedulingInfo
 from litert.compiled_model import CompiledModel
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -419,3 +420,40 @@ def test_another_word_for_a_sandbox_is_refused(load: Load) -> None:
     with pytest.raises(LiteRtError, match="'yes' is no way to use a sandbox") as error:
         load(one_call(), sandbox="yes")
     assert error.value.status is Status.INVALID_ARGUMENT
+
+
+SETTINGS = """
+class Told(TestDispatch):
+    def set_options(self, call, run_options):
+        call.told = [float((run_options or {}).get("scale", 0))]
+
+    def set_scheduling_info(self, call, scheduling_info):
+        call.priority = scheduling_info.priority
+
+    def invoke(self, call):
+        call.outputs[0].array()[...] = call.told.pop() + 100 * call.priority
+
+
+DISPATCH = Told()
+"""
+
+
+def test_settings_of_runs_are_told_before_each_run(load: Load, tmp_path: Path) -> None:
+    vendor = (VENDORS / "LiteRtDispatch_Test.py").read_text()
+    (tmp_path / "LiteRtDispatch_Test.py").write_text(vendor + SETTINGS)
+    environment = Environment.create(dispatch_library_path=str(tmp_path))
+    with CompiledModel.from_buffer(
+        one_call(), environment=environment, options=isolated()
+    ) as model:
+        (kernel,) = inside(model)._kernels
+        assert (run(model, X) == 0).all()
+        kernel.call.set_options({"scale": "3"})
+        kernel.call.set_scheduling_info(SchedulingInfo(priority=7))
+        for _ in range(2):
+            assert (run(model, X) == 703).all()
+        os.kill(pids_of(model)[0], signal.SIGKILL)
+        with pytest.raises(LiteRtError, match="SIGKILL"):
+            run(model, X)
+        assert (run(model, X) == 703).all()
+        kernel.call.set_options(None)
+        assert (run(model, X) == 700).all()

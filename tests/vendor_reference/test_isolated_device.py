@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from litert import CompiledModel, HardwareAccelerator, Options
-from litert.core.compiler_options import CustomOpInfo
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.host.sandbox import why_missing
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
+from vendor_reference.programs.host_side import PROGRAMS, answer
 
 pytestmark = pytest.mark.each_driver
 
@@ -169,3 +171,27 @@ def test_nothing_that_runs_isolated_is_written_to_the_cache_but_by_the_host(
         np.testing.assert_array_equal(run(make({"Good": kernel("Good", "")})), 2 * X)
     programs = list((tmp_path / "cache").rglob("*.clb"))
     assert len(programs) == 1
+
+
+@pytest.mark.parametrize("name", ["face_detection_short_range", "hand_landmark_lite"])
+def test_a_real_network_has_the_same_bits(networks: Path, tmp_path: Path, name: str) -> None:
+    target = tmp_path / "compiled.tflite"
+    compiler = CompilerOptions(vendor_options={"reference_ops": "all"})
+    apply_plugin(networks / f"{name}.tflite", target, ApplyOptions(compiler=compiler))
+    outputs = []
+    for isolated in (False, True):
+        options = Options(BOTH, isolated=isolated)
+        with CompiledModel.from_file(str(target), options=options) as model:
+            ((signature, names),) = model.get_signature_list().items()
+            (details,) = model.get_input_tensor_details(signature).values()
+            picture = np.random.default_rng(0).random(details["shape"], dtype=np.float32)
+            found = model.run({names["inputs"][0]: picture})
+            outputs.append({key: value.tobytes() for key, value in found.items()})
+    assert outputs[0] == outputs[1]
+
+
+def test_the_host_builds_for_devices_that_it_has_alone() -> None:
+    with pytest.raises(LiteRtError, match="no answer to 'open'"):
+        answer({}, "open", "/etc/passwd")
+    with pytest.raises(LiteRtError, match="no device"):
+        answer({}, PROGRAMS, {"identity": ["/tmp/evil.so"], "programs": []})
