@@ -20,6 +20,8 @@ COMMANDS = {
     "inspect": "show what a compiled file holds; dump it, or take something out",
     "diff": "show which ops of a model came, went and changed",
     "check": "say whether a compiled file will run here, without loading a driver",
+    "sign": "sign a file with a key of your own",
+    "verify": "say whether a file is as the owner of a key has signed it",
     "layer": "check, run, measure and begin a kernel for a custom op",
     "tune": "measure how the NPU's builtin ops run fastest on this device, and keep it",
     "vendor": "make, export and check a vendor's plugin and dispatch table",

@@ -1,0 +1,109 @@
+"""Detached signatures of files: Ed25519, with keys in PEM as OpenSSL has them.
+
+The key signs a text that names the file's SHA-256: so a file of any size takes little memory, and the signature
+is none of anything else that the key may sign.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.atomic_file import open_atomic
+from litert.model.blob import MappedFile
+from litert.model.output import write_at
+
+_SIZE = 64
+_PIECE = 4 << 20
+_MOST_KEY_BYTES = 64 << 10
+_NEW_KEY = (
+    "Make one with openssl genpkey -algorithm ed25519 -out private.pem, and its public one with openssl pkey "
+    "-in private.pem -pubout -out public.pem."
+)
+
+
+def sign_file(path: str, key_path: str, signature_path: str) -> None:
+    """Writes the signature of a file.
+
+    Args:
+      path: of the file.
+      key_path: of the private key.
+      signature_path: is written.
+
+    Raises:
+      LiteRtError: NOT_FOUND, also where the package `cryptography` is missing; FILE_IO; INVALID_ARGUMENT, for what
+        is no such key.
+    """
+    from_pem = _serialization().load_pem_private_key
+    key = _read_key(key_path, lambda data: from_pem(data, None), "Ed25519PrivateKey", "private")
+    signature = key.sign(_message(path))
+    with open_atomic(signature_path) as fd:
+        write_at(fd, signature, 0)
+
+
+def is_signed(path: str, key_path: str, signature_path: str) -> bool:
+    """Whether a signature is that of a file, by the private key of a public one. Raises as `sign_file`."""
+    key = _read_key(key_path, _serialization().load_pem_public_key, "Ed25519PublicKey", "public")
+    from cryptography.exceptions import InvalidSignature
+
+    with MappedFile(signature_path) as file:
+        signature = bytes(file.view[: _SIZE + 1])
+    if len(signature) != _SIZE:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"no signature, which has {_SIZE} bytes",
+            signature_path,
+            "Name the file that litert-npu sign has written.",
+        )
+    try:
+        key.verify(signature, _message(path))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _message(path: str) -> bytes:
+    digest = hashlib.sha256()
+    with MappedFile(path) as file:
+        for start in range(0, file.size, _PIECE):
+            digest.update(file.view[start : start + _PIECE])
+            if file.size > _PIECE:
+                file.release_pages()
+    return f"litert-npu signature 1\nsha256 {digest.hexdigest()}\n".encode()
+
+
+def _read_key(path: str, load: Callable[[bytes], object], kind: str, which: str) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    with MappedFile(path) as file:
+        data = bytes(file.view[:_MOST_KEY_BYTES])
+    try:
+        key = load(data)
+    except TypeError:  # it asks for a password
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            "the key is encrypted",
+            path,
+            f"Decrypt it for the signature: openssl pkey -in {path} -out KEY.",
+        ) from None
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, getattr(ed25519, kind)):
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"no {which} Ed25519 key in PEM", path, _NEW_KEY)
+    return key
+
+
+def _serialization() -> Any:
+    try:
+        from cryptography.hazmat.primitives import serialization
+    except ImportError:
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            "signatures need the package cryptography, which is not installed",
+            hint="pip install 'litert-npu[sign]'",
+        ) from None
+    return serialization
