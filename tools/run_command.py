@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
@@ -32,6 +32,7 @@ from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .pictures import Array, Range
 from .progress_bar import ProgressBar
+from .strangers import guarded
 from .trace_file import TRACE, traced
 
 
@@ -250,7 +251,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         ProgressBar(),
         traced(flags.trace, others),
     ):
-        report = run_model(path, options)
+        report = run_model(path, replace(options, load=guarded(path, options.load)))
     report.show(flags.report)
     return 0 if report.passed else 1
 

@@ -38,8 +38,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nSigns a file, compiled or not, and writes the signature beside it. With the public key, litert-npu verify\n"
-    "says that the file came from you, and is as it was.",
+    "FILE\nSigns a file, compiled or not, and writes the signature beside it. With the public key,\n"
+    "litert-npu verify says that the file came from you, and is as it was.",
     (key_flag("private"), SIGNATURE),
     _run,
     num_arguments=1,
