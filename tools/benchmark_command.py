@@ -304,7 +304,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "FILE\nMeasures runs of a model, each of its NPU calls, and stock LiteRT on the CPU in between.\n"
-    "With flags of apply_plugin, also a vendor's own, one that is not compiled is compiled when it is loaded.",
+    "With flags of apply_plugin, also a vendor's own, one that is not compiled is compiled when it is loaded.\n"
+    "Kernels run in this process, with your privileges, whoever has compiled the file, unless --isolate is given.",
     _FLAGS,
     _run,
     num_arguments=1,

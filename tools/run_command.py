@@ -269,6 +269,7 @@ def _range(texts: Sequence[str]) -> Range:
 COMMAND = Command(
     "FILE\nRuns a model once, and shows its outputs in numbers. With flags of apply_plugin, also a vendor's own,\n"
     "one that is not compiled is compiled when it is loaded.\n"
+    "NPU calls of a file that you have not compiled here run in a sandboxed process; --sandbox=off trusts it.\n"
     "With --golden, the exit status is 1 if an output differs by more than the tolerance.",
     _FLAGS,
     _run,

@@ -89,8 +89,17 @@ def test_a_changed_file_is_refused_before_it_runs(sealed: str) -> None:
         is_guarded(sealed)
 
 
-def test_run_says_whose_file_it_is(copying: str, litert_npu: LitertNpu, capsys: Capture) -> None:
-    assert litert_npu("run", copying) == 0
-    assert "was not compiled here by you" in capsys.readouterr().err
-    assert litert_npu("run", copying, "--sandbox=off") == 0
-    assert "was not compiled" not in capsys.readouterr().err
+def test_run_says_whose_file_it_is(
+    copying: str,
+    litert_npu: LitertNpu,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    for place, is_strange in ((None, False), ("another user's", True)):
+        if place:
+            monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / place))
+        for flags in ([], ["--sandbox=off"]):
+            assert litert_npu("run", copying, *flags) == 0
+            told = "was not compiled here by you" in capsys.readouterr().err
+            assert told == (is_strange and not flags)
