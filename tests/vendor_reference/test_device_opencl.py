@@ -151,3 +151,9 @@ def test_importing_the_dispatch_table_loads_no_opencl() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_drivers_that_the_program_has_loaded_are_found(device: Any) -> None:
+    """They have a library, too, with which a child can compile."""
+    found = {os.path.realpath(installation.library) for installation in opencl._loaded()}
+    assert os.path.realpath(device.library) in found

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from litert.core.errors import LiteRtError
+from litert.host.sandbox import Sandbox, SandboxMode
 from tests.vendor_reference.open_sandbox import open_sandbox
 from vendor_reference.drivers import device_choice, installation, proof
 from vendor_reference.drivers.device_choice import choose_device
@@ -226,3 +227,22 @@ def compile_nothing(device: Any, text: ProgramText) -> Any:
     from vendor_reference.device.compiler import compile_text
 
     return compile_text(cl.Context([device]), device, text)
+
+
+def test_a_driver_that_works_only_outside_of_a_sandbox_is_not_used(
+    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def try_in(sandbox: Sandbox, installation: Installation) -> tuple[Proof, bool]:
+        if sandbox.mode is SandboxMode.OFF:
+            return Proof(installation, (device.info,)), True
+        return Proof(installation, (), "it crashed"), True
+
+    monkeypatch.setattr(proof, "_try_in", try_in)
+    monkeypatch.setattr(proof, "why_missing", str)
+    found = prove(of(tmp_path / "libdriver.so"))
+    assert not found.devices
+    assert found.problem.startswith(
+        "it works only outside of a sandbox, which LITERT_NPU_SANDBOX=off allows: it c"
+    )
+    monkeypatch.setenv("LITERT_NPU_SANDBOX", "off")
+    assert prove(of(tmp_path / "libdriver.so")).devices
