@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from litert.core.errors import LiteRtError
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 _PLATFORM_NOT_FOUND = -1001
-_ENTRY = "clIcdGetPlatformIDsKHR"
-"""What each driver's library has for OpenCL's loader."""
+_ENTRY = "clGetExtensionFunctionAddress"
+"""What each driver's library has for OpenCL's loader, which has it, too."""
+
+_LOADER = "libOpenCL"
 
 _HIDDEN_HINT = (
     "The program may have loaded other versions of what it needs, such as OpenVINO's libtbb: load a model for the"
@@ -219,7 +222,7 @@ def _load_other(
             hint=f"Use a process of its own for another driver, or set {VARIABLE} before it starts.",
         )
     index = ranked[0]
-    for proof in (*prove_all(wanted), *map(prove, _loaded())):
+    for proof in chain(prove_all(wanted), map(prove, _loaded())):
         if any(info.identity == infos[index].identity for info in proof.devices):
             return devices[index], proof.installation.library
     raise LiteRtError(
@@ -236,6 +239,9 @@ def _loaded() -> Iterator[Installation]:
         fields = (line.rstrip("\n").split(maxsplit=5) for line in lines)
         paths = dict.fromkeys(field[5] for field in fields if len(field) > 5)
     for path in paths:
+        name = os.path.basename(path)
+        if not name.startswith("lib") or name.startswith(_LOADER):
+            continue
         with suppress(OSError):  # no library
             if hasattr(ctypes.CDLL(path, os.RTLD_NOLOAD | os.RTLD_LAZY), _ENTRY):
                 yield Installation(driver_of_library(path), path, path)
