@@ -5,13 +5,14 @@ A file may be anybody's: NumPy makes room for what a header says before it looks
 
 from __future__ import annotations
 
+import errno
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.input_file import open_input
 from litert.core.status import Status
 
@@ -40,8 +41,12 @@ def read_arrays(path: str, choose: Choose) -> Array | dict[str, Array]:
                 return _read_array(file, file.seek(0, os.SEEK_END))
             if beginning.startswith(_NPZ):
                 return _read_members(file, choose)
-        except (LiteRtError, OSError, MemoryError):
+        except (LiteRtError, MemoryError):
             raise
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # which is an offset before the file's begin
+                raise file_error(error, "cannot read", path) from error
+            raise bad_input(path, f"a .npy or .npz that cannot be read: {error}") from None
         except (
             Exception
         ) as error:  # ZIP files and headers raise anything, as zlib.error and TokenError
