@@ -222,15 +222,15 @@ def _port(node: JsonNode, fields: Fields) -> tuple[bool, int]:
 
 
 def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
-    defines: list[Define] = []
+    defines: dict[str, Define] = {}
     for node in nodes:
         fields = node.fields(("name",), (*_SOURCES, "default", "type"))
         name = _identifier(fields["name"])
-        if any(name == define.name for define in defines):
+        if name in defines:
             raise fields["name"].error(f"'{name}' is defined twice")
         define_type = fields["type"].text(_DEFINE_TYPES) if "type" in fields else ""
-        defines.append(Define(name, _value_source(node, fields), define_type))
-    return defines
+        defines[name] = Define(name, _value_source(node, fields), define_type)
+    return list(defines.values())
 
 
 def _value_source(node: JsonNode, fields: Fields) -> ValueSource:
