@@ -5,7 +5,7 @@ The firmware does that (`check_X` beside each instruction): it alone knows what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import NoReturn
 
 import numpy as np
@@ -33,45 +33,60 @@ class CommandCheck:
         firmware: DeviceProgram,
         constants: cl.Buffer | None,
         stream: CommandStream,
+        open_places: Set[Argument],
         find_size: Callable[[Argument, Shapes], int],
         name_command: Callable[[int], str],
     ) -> None:
         """Checks nothing yet.
 
-        `find_size` says how many bytes an argument has; `name_command` names a command's op, by its number.
+        Args:
+          context: of the device.
+          queue: runs the check.
+          firmware: has it.
+          constants: the region of the constants.
+          stream: what is checked.
+          open_places: arguments whose size a run tells.
+          find_size: how many bytes an argument has for some shapes.
+          name_command: names a command's op, by the command's number.
         """
-        self._cl_context = context.cl_context
         self._queue = queue
-        self._kernel = firmware.create_kernel(CHECK_ENTRY)
-        self._constants = constants
         self._stream = stream
-        self._find_size = find_size
         self._name_command = name_command
+        self._find_size = find_size
+        found = {
+            p: 0 if p in open_places else find_size(p, _no_shape) for p in set(stream.places) if p
+        }
+        fixed = [found[place] if place else 0 for place in stream.places]
+        self._sizes = np.array(fixed or [0], np.uint64)
+        self._open = [(i, p) for i, p in enumerate(stream.places) if p and p in open_places]
+        flags = cl.mem_flags.READ_WRITE
+        self._wrong = np.zeros(2, np.uint32)
+        arrays = (stream.words, self._sizes, self._wrong)
+        self._buffers = [cl.Buffer(context.cl_context, flags, array.nbytes) for array in arrays]
+        self._kernel = firmware.create_kernel(CHECK_ENTRY)
+        words, sizes, wrong = self._buffers
+        self._kernel.set_args(words, np.uint32(len(stream.offsets)), sizes, constants, wrong)
 
     def check(self, words: Words, shapes: Shapes) -> None:
         """Refuses words of the stream, for these shapes: SERIALIZATION, which names op, instruction and place."""
-        places = self._stream.places
-        found = {place: self._find_size(place, shapes) for place in set(places) if place}
-        sizes = np.array([found[place] if place else 0 for place in places] or [0], np.uint64)
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        given = [cl.Buffer(self._cl_context, flags, hostbuf=array) for array in (words, sizes)]
-        wrong = np.zeros(2, np.uint32)
-        result = cl.Buffer(self._cl_context, cl.mem_flags.WRITE_ONLY, wrong.nbytes)
-        count = np.uint32(len(self._stream.offsets))
-        self._kernel.set_args(given[0], count, given[1], self._constants, result)
-        enqueue_nd_range_kernel(self._queue, self._kernel, (1,), (1,))
-        cl.enqueue_copy(self._queue, wrong, result, is_blocking=True)
-        if wrong[0]:
-            self._refuse(int(wrong[0]) - 1, int(wrong[1]), words, sizes.tolist())
+        for number, place in self._open:
+            self._sizes[number] = self._find_size(place, shapes)
+        queue, (given, sizes, wrong) = self._queue, self._buffers
+        cl.enqueue_copy(queue, given, words, is_blocking=False)
+        cl.enqueue_copy(queue, sizes, self._sizes, is_blocking=False)
+        enqueue_nd_range_kernel(queue, self._kernel, (1,), (1,))
+        cl.enqueue_copy(queue, self._wrong, wrong, is_blocking=True)
+        if self._wrong[0]:
+            self._refuse(int(self._wrong[0]) - 1, int(self._wrong[1]), words)
 
-    def _refuse(self, number: int, found: int, words: Words, sizes: Sequence[int]) -> NoReturn:
+    def _refuse(self, number: int, found: int, words: Words) -> NoReturn:
         known = list(instruction_set().values())
         instructions = [known[words[offset]] for offset in self._stream.offsets]
         instruction = instructions[number]
         what = f"instruction '{instruction.name}' has fields that no run can have"
         if found != WRONG_FIELDS:
             place = instruction.places[found - 1]
-            size = sizes[sum(len(i.places) for i in instructions[:number]) + found - 1]
+            size = self._sizes[sum(len(i.places) for i in instructions[:number]) + found - 1]
             what = f"instruction '{instruction.name}' leaves the {size} bytes of its '{place}'"
         raise LiteRtError(
             Status.SERIALIZATION,
@@ -79,3 +94,7 @@ class CommandCheck:
             f"byte code, {self._name_command(number)}",
             "Compile the model again with apply_plugin.",
         )
+
+
+def _no_shape(number: int) -> Sequence[int]:
+    raise AssertionError(f"shape {number} of a place that always has one size")

@@ -94,20 +94,24 @@ class LayerRun:
         self._fault = np.zeros(FAULT_WORDS, np.uint32)
         self._fetched: cl.Event | None = None
         self._num_workers = context.info.compute_units
+        shapes = {
+            place: shape
+            for place in self._stream.places
+            if place and (shape := memory.find_shape(place)) is not None
+        }
         check = CommandCheck(
             context,
             queue,
             program.firmware,
             program.constants.buffer,
             self._stream,
+            shapes.keys(),
             self._find_size,
             self._name_command,
         )
-        places = {place for place in self._stream.places if place}
-        shapes = {shape for place in places if (shape := memory.find_shape(place)) is not None}
         self._told: ToldWords | None = None
         if self._stream.told or shapes:
-            self._told = ToldWords(self._stream, self.where, shapes, check.check)
+            self._told = ToldWords(self._stream, self.where, {*shapes.values()}, check.check)
         else:
             check.check(self._stream.words, lambda _: ())
         self._words: Array | None = None  # of the last shapes
