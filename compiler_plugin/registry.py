@@ -30,6 +30,10 @@ from litert.host.extensions import (
 )
 from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 
+_FILE_LOADER = "compiler_plugin.registry:load_plugin_file"
+_POINT_LOADER = "compiler_plugin.registry:load_plugin_point"
+"""What load a plugin in Python in a process of its own: of a file, and of an installed package."""
+
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
 _LIBRARY = ".so"
@@ -99,9 +103,7 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
             )
     for path in find_files(libs, [_PYTHON, SHARED_LIBRARY]):
         try:
-            is_library = PurePath(path).suffix == _LIBRARY
-            factory = _load_library(path, hosting) if is_library else load_file(path, _CONSTANT)
-            plugins.append(check_factory(factory, path))
+            plugins.append(check_factory(_load_path(path, hosting), path))
         except LiteRtError as error:
             broken[path] = error.with_traceback(None)  # which would keep the others' processes
     names = [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
@@ -156,9 +158,12 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
     Raises:
       LiteRtError: DYNAMIC_LOADING or WRONG_VERSION; RUNTIME_FAILURE or TIMEOUT_EXPIRED, of a library.
     """
-    factory = load_entry_point(point)
-    if isinstance(factory, str | os.PathLike) and PurePath(factory).suffix == _LIBRARY:
-        factory = _load_library(os.fspath(factory), hosting or Hosting())
+    hosting = hosting or Hosting()
+    factory: object
+    if hosting.isolated:
+        factory = _isolate(f"{point.module}:{point.attribute}", hosting, _POINT_LOADER)
+    else:
+        factory = _load_here(point, hosting)
     plugin = check_factory(factory, str(point))
     if plugin.factory.soc_manufacturer != point.name:
         raise LiteRtError(
@@ -168,6 +173,18 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
             "The entry point must be named like its manufacturer.",
         )
     return plugin
+
+
+def load_plugin_file(path: str) -> CompilerPluginFactory:
+    """In a process of its own: the plugin of a module in a folder."""
+    return check_factory(load_file(path, _CONSTANT), path).factory
+
+
+def load_plugin_point(name: str) -> CompilerPluginFactory:
+    """In a process of its own: the plugin of an installed package, by `module:attribute`, or of its library."""
+    module, _, attribute = name.partition(":")
+    point = EntryPoint("", module, attribute, name)
+    return check_factory(_load_here(point, Hosting(in_process=True)), name).factory
 
 
 def check_factory(factory: object, origin: str) -> RegisteredPlugin:
@@ -240,15 +257,32 @@ def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
     return soc_model
 
 
-def _load_library(path: str, hosting: Hosting) -> CompilerPluginFactory:
-    if hosting.in_process:
-        from litert.host.child_side import load_function  # here: most plugins are Python
+def _load_here(point: EntryPoint, hosting: Hosting) -> object:
+    found: object = load_entry_point(point)
+    if isinstance(found, str | os.PathLike) and PurePath(found).suffix == _LIBRARY:
+        return _load_library(os.fspath(found), hosting)
+    return found
 
-        factory: CompilerPluginFactory = load_function(NATIVE_LOADER)(path)
-        return factory
+
+def _load_path(path: str, hosting: Hosting) -> object:
+    if PurePath(path).suffix == _LIBRARY:
+        return _load_library(path, hosting)
+    return _isolate(path, hosting, _FILE_LOADER) if hosting.isolated else load_file(path, _CONSTANT)
+
+
+def _load_library(path: str, hosting: Hosting) -> CompilerPluginFactory:
+    if not hosting.in_process:
+        return _isolate(path, hosting, NATIVE_LOADER)
+    from litert.host.child_side import load_function  # here: most plugins are Python
+
+    factory: CompilerPluginFactory = load_function(NATIVE_LOADER)(path)
+    return factory
+
+
+def _isolate(path: str, hosting: Hosting, loader: str) -> CompilerPluginFactory:
     from compiler_plugin.isolation.isolated_plugin import IsolatedPluginFactory  # here: as above
 
-    return IsolatedPluginFactory(path, hosting)
+    return IsolatedPluginFactory(path, hosting, loader)
 
 
 def _is_named_after(path: str, vendor: str) -> bool:

@@ -27,7 +27,7 @@ from .command_line import (
     usage_error,
 )
 from .console import count_text, drop_output, print_text, writing_to
-from .process_start import BROKEN_PIPE, ERROR, INTERRUPTED, after_ctrl_c
+from .process_start import BROKEN_PIPE, ERROR, INTERRUPTED, ProcessEnd, after_ctrl_c
 from .progress_bar import ProgressBar
 
 
@@ -115,7 +115,7 @@ def _explain(error: BaseException, program: str) -> tuple[Status, str]:
         status, what = Status.CANCELLED, ". ".join(["interrupted", *error.args])
     elif isinstance(error, MemoryError):
         status, what = Status.MEMORY_ALLOCATION_FAILURE, memory_text(error)
-    elif isinstance(error, SystemExit):  # no main of ours: what a vendor's driver or a library does
+    elif isinstance(error, (SystemExit, ProcessEnd)):  # no main of ours: what a vendor's driver or a library does
         status = Status.RUNTIME_FAILURE
         what = f"code that it called has tried to end the process: {describe(error)}. --debug shows where."
     else:

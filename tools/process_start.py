@@ -1,12 +1,15 @@
-"""What a command does first: it opens streams that are closed, and guards against Ctrl-C.
+"""What a command does first: it opens streams that are closed, and guards against Ctrl-C and sudden ends.
 
-Ctrl-C ends a command also where native code does not return: a kernel that never ends, for one.
+Ctrl-C ends a command also where native code does not return: a kernel that never ends, for one. A vendor's code
+that runs in this process cannot end it as if all were well: see `guard_end`.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
+import posix
 import signal
 import sys
 import threading
@@ -14,14 +17,21 @@ import time
 from collections.abc import Callable, Sequence
 
 _GRACE_S = 3.0
+_end = os._exit
 ERROR = 2  # 1 is an answer: two models differ, a file will not run
 INTERRUPTED = 130  # as shells have it: 128 and SIGINT
 BROKEN_PIPE = 141  # 128 and SIGPIPE: who read the output wants no more
 
 
+class ProcessEnd(BaseException):
+    """Other code has tried to end this process, or to replace it."""
+
+
 def run_process(main: Callable[[Sequence[str]], int]) -> None:
     """Runs the command line of this process, and ends it with the exit status that `main` returns."""
     open_standard_streams()
+    faulthandler.enable()  # the stack of a crash names the NPU call, and what of it ran
+    guard_end()
     try:
         end_on_signals()
         status = main(sys.argv)
@@ -49,13 +59,47 @@ def end_on_signals(grace_s: float = _GRACE_S) -> None:
     ).start()
 
 
+def guard_end() -> None:
+    """Makes an error of what ends or replaces a process at once: `os._exit`, and `os.execv` with all that use it.
+
+    When other code calls these, the command has not done what it was asked for, whatever status they say. In the
+    main thread the error goes up like others: what is half written is removed, and the message names whose code it
+    was. In another thread it is printed, and the process ends. Processes that are forked from this one are free.
+    Machine code that ends the process by itself is not seen.
+    """
+    process = os.getpid()
+
+    def guard(name: str) -> None:
+        function: Callable[..., object] = getattr(os, name)
+
+        def guarded(*arguments: object, **named: object) -> object:
+            if os.getpid() != process:
+                return function(*arguments, **named)
+            what = f"os.{name}({', '.join(map(repr, arguments))})"
+            if threading.current_thread() is threading.main_thread():
+                raise ProcessEnd(what)
+            thread = threading.current_thread().name
+            print(
+                f"RUNTIME_FAILURE: code in thread '{thread}' has tried to end the process: {what}",
+                file=sys.stderr,
+                flush=True,
+            )
+            _end(ERROR)
+
+        for module in (os, posix):
+            setattr(module, name, guarded)
+
+    for name in ("_exit", "execv", "execve"):
+        guard(name)
+
+
 def _watch(reader: int, grace_s: float) -> None:
     while os.read(reader, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
         continue
     time.sleep(grace_s)
     said = f"{after_ctrl_c()}CANCELLED: interrupted, in a call that does not return"
     print(said, file=sys.stderr, flush=True)
-    os._exit(INTERRUPTED)
+    _end(INTERRUPTED)
 
 
 def after_ctrl_c() -> str:

@@ -1,6 +1,7 @@
-"""How plugins in shared libraries run: each in a process of its own, unless the user wants otherwise.
+"""How plugins run: those in shared libraries each in a process of its own, those in Python in this one.
 
-Such a process takes as long to start as this one to import its compiler: started first, it costs half.
+The user may want either otherwise. Such a process takes as long to start as this one to import its compiler:
+started first, it costs half.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ SHARED_LIBRARY = "libLiteRtCompilerPlugin*.so"
 NATIVE_LOADER = "compiler_plugin.native.native_plugin:NativePluginFactory"
 """What loads a shared library, here or in a process of its own."""
 
+_MIB = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """How plugins in shared libraries run.
+    """How plugins run.
 
     Attributes:
       timeout_s: for each call into another process.
-      in_process: in this process, where a crash is its end; otherwise each in one of its own.
+      in_process: those in shared libraries in this process, where a crash is its end; otherwise each in one of its
+        own.
+      isolated: those in Python in processes of their own, too.
+      memory_mib: how much data such a process may have in memory; 0 is no limit.
       started: processes that were started ahead of time, by the library's path.
     """
 
@@ -36,7 +42,7 @@ class Hosting:
         Flag(
             "plugin_timeout",
             600.0,
-            "Seconds that each call of a plugin in a shared library may take.",
+            "Seconds that each call of a plugin in a process of its own may take.",
             least=0.001,
             is_duration=True,
         ),
@@ -47,6 +53,23 @@ class Hosting:
             "plugin_in_process",
             False,
             "Run a plugin in a shared library in this process, where a crash is its end.",
+        ),
+        Section.PLUGINS,
+    )
+    isolated: bool = option(
+        Flag(
+            "isolate_plugin",
+            False,
+            "Run a plugin in Python in a process of its own, as one in a shared library always does.",
+        ),
+        Section.PLUGINS,
+    )
+    memory_mib: int = option(
+        Flag(
+            "plugin_memory",
+            0,
+            "The most memory of a plugin in a process of its own, in MiB; 0 is no limit.",
+            least=0,
         ),
         Section.PLUGINS,
     )
@@ -62,11 +85,14 @@ class Hosting:
 
         for path in find_files(folders, [SHARED_LIBRARY]):
             if not self.in_process and path not in self.started:
-                self.started[path] = PluginProcess(path, self.timeout_s)
+                self.started[path] = self._start(path, NATIVE_LOADER)
 
-    def take(self, path: str) -> PluginProcess:
+    def take(self, path: str, loader: str = NATIVE_LOADER) -> PluginProcess:
         """The process that was started for a library, or a new one; the caller's from now on."""
-        return self.started.pop(path, None) or PluginProcess(path, self.timeout_s)
+        return self.started.pop(path, None) or self._start(path, loader)
+
+    def _start(self, path: str, loader: str) -> PluginProcess:
+        return PluginProcess(path, self.timeout_s, loader, self.memory_mib * _MIB)
 
 
 class PluginProcess:
@@ -75,13 +101,16 @@ class PluginProcess:
     It ends when nobody has it.
     """
 
-    def __init__(self, path: str, timeout_s: float, loader: str = NATIVE_LOADER) -> None:
+    def __init__(
+        self, path: str, timeout_s: float, loader: str = NATIVE_LOADER, memory_bytes: int = 0
+    ) -> None:
         """Starts the process, and does not wait for it: that is for `load`.
 
         Args:
-          path: of the plugin's file.
+          path: of the plugin's file; `module:attribute` of an installed one.
           timeout_s: for each call.
           loader: `package.module:function`, which makes the factory of the path, in the child.
+          memory_bytes: how much data the process may have in memory; 0 for no limit.
         """
         from litert.host.service import Service  # here: most plugins are Python
 
@@ -91,6 +120,7 @@ class PluginProcess:
             timeout_s=timeout_s,
             subject=f"the compiler plugin {os.path.basename(path)}",
             where=path,
+            memory_bytes=memory_bytes,
         )
         self._service.begin("load", self._load)
         self.ask = self._service.ask

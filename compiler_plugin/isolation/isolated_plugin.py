@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from compiler_plugin.isolation.hosting import Hosting, PluginProcess
+from compiler_plugin.isolation.hosting import NATIVE_LOADER, Hosting, PluginProcess
 from compiler_plugin.isolation.transport import (
     pack_model,
     pack_options,
@@ -36,15 +36,18 @@ from litert.model.graph import Model, Subgraph
 class IsolatedPluginFactory(CompilerPluginFactory):
     """A plugin that a child process loads."""
 
-    def __init__(self, path: str, hosting: Hosting) -> None:
+    def __init__(self, path: str, hosting: Hosting, loader: str = NATIVE_LOADER) -> None:
         """Has the plugin of a file loaded, and asks who it is.
+
+        `loader` makes it of the path, as `PluginProcess` says.
 
         Raises:
           LiteRtError: that of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the child did not survive it.
         """
         self._path = path
         self._hosting = hosting
-        session = hosting.take(path)
+        self._loader = loader
+        session = hosting.take(path, loader)
         with _ending_on_error(session):
             said = session.load()
         self.api_version = ApiVersion(*said["api_version"])
@@ -74,7 +77,7 @@ class IsolatedPluginFactory(CompilerPluginFactory):
         """The session that waits for a plugin to be created, or a new one; the caller's from now on."""
         session, self._idle = self._idle, None
         if session is None:
-            session = self._hosting.take(self._path)
+            session = self._hosting.take(self._path, self._loader)
             with _ending_on_error(session):
                 session.load()
         return session

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from compiler_plugin.isolation.exchange import Exchange
@@ -14,11 +16,12 @@ from compiler_plugin.isolation.transport import (
 )
 from compiler_plugin.plugin import CompilerPlugin, CompilerPluginFactory, OpList, has_optional
 from litert.core.environment_options import EnvironmentOptions
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError, describe, last_line
 from litert.core.status import Status
 from litert.core.version import ApiVersion
 from litert.host.child_side import load_function
 from litert.host.serving import Handlers
+from litert.host.vendor_call import is_foreign
 from litert.model.blob import MappedFile
 from litert.model.graph import Op
 
@@ -26,7 +29,21 @@ from litert.model.graph import Op
 def serve_plugin(fd: int) -> Handlers:
     """What a service answers with, given the file that both processes have; `load` comes first, then `create`."""
     server = _Server(Exchange(fd))
-    return {name: getattr(server, name) for name in vars(_Server) if not name.startswith("_")}
+    names = [name for name in vars(_Server) if not name.startswith("_")]
+    return {name: partial(_answer, getattr(server, name)) for name in names}
+
+
+def _answer(method: Callable[[Any], object], argument: Any) -> object:
+    """Calls a method; the host gives what a plugin in Python raises the status of its call."""
+    try:
+        return method(argument)
+    except LiteRtError:
+        raise
+    except MemoryError as error:
+        raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, "out of memory") from error
+    except Exception as error:
+        place = last_line(error, is_foreign)
+        raise LiteRtError(Status.OK, describe(error), place, VENDOR_REPAIRS) from error
 
 
 class _Server:

@@ -12,10 +12,14 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 ENDING = (KeyboardInterrupt, SystemExit)
 """What a signal's handler may raise anywhere, and no vendor is to blame for."""
 
-_HOST = tuple(
-    os.path.join(_ROOT, package, "") for package in ("litert", "compiler_plugin", "dispatch")
-)
+_PACKAGES = ("litert", "compiler_plugin", "dispatch", "tools", "litert_npu_tools")
+_HOST = tuple(os.path.join(_ROOT, package, "") for package in _PACKAGES)
 """Where the host's own code is: a vendor's error is in another file, or in what that one called."""
+
+
+def is_foreign(path: str) -> bool:
+    """Whether a file's code is not the host's."""
+    return not path.startswith(_HOST)
 
 
 class VendorCall:
@@ -60,7 +64,7 @@ class VendorCall:
             return LiteRtError(error.status or self._status, error.what, where, error.hint)
         if isinstance(error, MemoryError):
             return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, memory_text(error), self.where)
-        place = last_line(error, lambda path: not path.startswith(_HOST))
+        place = last_line(error, is_foreign)
         return LiteRtError(
             self._status,
             describe(error),

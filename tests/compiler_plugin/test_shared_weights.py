@@ -36,7 +36,7 @@ from compiler_plugin.isolation.hosting import Hosting, PluginProcess
 from compiler_plugin.isolation.isolated_plugin import IsolatedPluginFactory
 
 class OwnLoader(Hosting):
-    def take(self, path):
+    def take(self, path, loader):
         return PluginProcess(path, 60, "once_loader:load")
 
 PLUGIN = IsolatedPluginFactory({path!r}, OwnLoader())
