@@ -22,6 +22,7 @@ from dispatch.worker import Worker
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.host.named_frames import name_frames
 from litert.host.vendor_call import ENDING, VendorCall
 
 
@@ -61,7 +62,7 @@ class Call:
         self._pending: Sequence[Event] = ()
         self._buffers: tuple[TensorBuffer, ...] = ()
         self._device_buffers: Sequence[DeviceBuffer] = ()
-        self._invoke = vendor.dispatch.invoke
+        self._invoke = name_frames(vendor.dispatch.invoke, f"of NPU call '{function_name}'")
         with device.lock:
             self._context = vendor.create(
                 "invocation_context_create",

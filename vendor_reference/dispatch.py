@@ -5,7 +5,7 @@ What a vendor needs beside it: something that reads its byte code (`executable/`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,13 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import SDK_VERSION, ApiVersion
+from litert.host.named_frames import name_frames
 from litert.host.sandbox import Sandbox
 from vendor_reference.cache import cache_folder
 from vendor_reference.device.opencl import check_installed, import_pyopencl
 from vendor_reference.drivers.device_choice import choose_device
 from vendor_reference.drivers.sandbox import driver_sandbox
-from vendor_reference.executable.executable import ArgumentKind, Function
+from vendor_reference.executable.executable import ArgumentKind, Function, describe_tasks
 from vendor_reference.soc import get_soc_model
 
 if TYPE_CHECKING:  # they load OpenCL
@@ -76,12 +77,14 @@ class InvocationContext:
       function: what the executable says of it.
       module: that the function is in.
       loaded: what runs it.
+      run: its `run`, whose frames name what it runs.
       input_events: that the next run waits for.
     """
 
     function: Function
     module: Module
     loaded: OpenClFunction
+    run: Callable[[], None]
     input_events: list[Event] = field(default_factory=list)
 
 
@@ -196,7 +199,9 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
                     f"the call has {given} {kind}, the function {wanted}",
                     f"function '{function_name}'",
                 )
-        return InvocationContext(function, module, module.load(function))
+        loaded = module.load(function)
+        run = name_frames(loaded.run, describe_tasks(function))
+        return InvocationContext(function, module, loaded, run)
 
     def invocation_context_destroy(self, invocation_context: InvocationContext) -> None:
         invocation_context.module.give_back(invocation_context.function, invocation_context.loaded)
@@ -248,7 +253,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         invocation_context.loaded.detach(ArgumentKind.OUTPUT, index, handle)
 
     def invoke(self, invocation_context: InvocationContext) -> None:
-        invocation_context.loaded.run()
+        invocation_context.run()
 
     def invoke_tapped(self, invocation_context: InvocationContext, receive: Receive) -> None:
         invocation_context.loaded.run_tapped(receive)

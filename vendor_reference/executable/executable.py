@@ -423,6 +423,11 @@ class Executable:
         return {task.program for function in functions for task in function.kernel_tasks}
 
 
+def describe_tasks(function: Function) -> str:
+    """The kernels of a function, or what stands for them, with their ops, each once."""
+    return ", ".join(dict.fromkeys(f"{t.entry} of op '{t.op_name}'" for t in function.tasks))
+
+
 def most_items(global_size: Sequence[Size], shapes: Sequence[ShapeValue]) -> int:
     """Work items with the largest shapes; INVALID_ARGUMENT, if a size has no value then."""
     return prod(find_largest(size, lambda shape: shapes[shape].bound) for size in global_size)
