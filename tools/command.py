@@ -115,7 +115,9 @@ def _explain(error: BaseException, program: str) -> tuple[Status, str]:
         status, what = Status.CANCELLED, ". ".join(["interrupted", *error.args])
     elif isinstance(error, MemoryError):
         status, what = Status.MEMORY_ALLOCATION_FAILURE, memory_text(error)
-    elif isinstance(error, (SystemExit, ProcessEnd)):  # no main of ours: what a vendor's driver or a library does
+    elif isinstance(
+        error, (SystemExit, ProcessEnd)
+    ):  # no main of ours: what a vendor's driver or a library does
         status = Status.RUNTIME_FAILURE
         what = f"code that it called has tried to end the process: {describe(error)}. --debug shows where."
     else:
