@@ -35,7 +35,8 @@ def test_a_crash_names_call_op_and_kernel(
     infos = [CustomOpInfo("Null", str(tmp_path / "null.cl"))]
     compiled = tmp_path / "compiled.tflite"
     apply_plugin(tmp_path / "model.tflite", compiled, ApplyOptions(compiler=CompilerOptions(infos)))
-    command = [sys.executable, "-m", "litert_npu_tools.litert_npu", "run", str(compiled)]
+    program = "from litert_npu_tools.litert_npu import run; run()"
+    command = [sys.executable, "-c", program, "run", str(compiled)]
     done = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=120)
     assert done.returncode != 0
     assert "in invoke of NPU call 'Partition_0'" in done.stderr

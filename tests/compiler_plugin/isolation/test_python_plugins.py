@@ -64,7 +64,7 @@ ENDS = {
 SUDDEN = {
     "exit": ("os._exit(0)", "ProcessEnd: os._exit(0) (vendor 'Ending', compile, at "),
     "posix": ("posix._exit(0)", "ProcessEnd: os._exit(0) (vendor 'Ending', compile, at "),
-    "sys.exit": ("sys.exit(0)", "code that it called has tried to end the process: SystemExit: 0"),
+    "sys.exit": ("sys.exit(0)", "SystemExit: 0 (vendor 'Ending', compile, at "),
     "exec": ("os.execv('/bin/true', ['true'])", "ProcessEnd: os.execv('/bin/true'"),
     "thread": ("end_in_thread()", "code in thread 'worker' has tried to end the process"),
     "fork": ("end_in_fork()", "ValueError: the child ended with 0"),
