@@ -18,7 +18,7 @@ from litert.model.writer import write_model
 NULL = """
 __kernel void Null(__global const float* x, __global float* y) {
   volatile __global float* const nowhere = (volatile __global float*)(ulong)(x[0] * 0);
-  if (get_global_id(0) == 0) nowhere[0] = y[0];  // once: a second crash ends the process while the stack is printed
+  if (get_global_id(0) == 0) nowhere[0] = y[0];  // a second crash would cut the stack
 }
 """
 
