@@ -83,11 +83,12 @@ class Recording:
         self._spans.sort(key=lambda one: (one.start_ns, -one.duration_ns))
         return self._spans
 
-    def to_plain(self) -> Sequence[Sequence[Any]]:
-        """The spans as JSON has them, for `take_in` of another process."""
+    def take_plain(self) -> Sequence[Sequence[Any]]:
+        """Takes the spans out of it, as JSON has them, for `take_in` of another process."""
+        taken, self._spans = self.spans, []
         return [
             [s.kind.value, s.name, s.start_ns, s.duration_ns, s.track, dict(s.details)]
-            for s in self.spans
+            for s in taken
         ]
 
 
@@ -135,7 +136,7 @@ def paused() -> Iterator[None]:
 
 
 def take_in(plain: Iterable[Sequence[Any]], process: str) -> None:
-    """Adds spans that `Recording.to_plain` of another process gave; its tracks are called after that."""
+    """Adds spans that `Recording.take_plain` of another process gave; its tracks are called after that."""
     for kind, name, start_ns, duration_ns, track, details in plain:
         where = process if track == _MAIN else f"{process}: {track}"
         add(Span(SpanKind(kind), name, start_ns, duration_ns, where, details))

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import IO, Any
 
 from litert.core.progress import Progress, is_heard, listening, tell
-from litert.core.tracing import is_recording, record, take_in
+from litert.core.tracing import Recording, is_recording, record, take_in
 from litert.host.child_process import ChildProcess
 from litert.host.child_side import (
     become_child,
@@ -122,14 +122,19 @@ def serve(target: str, timeout: str, memory: str, heard: str, recorded: str) -> 
         try:
             with listening(hear):
                 for answer in load_function(target)(argument):
-                    print(json.dumps({"answer": answer}), file=channel, flush=True)
+                    _say(channel, {"answer": answer}, recording)
                     set_alarm(timeout_s)
             last: dict[str, object] = {"end": True}
         except Exception as error:
             last = error_message(error, target)
+    _say(channel, last, recording)
+
+
+def _say(channel: IO[str], message: dict[str, object], recording: Recording | None) -> None:
+    """In the child: says something, with what was measured since the last time: the parent may stop at any."""
     if recording is not None:
-        last["spans"] = recording.to_plain()
-    print(json.dumps(last), file=channel, flush=True)
+        message["spans"] = recording.take_plain()
+    print(json.dumps(message), file=channel, flush=True)
 
 
 def _progress_sender(channel: IO[str]) -> Progress:

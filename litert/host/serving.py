@@ -191,7 +191,7 @@ class _Server:
             except Exception as error:
                 answer = error_message(error, f"{self._target}, {request['call']}")
         if recording is not None:
-            answer["spans"] = recording.to_plain()
+            answer["spans"] = recording.take_plain()
         set_alarm(0)
         self._channel.say(answer)
 

@@ -39,6 +39,12 @@ def measure(argument):
     with span(SpanKind.BUILD, argument, bytes=3):
         yield "answer"
 
+def measure_first(argument):
+    with span(SpanKind.BUILD, argument):
+        pass
+    yield "answer"
+    yield "another"
+
 def crash(argument):
     yield "before"
     os.write(2, b"about to crash")
@@ -352,3 +358,11 @@ def test_spans_of_a_child_are_in_the_recording_here() -> None:
     assert (span.kind, span.name) == (SpanKind.BUILD, "a \ud800 name")
     assert (span.details, span.track) == ({"bytes": 3}, "the child")
     assert begin_ns < span.start_ns < span.start_ns + span.duration_ns < time.perf_counter_ns()
+
+
+def test_spans_before_an_answer_are_here_though_no_more_answers_are_asked_for() -> None:
+    target = "functions_of_test_child:measure_first"
+    with record() as recording:
+        answers = call_in_child(target, "first", timeout_s=30, subject="the child")
+        assert next(answers) == "answer"
+    assert [span.name for span in recording.spans] == ["first"]
