@@ -26,6 +26,7 @@ from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .model_runs import WARM_UP, SignatureRuns, Timing, machine_text, measure_s
 from .progress_bar import ProgressBar
 from .stock_model import StockModel
+from .strangers import tell_inline
 from .trace_file import TRACE, traced
 
 _TRACED_RUNS = 10
@@ -297,6 +298,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         ProgressBar(),
         traced(flags.trace, others),
     ):
+        tell_inline(path, options.load.options)
         report = benchmark_model(path, options)
     report.show(flags.report)
     return 0

@@ -25,6 +25,7 @@ from .model_runs import WARM_UP, SignatureRuns, Timing, machine_text, measure_s
 from .page.writing import check_pages, is_page_wanted, write_pages
 from .profile_report import MOST_ROWS, ProfileReport
 from .progress_bar import ProgressBar
+from .strangers import tell_inline
 from .trace_file import TRACE, traced
 
 if TYPE_CHECKING:
@@ -195,6 +196,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         ProgressBar(),
         traced(flags.trace, others, is_wanted=is_page_wanted(flags)) as recording,
     ):
+        tell_inline(path, options.load.options)
         report = profile_model(path, options)
     write_pages(flags, lambda: _page(report, recording.spans))
     report.show(flags.report, flags.rows)
@@ -209,7 +211,8 @@ def _page(report: ProfileReport, spans: Sequence[Span]) -> Page:
 
 COMMAND = Command(
     "FILE\nShows where the time of a model's runs goes: each NPU call, each op of the CPU, and the rest.\n"
-    "With flags of apply_plugin, also a vendor's own, one that is not compiled is compiled when it is loaded.",
+    "With flags of apply_plugin, also a vendor's own, one that is not compiled is compiled when it is loaded.\n"
+    "Kernels run in this process, with your privileges, whoever has compiled the file, unless --isolate is given.",
     _FLAGS,
     _run,
     num_arguments=1,

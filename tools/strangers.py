@@ -1,4 +1,4 @@
-"""Compiled files that this user has not compiled: what `litert-npu run` does with the code in them."""
+"""Compiled files that this user has not compiled: what commands do with the code in them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from litert.host.file_seal import find_maker
 from litert.host.sandbox import SandboxMode
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
+from litert.options import Options
 
 from .console import name_text, print_text
 from .load_flags import LoadChoice
@@ -24,21 +25,37 @@ def guarded(path: str, choice: LoadChoice) -> LoadChoice:
     Raises:
       LiteRtError: what is wrong with the file, or with the options.
     """
-    options = choice.options
-    if options.device_limits().sandbox is SandboxMode.OFF:
+    why = _why_strange(path, choice.options)
+    if not why:
         return choice
-    with read_model(path) as model:
-        if not any(map(is_dispatch_op, model.ops())):
-            return choice
-        assert model.source is not None
-        maker = find_maker(model.source, path)
-    if maker.is_user:
-        return choice
-    text = (
-        f"{name_text(path)} was not compiled here by you: {maker.why_not}. Its NPU calls run in a process of "
-        "their own, in a sandbox; --sandbox=off runs them in this one."
-    )
-    print_text(text, sys.stderr)
-    options = copy(options)
+    _say(path, why, "a process of their own, in a sandbox; --sandbox=off runs them in this one")
+    options = copy(choice.options)
     options.isolated = options.verify = True
     return replace(choice, options=options)
+
+
+def tell_inline(path: str, options: Options) -> None:
+    """Says on the standard error that kernels of a stranger's file run in this process, where they do.
+
+    Raises:
+      LiteRtError: what is wrong with the file, or with the options.
+    """
+    why = "" if options.isolated else _why_strange(path, options)
+    if why:
+        _say(path, why, "this process, with your privileges; --isolate runs them in a sandbox")
+
+
+def _why_strange(path: str, options: Options) -> str:
+    """Why nobody knows that this user has compiled a file; "" for one that is trusted, or not compiled."""
+    if options.device_limits().sandbox is SandboxMode.OFF:
+        return ""
+    with read_model(path) as model:
+        if not any(map(is_dispatch_op, model.ops())):
+            return ""
+        assert model.source is not None
+        return find_maker(model.source, path).why_not
+
+
+def _say(path: str, why: str, place: str) -> None:
+    text = f"{name_text(path)} was not compiled here by you: {why}. Its NPU calls run in {place}."
+    print_text(text, sys.stderr)

@@ -1,4 +1,4 @@
-"""`litert-npu run` of compiled files that somebody else has compiled."""
+"""Commands that run compiled files which somebody else has compiled."""
 
 from __future__ import annotations
 
@@ -103,3 +103,29 @@ def test_run_says_whose_file_it_is(
             assert litert_npu("run", copying, *flags) == 0
             told = "was not compiled here by you" in capsys.readouterr().err
             assert told == (is_strange and not flags)
+
+
+@pytest.mark.parametrize("command", ["benchmark", "profile"])
+def test_what_measures_says_that_a_strangers_kernels_run_inline(
+    copying: str,
+    command: str,
+    litert_npu: LitertNpu,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    for place, is_strange in ((None, False), ("another user's", True)):
+        if place:
+            monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / place))
+        for flag in ("--threads=1", "--sandbox=off", "--isolate"):
+            assert litert_npu(command, copying, "--runs=2", "--warm_up=0", flag) == 0
+            told = "Its NPU calls run in this process" in capsys.readouterr().err
+            assert told == (is_strange and flag == "--threads=1")
+
+
+@pytest.mark.parametrize("command", ["benchmark", "profile"])
+def test_what_measures_needs_no_seal_of_a_model(
+    original: str, command: str, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu(command, original, "--runs=2", "--warm_up=0") == 0
+    assert "was not compiled here" not in capsys.readouterr().err
