@@ -144,6 +144,19 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """
         return ""
 
+    def check_byte_code(self, byte_code: memoryview, function_names: Sequence[str]) -> None:
+        """Refuses a module that its device cannot read, without loading the driver: for `litert-npu check`.
+
+        It may be called before `initialize`, or alone. The default takes every module.
+
+        Args:
+          byte_code: a module of the model, mapped.
+          function_names: the functions that NPU calls name in it.
+
+        Raises:
+          LiteRtError: what `invocation_context_create` would raise for the module or one of its functions.
+        """
+
     def sandbox_needs(self, options: Mapping[str, str]) -> Sandbox:
         """What the driver must have where its process is in a sandbox: asked for first, before a driver is loaded.
 

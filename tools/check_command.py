@@ -15,7 +15,7 @@ from litert.core.status import Status
 from litert.core.version import SDK_VERSION, ApiVersion
 from litert.host.file_seal import find_maker
 from litert.model.assets import read_assets
-from litert.model.byte_code_container import carried_assets
+from litert.model.byte_code_container import carried_assets, unpack
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.file_digest import find_digest
 from litert.model.graph import Model
@@ -146,6 +146,7 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
     checks.add(
         "vendor", Verdict.PASSED, f"{origin}: dispatch API {ApiVersion(*table.api_version)}{build}"
     )
+    checks.ask("byte code", lambda: _check_byte_code(Vendor(table), model))
     if stamp.soc_model == UNSAID_SOC_MODEL:
         told = "the stamp does not say for which SoC model: stock's compiler was not told"
         checks.add("device", Verdict.UNKNOWN, told)
@@ -155,6 +156,14 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
         checks.add("device", Verdict.PASSED, str(device))
     elif device is not None:
         checks.add("device", Verdict.UNKNOWN, "the vendor cannot tell without its driver")
+
+
+def _check_byte_code(vendor: Vendor, model: Model) -> None:
+    """Asks the vendor whether its device can read each module, and has its functions."""
+    for module in model.byte_code:
+        code, _ = unpack(module.blob, "byte code")
+        names = [name for _, name in module.users]
+        vendor.call("check_byte_code", code.view, names)
 
 
 def _read_stamp(model: Model) -> Stamp:

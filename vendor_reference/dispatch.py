@@ -133,6 +133,13 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         soc = get_soc_model(soc_model)
         return f"{soc.name}, emulated on OpenCL ({choose_device()})"
 
+    def check_byte_code(self, byte_code: memoryview, function_names: Sequence[str]) -> None:
+        from vendor_reference.executable.module_reader import find_function, read_module
+
+        functions = {function.name: function for function in read_module(byte_code).functions}
+        for name in function_names:
+            find_function(functions, name)
+
     def sandbox_needs(self, options: Mapping[str, str]) -> Sandbox:
         chosen = choose_device(
             options.get(_OPENCL, "")

@@ -253,6 +253,21 @@ def test_a_soc_model_that_stock_was_not_told_is_not_looked_for(in_folder: Path) 
     assert report.will_run
 
 
+def test_byte_code_that_the_device_cannot_read_keeps_a_file_from_running(in_folder: Path) -> None:
+    body = """return "an NPU"
+    def check_byte_code(self, byte_code, function_names):
+        if bytes(byte_code).startswith(b"byte code") and function_names == ["Partition_0"]:
+            raise LiteRtError(Status.INCOMPATIBLE_BYTE_CODE_VERSION, "too old")"""
+    (in_folder / "LiteRtDispatch_Acme.py").write_text(ACME.format(body=body))
+    model = compiled_model("Acme")
+    write_model(model, "acme.tflite")
+    assert failures(check_file("acme.tflite", str(in_folder))) == ["byte code"]
+    model.byte_code[0].blob = Blob(b"newer code")
+    model.metadata = [entry for entry in model.metadata if entry.name != MANIFEST_KEY]
+    write_model(model, "newer.tflite")
+    assert check_file("newer.tflite", str(in_folder)).will_run
+
+
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_assets_that_byte_code_carries_are_looked_at(in_folder: Path, is_cut: bool) -> None:
     model = compiled_model(assets={})

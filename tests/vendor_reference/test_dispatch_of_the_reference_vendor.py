@@ -195,6 +195,20 @@ def test_a_function_that_is_not_there_is_an_error_with_those_that_are() -> None:
     assert "no function 'g', there is 'f'" in error.value.what
 
 
+def test_a_module_is_checked_without_a_driver() -> None:
+    module = bytes(byte_code(doubling()).view)
+    table = DISPATCH
+    table.check_byte_code(memoryview(module), ["f"])
+    for damaged, name, status in [
+        (module, "g", Status.NOT_FOUND),
+        (module[:8] + b"\2" + module[9:], "f", Status.INCOMPATIBLE_BYTE_CODE_VERSION),
+        (module[:-1], "f", Status.SERIALIZATION),
+    ]:
+        with pytest.raises(LiteRtError) as error:
+            table.check_byte_code(memoryview(damaged), [name])
+        assert error.value.status is status
+
+
 def test_another_number_of_inputs_is_refused() -> None:
     with open_session() as session, pytest.raises(LiteRtError) as error:
         session.open_call(byte_code(doubling()), "f", [FLOATS, FLOATS], [FLOATS])

@@ -15,7 +15,7 @@ from litert.core.sizes import Shapes, Size, evaluate, shapes_in
 from litert.core.status import Status
 from vendor_reference.device.function_memory import Slot, find_slot
 from vendor_reference.device.size_program import compile_sizes
-from vendor_reference.executable.executable import Argument, Executable, LayerTask, Task
+from vendor_reference.executable.executable import Argument, LayerTask, Task
 from vendor_reference.firmware.instructions import instruction_set
 from vendor_reference.firmware.program import NOWHERE
 
@@ -50,19 +50,6 @@ def find_layer_runs(tasks: Sequence[Task], most_slots: int) -> Mapping[int, Sequ
 def slots_of(tasks: Sequence[LayerTask]) -> set[Slot]:
     """The inputs and outputs of the function that some tasks use."""
     return {slot for task in tasks for a in task.arguments if (slot := find_slot(a))}
-
-
-def check_instructions(executable: Executable) -> None:
-    """Refuses an executable whose instructions this firmware has not, or has with other fields."""
-    known = instruction_set()
-    for instruction in executable.instructions:
-        if known.get(instruction.name) != instruction:
-            raise LiteRtError(
-                Status.INCOMPATIBLE_BYTE_CODE_VERSION,
-                f"the firmware here has no instruction '{instruction.name}' with these fields",
-                "byte code",
-                "Compile the model again with apply_plugin.",
-            )
 
 
 @dataclass(frozen=True, slots=True)

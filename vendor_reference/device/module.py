@@ -9,7 +9,6 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
-from vendor_reference.device.command_stream import check_instructions
 from vendor_reference.device.layer_constants import LayerConstants
 from vendor_reference.device.layer_run import LayerProgram
 from vendor_reference.device.module_programs import ModulePrograms
@@ -17,7 +16,6 @@ from vendor_reference.device.opencl_device import OpenClDevice, load_library
 from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.task_sequence import TaskSequence
-from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import (
     ArgumentKind,
     CpuTask,
@@ -26,6 +24,7 @@ from vendor_reference.executable.executable import (
     LayerTask,
     Source,
 )
+from vendor_reference.executable.module_reader import find_function, read_module
 from vendor_reference.programs.asset_sources import AssetSources
 
 
@@ -42,8 +41,7 @@ class Module:
         """Reads byte code, which must live as long as the module; assets are those that were registered."""
         self._device = device
         with span(SpanKind.LOAD, "read byte code", bytes=byte_code.nbytes):
-            self._executable = read_executable(byte_code)
-        check_instructions(self._executable)
+            self._executable = read_module(byte_code)
         self._sources = AssetSources(lambda name: assets[name].view if name in assets else None)
         self._programs = ModulePrograms(
             device.builder, self._executable.programs, self._sources, allow_native_assets
@@ -55,13 +53,7 @@ class Module:
 
     def find_function(self, name: str) -> Function:
         """The function of that name that is for this device; NOT_FOUND, with the names there are."""
-        functions = self._executable.functions_on(self._device.info.has_fp16)
-        if name in functions:
-            return functions[name]
-        there = ", ".join(f"'{name}'" for name in functions)
-        raise LiteRtError(
-            Status.NOT_FOUND, f"no function '{name}', there is {there or 'none'}", "byte code"
-        )
+        return find_function(self._executable.functions_on(self._device.info.has_fp16), name)
 
     def load(self, function: Function) -> OpenClFunction:
         """Makes one of its functions ready to run.

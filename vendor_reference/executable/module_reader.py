@@ -1,0 +1,41 @@
+"""Reads byte code modules for the firmware that is here; no driver is needed for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.executable.byte_code import read_executable
+from vendor_reference.executable.executable import Executable, Function
+from vendor_reference.firmware.instructions import instruction_set
+
+
+def read_module(byte_code: memoryview) -> Executable:
+    """The executable in a module, whose instructions this firmware has.
+
+    Raises:
+      LiteRtError: what `read_executable` raises; INCOMPATIBLE_BYTE_CODE_VERSION, for an instruction that the
+        firmware has not, or has with other fields.
+    """
+    executable = read_executable(byte_code)
+    known = instruction_set()
+    for instruction in executable.instructions:
+        if known.get(instruction.name) != instruction:
+            raise LiteRtError(
+                Status.INCOMPATIBLE_BYTE_CODE_VERSION,
+                f"the firmware here has no instruction '{instruction.name}' with these fields",
+                "byte code",
+                "Compile the model again with apply_plugin.",
+            )
+    return executable
+
+
+def find_function(functions: Mapping[str, Function], name: str) -> Function:
+    """The function of that name; NOT_FOUND, with the names there are."""
+    if name in functions:
+        return functions[name]
+    there = ", ".join(f"'{name}'" for name in functions)
+    raise LiteRtError(
+        Status.NOT_FOUND, f"no function '{name}', there is {there or 'none'}", "byte code"
+    )
