@@ -106,7 +106,9 @@ SMALL = Executable(
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 paths = st.from_regex(r"[a-z]{1,5}(/[a-z]{1,5}){0,2}", fullmatch=True)
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
-sizes = st.integers(0, 2**40)
+build_options = st.lists(
+    st.sampled_from(["-cl-mad-enable", "-DN=4", "-D N", "-w", "-Wall", "-O2"]), max_size=3
+).map(" ".join)
 sources = st.builds(Source, names, paths, st.binary(min_size=32, max_size=32).map(bytes.hex))
 types = st.builds(RankedTensorType.of, st.sampled_from([e for e in ElementType if e.bits]), shapes)
 
@@ -130,7 +132,11 @@ def executables(draw: st.DrawFn) -> Executable:
     programs = draw(
         st.lists(
             st.builds(
-                Program, names, st.lists(sources, max_size=2), names, st.lists(sources, max_size=2)
+                Program,
+                names,
+                st.lists(sources, max_size=2),
+                build_options,
+                st.lists(sources, max_size=2),
             ),
             max_size=2,
         )
@@ -148,7 +154,7 @@ def executables(draw: st.DrawFn) -> Executable:
                 Argument,
                 st.sampled_from([ArgumentKind.DDR, ArgumentKind.CMX]),
                 offset=st.integers(0, 64).map(lambda n: n * 64),
-                size_bytes=st.integers(0, 4096),
+                size_bytes=st.integers(1, 4096),
             ),
         ]
         for kind, count in (
