@@ -155,6 +155,12 @@ def put(*path: Any) -> Callable[[Any], None]:
     return change
 
 
+def _overflow(task: Any) -> None:
+    """A tensor that is within bounds, whose blocks are not."""
+    task["op"]["inputs"][0]["type"] = ["FLOAT32", [2**31 - 1, 2**20, 1, 10]]
+    task["config"]["inputs"][0]["blocks"] = [0, 0, 0, 0, 1 << 16]
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -183,6 +189,9 @@ def put(*path: Any) -> Callable[[Any], None]:
         (put("inputs", 1, {"argument": {"kind": "input", "index": 99}, "shape": 9}), "that is left out"),
         (put("op", "inputs", 0, "dimension", 9), "9 is not from 0 to 3"),
         (put("extra", 1), "unknown field 'extra'"),
+        (put("config", "inputs", 1, {"element_type": "FLOAT32", "order": [0]}), "that is left out"),
+        (put("config", "inputs", 0, None), "it has no layout"),
+        (_overflow, "too large"),
     ],
 )  # fmt: skip
 def test_a_task_that_nobody_wrote_is_refused(change: Callable[[Any], None], says: str) -> None:
