@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from vendor_reference.executable.binary_layer import (
     BinaryLayer,
     DeviceCode,
@@ -68,6 +72,40 @@ def test_a_description_that_is_left_out_is_refused() -> None:
     layer = BinaryLayer("a.json", {"a.json": _file("a.json", b"{}", is_left_out=True)}, [])
     with pytest.raises(LiteRtError, match=r"'a\.json' is left out"):
         unpack_binary_layer(pack_binary_layer(layer), "x.bin")
+
+
+def _header(layer: BinaryLayer, **changes: Any) -> bytes:
+    """The layer with other values in its header, whose digest fits."""
+    packed = pack_binary_layer(layer)
+    size = int.from_bytes(packed[16:24], "little")
+    header = json.loads(packed[64 : 64 + size]) | changes
+    text = json.dumps(header).encode()
+    body = text.ljust(-(-len(text) // 64) * 64, b"\0") + packed[-(-(64 + size) // 64) * 64 :]
+    sizes = struct.pack("<QQ", len(text), 64 + len(body))
+    return packed[:16] + sizes + hashlib.sha256(body).digest() + body
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ([{"path": "a", "sha256": "0" * 64}] * 2, "a second file 'a'"),
+        ([{"path": "a", "sha256": "0" * 64, "offset": 0}], "an offset without a size"),
+        ([{"path": "a", "sha256": "0" * 64, "offset": 0, "size": 1}], "its digest is of"),
+        ([{"path": "a", "sha256": "0" * 64, "offset": 8, "size": 1}], "1 bytes at 8 of"),
+        ([{"path": "a", "sha256": "0" * 64, "offset": 64, "size": 65}], "65 bytes at 64 of 128"),
+    ],
+)
+def test_files_that_nobody_packed_are_refused(files: list[Any], says: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        unpack_binary_layer(_header(_layer(), files=files), "x.bin")
+    assert error.value.status is Status.INVALID_ARGUMENT and says in error.value.what
+
+
+def test_another_version_is_refused() -> None:
+    packed = bytearray(pack_binary_layer(_layer()))
+    packed[8] = 2
+    with pytest.raises(LiteRtError, match="version 2, this one reads 1"):
+        unpack_binary_layer(bytes(packed), "x.bin")
 
 
 @pytest.mark.parametrize("path", ["/etc/k.cl", "../k.cl", "a/../../k.cl", "a\nb", ""])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +19,9 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.model.blob import Blob
+from litert.model.blob import Blob, MappedFile
 from tests.vendor_reference.firmware_runs import clamp_fields
+from vendor_reference.executable import byte_code
 from vendor_reference.executable.byte_code import (
     MAGIC,
     PREFIX,
@@ -38,6 +43,7 @@ from vendor_reference.executable.executable import (
     LayerTask,
     Program,
     Source,
+    Tap,
     align,
 )
 from vendor_reference.firmware.instructions import instruction_set
@@ -296,6 +302,12 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 1, "arguments", 1, "index"], 1, "output 1 of 1"),
         (["functions", 0, "tasks", 1, "arguments", 1], {"kind": "local", "size_bytes": 1}, "tensor that is local"),
         (["instructions", 0, 1, 2], "long size", "'long size' is not a field"),
+        (["functions", 0, "tasks", 0, "arguments", 0], {"kind": "input", "offset": 64}, "offset of a input"),
+        (["functions", 0, "tasks", 0, "arguments", 4], {"kind": "scalar"}, "no scalar bytes in a scalar"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 5], [0, 0], "s0[0], a dimension that is not known"),
+        (["constants", 0, "type"], ["INT8", [3]], "no scale for tensor<3xi8>"),
+        (["constants", 1, "type"], ["FLOAT32", [1]], "not the dequantization of tensor<1xf32>"),
+        (["constants", 0], {"type": ["FLOAT16", []], "offset": 0, "panel": 16}, "panels of tensor<f16>"),
         (["constants", 1, "panel"], -1, "-1 is not from 0"),
         (["functions", 0, "inputs", 0], ["FLOAT32", [-1]], "-1 is not from 0"),
         (["functions", 0, "inputs", 0], ["STRING", [1]], "STRING of shape"),
@@ -330,6 +342,89 @@ def test_each_index_offset_size_and_name_is_checked(
     with pytest.raises(LiteRtError) as error:
         read_executable(_join(header, rest))
     assert says in str(error.value)
+
+
+TAPPED = replace(
+    SMALL,
+    functions=[
+        replace(
+            SMALL.functions[0],
+            taps=[
+                Tap("t", 0, SMALL.functions[0].tasks[0].arguments[2], RankedTensorType.of(F32, ())),
+                Tap(
+                    "y", 1, Argument(ArgumentKind.OUTPUT), RankedTensorType.of(F32, (2, 2)), (2, 1)
+                ),
+            ],
+        )
+    ],
+)
+
+
+def test_tensors_that_are_shown_survive() -> None:
+    assert _comparable(read_executable(bytes(write_executable(TAPPED)))) == _comparable(TAPPED)
+
+
+@pytest.mark.parametrize(
+    ("tap", "field", "value", "says"),
+    [
+        (1, "task", 2, "2 is not from 0 to 1"),
+        (1, "name", "t", "'t' a second time"),
+        (0, "argument", {"kind": "input"}, "a tensor that is input"),
+        (1, "argument", {"kind": "output", "index": 1}, "output 1 of 1"),
+        (0, "argument", {"kind": "ddr", "offset": 64, "size_bytes": 65}, "65 bytes at 64 of 128 in DDR"),
+        (0, "strides", [1], "1 elements, expected 0 to 0"),
+        (1, "strides", [2], "1 elements, expected 2 to 2"),
+        (1, "strides", [3, 1], "ends behind its 16 bytes"),
+        (1, "offset", 1, "ends behind its 16 bytes"),
+    ],
+)  # fmt: skip
+def test_tensors_that_are_shown_lie_where_a_task_writes(
+    tap: int, field: str, value: object, says: str
+) -> None:
+    header, rest = _split(bytes(write_executable(TAPPED)))
+    header["functions"][0]["taps"][tap][field] = value  # type: ignore[index]
+    with pytest.raises(LiteRtError) as error:
+        read_executable(_join(header, rest))
+    assert error.value.status is Status.SERIALIZATION and says in error.value.what
+
+
+def test_a_module_is_refused_where_the_stack_has_no_room_for_it() -> None:
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    module, limit = bytes(write_executable(SMALL)), sys.getrecursionlimit()
+    refusals = []
+    for room in range(12, 40):
+        sys.setrecursionlimit(depth + room)
+        try:
+            read_executable(module)
+        except LiteRtError as error:
+            refusals.append(error)
+        finally:
+            sys.setrecursionlimit(limit)
+    assert {error.status for error in refusals} == {Status.SERIALIZATION}
+    assert any("this thread's stack" in error.what for error in refusals)
+
+
+def test_large_constants_of_a_file_are_copied_into_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = bytes(range(256)) * 16
+    (tmp_path / "weights").write_bytes(data)
+    monkeypatch.setattr(byte_code, "_SPOOLED_SIZE", 4096)
+    with MappedFile(tmp_path / "weights") as file:
+        stored = Constant(RankedTensorType.of(I8, (4096,)), file.blob())
+        small = Constant(RankedTensorType.of(I8, (3,)), Blob(b"abc"))
+        made = Executable("Ref1", [], [], [stored, small])
+        module = write_executable(made)
+        assert module.file is not None
+        monkeypatch.undo()
+        assert bytes(module) == bytes(write_executable(made))
+        monkeypatch.setattr(byte_code, "_SPOOLED_SIZE", 4096)
+        os.truncate(tmp_path / "weights", 100)
+        with pytest.raises(LiteRtError, match="the model's file has been cut") as error:
+            write_executable(made)
+        assert error.value.status is Status.FILE_IO
 
 
 def test_two_functions_of_one_name_are_refused() -> None:

@@ -44,10 +44,11 @@ def made(
     arguments: Sequence[Argument] = (),
     dynamic_outputs: Sequence[DynamicOutput] = (DynamicOutput(0, 1, 2),),
     program: Program | None = None,
+    most_items: int | None = None,
 ) -> Executable:
     """Task 0 writes the shape of `y`, task 1 runs for each of its elements."""
     tasks = [
-        task("first", [in_(), shape(2), *arguments], first),
+        replace(task("first", [in_(), shape(2), *arguments], first), most_items=most_items),
         task("second", [in_(), shape(1), out()], second),
     ]
     function = Function(
@@ -86,6 +87,10 @@ X, T, Y = SHAPES
         (made([replace(X, bound=(9, 3)), T, Y]), "its bound (9, 3)"),
         (made([replace(X, pattern=(-1, 4)), T, Y]), "8x3 is no bound of ?x4"),
         (made([replace(X, pattern=(-1,)), T, Y]), "is no bound of"),
+        (made([replace(X, pattern=(-1,) * 3, bound=(2**31 - 1,) * 3), T, Y]), "is too large"),
+        (made([X, replace(X, offset=64), Y]), "a second shape of input 0"),
+        (made(most_items=8, first=[BATCH - 9]), "(s0[0]-9) is -1 at most"),
+        (made(most_items=7), "8 work items for a kernel that was compiled for 7"),
         (made([replace(X, offset=192), T, Y]), "8 bytes at 192 of 192"),
         (made([replace(X, offset=4), T, Y]), "8 bytes at 4"),
         (made([X, replace(T, sizes=(BATCH,)), Y]), "1 sizes of 2 dimensions"),
