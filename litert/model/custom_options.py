@@ -61,6 +61,8 @@ def as_flex_value(value: object, name: str, where: str = "") -> FlexValue:
 def _as_flex_value(value: object, name: str, where: str, depth: int) -> FlexValue:
     if isinstance(value, Enum):
         value = value.value
+    elif isinstance(value, (bytearray, memoryview)):
+        value = bytes(value)
     elif hasattr(value, "tolist"):  # NumPy's numbers and arrays, without an import of it
         value = value.tolist()
     if depth > _DEPTH:
@@ -78,8 +80,6 @@ def _as_flex_value(value: object, name: str, where: str, depth: int) -> FlexValu
         return int(value)
     if isinstance(value, str):
         return _checked_text(value, name, where)
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)
     if value is None or isinstance(value, (bool, float, bytes)):
         return value
     raise _error(f"{name} is {value!r:.200}, which a FlexBuffer cannot hold", where)

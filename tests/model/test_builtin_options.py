@@ -8,7 +8,13 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
-from litert.model.builtin_options import get_builtin_option, option_names, set_builtin_option
+from litert.model.builtin_options import (
+    default_builtin_options,
+    get_builtin_option,
+    option_names,
+    read_builtin_options,
+    set_builtin_option,
+)
 from litert.model.graph import Op
 
 
@@ -61,3 +67,19 @@ def test_a_value_that_the_field_cannot_have_changes_nothing(name: str, value: ob
     with pytest.raises(LiteRtError):
         set_builtin_option(op, name, value)
     assert op.options is before
+
+
+def test_options_are_read_with_what_the_file_leaves_out() -> None:
+    assert read_builtin_options(make_op("RESHAPE", new_shape=[4])) == {"new_shape": (4,)}
+    assert read_builtin_options(make_op("RESHAPE")) == {}
+    op = make_op("SOFTMAX", beta=2.0)
+    assert read_builtin_options(op) == {"beta": 2.0}
+    op.options = None
+    assert read_builtin_options(op) == {"beta": 0.0}
+    assert read_builtin_options(make_op("VAR_HANDLE", container="c")) == {}  # texts are no values
+
+
+def test_a_new_op_has_usual_options() -> None:
+    found = default_builtin_options("CONV_2D")
+    assert (found["stride_w"], found["padding"]) == (1, "SAME")
+    assert default_builtin_options("CUSTOM") == {}

@@ -13,7 +13,8 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import Asset
 from litert.model.blob import Blob, MappedFile
-from litert.model.byte_code_container import is_container, pack, unpack
+from litert.model.byte_code_container import carried_assets, is_container, pack, unpack
+from litert.model.graph import Appended, Model
 
 ASSETS = [
     Asset("MyOp", "", Blob(b"kernel void MyOp() {}")),
@@ -111,3 +112,11 @@ def test_a_flipped_byte_ends_in_parts_or_in_a_refusal(place: int, value: int) ->
     except LiteRtError:
         return
     assert byte_code.size <= len(data) and all(a.blob.size <= len(data) for a in assets)
+
+
+def test_the_assets_of_a_model_are_those_of_its_byte_code_each_once() -> None:
+    other = pack(Blob(b"y"), [Asset("a", "", Blob(b"1")), Asset("b", "", Blob(b"2"))])
+    first = pack(Blob(b"x"), [Asset("a", "", Blob(b"0"))])
+    parts = [Appended(Blob(data), []) for data in (b"no container", first, other)]
+    found = carried_assets(Model(byte_code=parts))
+    assert [(asset.name, bytes(asset.blob)) for asset in found] == [("a", b"0"), ("b", b"2")]

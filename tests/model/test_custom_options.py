@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.model.custom_options import find_flexbuffer_options, write_flexbuffer_options
+from litert.model.custom_options import (
+    as_flex_value,
+    find_flexbuffer_options,
+    write_flexbuffer_options,
+)
 
 SINH = bytes(flexbuffers.Dumps({"T": 0}))
 
@@ -112,3 +116,8 @@ def test_a_list_in_itself_is_refused() -> None:
     taps.append(taps)
     with pytest.raises(LiteRtError, match="lists or maps in each other"):
         write_flexbuffer_options({"taps": taps})
+
+
+@pytest.mark.parametrize("data", [b"\1\2", bytearray(b"\1\2"), memoryview(b"\1\2")])
+def test_bytes_of_all_kinds_are_bytes(data: object) -> None:
+    assert as_flex_value(data, "data") == b"\1\2"

@@ -14,7 +14,7 @@ from litert.core.quantization import BlockwiseQuantization, Quantization
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.dispatch_op import DISPATCH_OP
-from litert.model.dump import dump, quote, real
+from litert.model.dump import attribute, dump, quote, real
 from litert.model.graph import Appended, Model
 from litert.model.reader import read_model
 from litert.model.table import Table
@@ -108,3 +108,25 @@ def test_a_string_stays_between_its_quotes(text: str) -> None:
 @given(st.floats(width=32))
 def test_a_number_shows_all_of_a_float32(value: float) -> None:
     assert repr(np.float32(real(value))) == repr(np.float32(value))
+
+
+def test_what_few_ops_and_tensors_have_is_shown() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2,))
+    y = b.custom("MyOp", [x], [("y", "float32", (2,))])
+    b.output(y)
+    model = b.build()
+    (op,) = model.subgraphs[0].ops
+    op.intermediates, op.mutating_variable_inputs = (x, None), (True,)
+    x.quantization = Quantization(custom=b"\1\2")
+    text = dump(model)
+    assert "intermediates = [%arg0, none]" in text and "mutating_variable_inputs = [true]" in text
+    assert "!quant.custom<f32, " in text
+
+
+def test_a_number_beyond_float32_shows_all_of_it() -> None:
+    assert real(1e300) == "1e+300" and real(float("nan")) == "nan"
+
+
+def test_a_value_that_is_nothing_is_shown() -> None:
+    assert attribute({"none": None}) == "{none = unit}"

@@ -138,3 +138,31 @@ def test_bytes_that_are_left_over_are_noticed() -> None:
 def test_floats_keep_their_value() -> None:
     assert read_flexbuffer(bytes(flexbuffers.Dumps(0.1))) == 0.1
     assert math.isinf(float(read_flexbuffer(bytes(flexbuffers.Dumps(math.inf)))))  # type: ignore[arg-type]
+
+
+MAP = b"a\0" + b"\1\3" + b"\1\1\1\5\4" + b"\2\x24\1"
+"""{"a": 5}: the key, the vector of keys, the map, the root."""
+
+
+def test_a_map_by_hand_is_read() -> None:
+    assert read_flexbuffer(MAP) == {"a": 5}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"\0\x0c\1", "a float of 1 bytes"),
+        (MAP[:5] + b"\3" + MAP[6:], "with keys of 3 bytes"),
+        (MAP[:6] + b"\0" + MAP[7:], "with 1 keys, 0 values"),
+        (b"a\0\2\3\4\2\1\2\1\1\4\4\4\x24\1", "whose keys are not sorted"),
+        (b"\0\0\1\x6c\1", "type 27"),
+        (b"\1ab\2\x14\1", "without a zero at its end"),
+        (b"a\1\x10\1", "a key at 0 without an end"),
+        (b"\1\xff\0\2\x14\1", "text at 1 that is not UTF-8"),
+    ],
+)
+def test_bytes_that_no_builder_writes_are_refused(data: bytes, says: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read_flexbuffer(data, "op 1")
+    assert error.value.status is Status.INVALID_FLATBUFFER
+    assert says in error.value.what and error.value.where == "op 1"

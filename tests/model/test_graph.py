@@ -5,6 +5,7 @@ import pytest
 from litert.core.element_type import ElementType
 from litert.core.quantization import BlockwiseQuantization, Quantization, QuantizationKind
 from litert.model.blob import Blob
+from litert.model.builder import ModelBuilder
 from litert.model.graph import (
     EXTERNAL_SIZE,
     Buffer,
@@ -150,3 +151,31 @@ def test_a_clone_has_all_but_its_ops() -> None:
     assert (clone.name, clone.shape, clone.shape_signature) == ("x", (1, 4), (-1, 4))
     assert clone.is_variable and clone.has_rank and clone.quantization == x.quantization
     assert clone.producer is None and clone.uses == []
+
+
+def test_an_op_may_be_released_and_attached_without_an_input() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2,))
+    y = b.custom("MyOp", [None, x], [("y", "float32", (2,))])
+    (op,) = b.build().subgraphs[0].ops
+    op.release()
+    assert y.producer is None and not x.uses
+    op.attach()
+    assert y.producer is op and x.uses == [op]
+    op.set_input(0, x)
+    op.set_input(1, None)
+    assert x.uses == [op] and (repr(op), repr(x)) == (
+        "Op(MyOp)",
+        "Tensor('x', tensor<2xf32>)",
+    )
+
+
+def test_an_output_that_another_op_makes_by_now_keeps_it() -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2,))
+    y = b.custom("MyOp", [x], [("y", "float32", (2,))])
+    z = b.custom("MyOp", [x], [("z", "float32", (2,))])
+    first, second = b.build().subgraphs[0].ops
+    second.set_output(0, y)
+    first.set_output(0, z)
+    assert (y.producer, z.producer) == (second, first)

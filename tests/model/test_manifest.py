@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import Asset
-from litert.model.blob import Blob
+from litert.model.blob import Blob, MappedFile
 from litert.model.graph import Model
 from litert.model.manifest import (
     Digest,
@@ -160,3 +162,19 @@ def test_a_manifest_from_before_native_assets_has_none() -> None:
 def test_native_assets_are_names(value: object) -> None:
     with pytest.raises(LiteRtError, match="native_assets"):
         Manifest.from_json(document(native_assets=value))
+
+
+def test_a_large_file_has_a_digest(tmp_path: Path) -> None:
+    with (tmp_path / "a").open("wb") as out:
+        out.truncate((16 << 20) + 1)
+    with MappedFile(tmp_path / "a") as file:
+        digest = Digest.of(file.blob())
+    assert digest.sha256 == hashlib.sha256(bytes((16 << 20) + 1)).hexdigest()
+    assert str(digest) == f"16777217 bytes, sha256 {digest.sha256[:16]}"
+    assert str(Digest(1, "ab" * 32)) == "1 byte, sha256 abababababababab"
+
+
+def test_a_manifest_without_end_is_refused() -> None:
+    with pytest.raises(LiteRtError, match="it has 16777217 bytes") as error:
+        Manifest.from_json(bytes((16 << 20) + 1), "model.bin")
+    assert error.value.status is Status.INVALID_FLATBUFFER

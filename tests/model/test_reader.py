@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import struct
 import subprocess
 import sys
@@ -17,8 +18,10 @@ from litert.core.status import Status
 from litert.model import reader
 from litert.model.assembler import Assembler
 from litert.model.blob import Blob, MappedFile
-from litert.model.graph import Buffer, Model, Op, OperatorCode, Subgraph, Tensor
+from litert.model.dispatch_op import DISPATCH_OP
+from litert.model.graph import Appended, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
 from litert.model.reader import read_model
+from litert.model.schema_reader import read_metadata
 from litert.model.table import Table
 from litert.model.writer import to_bytes, write_model
 
@@ -350,3 +353,103 @@ def test_a_reader_costs_no_large_import() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
+
+
+def test_a_model_of_nothing_is_one() -> None:
+    out = Assembler()
+    model = read_model(bytes(out.finish(out.table([]), b"TFL3")))
+    assert not (model.subgraphs or model.buffers or model.operator_codes)
+
+
+def test_custom_options_keep_a_format_that_nobody_knows() -> None:
+    def subgraph(out: Assembler) -> int:
+        op = out.table([], [(6, "b", 7)])
+        return out.table([(3, out.offset_vector([op]))])
+
+    data = hostile(subgraph, operator_codes=lambda out: out.offset_vector([out.table([])]))
+    for _ in range(2):
+        model = read_model(data)
+        assert model.subgraphs[0].ops[0].custom_options_format == 7
+        data = to_bytes(model)
+
+
+@pytest.mark.parametrize("options", [None, b"", b"no map"])
+def test_an_npu_call_without_byte_code_is_kept(options: bytes | None) -> None:
+    model = small_model()
+    model.operator_codes[0] = model.subgraphs[0].ops[0].code = OperatorCode(32, DISPATCH_OP)
+    model.subgraphs[0].ops[0].options = None
+    model.subgraphs[0].ops[0].custom_options = None if options is None else Blob(options)
+    found = read_model(to_bytes(model))
+    assert not found.byte_code and len(found.warnings) == bool(options)
+
+
+def test_the_name_of_an_npu_call_has_no_zero_byte() -> None:
+    model = small_model()
+    model.operator_codes[0] = model.subgraphs[0].ops[0].code = OperatorCode(32, DISPATCH_OP)
+    model.subgraphs[0].ops[0].options = None
+    model.byte_code = [Appended(Blob(b"module"), [(model.subgraphs[0].ops[0], "call")])]
+    data = to_bytes(model)
+    assert read_model(data).byte_code[0].users[0][1] == "call"
+    assert "a call name with a zero byte" in refusal(data.replace(b"call", b"c\0ll")).what
+
+
+def test_metadata_are_read_alone(tmp_path: Path) -> None:
+    model = small_model()
+    for name, value in (("a.x", b"1"), ("b", b"2"), ("a.y", b"")):
+        model.set_metadata(name, Blob(value))
+    (tmp_path / "m.tflite").write_bytes(to_bytes(model))
+    with MappedFile(tmp_path / "m.tflite") as file:
+        for source in (file, file.view):
+            found = read_metadata(source, "a.")
+            assert {name: bytes(blob) for name, blob in found.items()} == {"x": b"1", "y": b""}
+    assert read_metadata(memoryview(to_bytes(small_model())), "") == {}
+
+
+def metadata(
+    entry: list[tuple[int, str, int]], buffers: Callable[[Assembler], int] | None
+) -> bytes:
+    """A model of metadata `name` alone, and of buffers."""
+    out = Assembler()
+    offsets = [(6, out.offset_vector([out.table([(0, out.text("name"))], entry)]))]
+    if buffers is not None:
+        offsets.append((4, buffers(out)))
+    return bytes(out.finish(out.table(offsets), b"TFL3"))
+
+
+def one_buffer(*scalars: tuple[int, str, int]) -> Callable[[Assembler], int]:
+    return lambda out: out.offset_vector([out.table([], list(scalars))])
+
+
+def test_metadata_may_lie_behind_the_flatbuffer() -> None:
+    for sized, expected in (([(2, "Q", 4)], b"TFL3"), ([], b"")):
+        data = metadata([], one_buffer((1, "Q", 4), *sized))
+        assert bytes(read_metadata(memoryview(data), "name")[""]) == expected
+    assert bytes(read_metadata(memoryview(metadata([], one_buffer())), "name")[""]) == b""
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (metadata([], None), "buffer 0, where there are 0"),
+        (metadata([(1, "I", 3)], one_buffer()), "buffer 3, where there are 1"),
+        (metadata([], one_buffer((1, "Q", 4), (2, "Q", 1 << 40))), "data at 4 to"),
+        (metadata([], one_buffer())[:8], "outside the file"),
+        (b"\xff\xff\xff\x7fTFL3", "outside the file"),
+    ],
+    ids=["no buffers", "no such buffer", "too long", "cut", "no root"],
+)
+def test_damaged_metadata_are_refused(data: bytes, what: str) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read_metadata(memoryview(data), "name")
+    assert error.value.status is Status.INVALID_FLATBUFFER and what in error.value.what
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_reading_leaves_the_collector_as_it_was(is_enabled: bool) -> None:
+    was_enabled = gc.isenabled()
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        read_model(to_bytes(small_model()))
+        assert gc.isenabled() == is_enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()

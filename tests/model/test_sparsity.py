@@ -11,7 +11,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Tensor
-from litert.model.sparsity import densify, find_sparsity_mistake
+from litert.model.sparsity import dense_data, densify, find_sparsity_mistake
 from litert.model.table import Table
 
 
@@ -78,3 +78,42 @@ def test_a_tree_that_does_not_fit_is_refused(changes: dict[str, Any]) -> None:
         densify(tensor)
     assert error.value.status is Status.INVALID_FLATBUFFER
     assert find_sparsity_mistake(tensor) == error.value.what
+
+
+def test_blocks_are_put_where_they_belong() -> None:
+    """A row of two blocks of two: the second is stored."""
+    dense = [Table.make("DimensionMetadata", dense_size=size) for size in (1, 2)]
+    columns = Table.make(
+        "DimensionMetadata",
+        format=1,
+        array_segments_type=3,
+        array_segments=Table.make("Uint8Vector", values=b"\0\1"),
+        array_indices_type=3,
+        array_indices=Table.make("Uint8Vector", values=b"\1"),
+    )
+    sparsity = Table.make(
+        "SparsityParameters",
+        traversal_order=(0, 1, 2),
+        block_map=(1,),
+        dim_metadata=[dense[0], columns, dense[1]],
+    )
+    tensor = ModelBuilder().constant("c", b"\5\6", "int8", (1, 4), sparsity=sparsity)
+    assert bytes(dense_data(tensor)) == b"\0\0\5\6"
+    tensor.sparsity = None
+    assert bytes(dense_data(tensor)) == b"\5\6"
+
+
+def test_elements_smaller_than_a_byte_are_refused() -> None:
+    sparsity = matrix().sparsity
+    tensor = ModelBuilder().constant("c", b"\5", "int4", (2,), sparsity=sparsity)
+    assert find_sparsity_mistake(tensor) == "a sparse constant: its elements are INT4"
+
+
+def test_a_level_without_its_parts_is_refused() -> None:
+    levels = [
+        Table.make("DimensionMetadata", dense_size=3),
+        Table.make("DimensionMetadata", format=1),
+    ]
+    sparsity = Table.make("SparsityParameters", traversal_order=(0, 1), dim_metadata=levels)
+    tensor = ModelBuilder().constant("c", b"\5", "int8", (3, 4), sparsity=sparsity)
+    assert find_sparsity_mistake(tensor) == "a sparse constant: a level without array_segments"

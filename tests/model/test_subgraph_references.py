@@ -13,12 +13,14 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
 from litert.model.positions import (
     CONTROL_DEPENDENCIES_KEY,
+    reachable_subgraphs,
     read_control_dependencies,
     referenced_subgraphs,
     remove_subgraphs,
     set_control_dependencies,
 )
 from litert.model.reader import read_model
+from litert.model.table import Table
 from litert.model.writer import to_bytes
 
 F32 = ("float32", (4,))
@@ -88,3 +90,36 @@ def test_signatures_and_control_dependencies_follow(gone: set[int]) -> None:
     assert [subgraph.name for subgraph in model.subgraphs] == names
     kept = [index for index in range(6) if index not in gone]
     assert read_control_dependencies(model) == [[(0, index)] for index in kept]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\2\6", b"\1\2", b"\1\3\1\0\1\0\0", b"\1\3\0\0\0\0", b"\1\3\x80", b"\x80" * 9],
+    ids=["empty", "version", "subgraphs", "negative", "more", "cut", "wide"],
+)  # fmt: skip
+def test_control_dependencies_that_make_no_sense_are_none(data: bytes) -> None:
+    model = with_subgraphs(3).build()
+    model.set_metadata(CONTROL_DEPENDENCIES_KEY, Blob(data))
+    assert read_control_dependencies(model) == [[], [], []]
+
+
+def test_subgraphs_are_reached_through_others() -> None:
+    b = ModelBuilder()
+    for index, called in ((1, 3), (2, 1), (3, 1)):
+        other = b.subgraph(str(index))
+        other.output(other.op("CALL", [other.input("x", *F32)], [("y", *F32)], subgraph=called))
+    x = b.input("x", *F32)
+    b.output(b.op("CALL", [x], [("y", *F32)], subgraph=1))
+    model = b.build()
+    assert reachable_subgraphs(model, model.subgraphs[0].ops[0]) == {1, 3}
+
+
+def test_options_without_subgraphs_stay_when_others_go() -> None:
+    b = with_subgraphs(3)
+    x = b.input("x", *F32)
+    b.output(b.op("STABLEHLO_CASE", [x], [("y", *F32)]))
+    model = b.build()
+    (op,) = model.subgraphs[0].ops
+    op.options = Table.make("CallOptions", subgraph=2)
+    remove_subgraphs(model, [1])
+    assert op.options.get("subgraph") == 1 and list(referenced_subgraphs(op)) == [1]

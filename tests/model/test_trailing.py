@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 
 import pytest
@@ -128,3 +129,39 @@ def test_a_damaged_archive_is_kept_as_bytes() -> None:
         assert len(to_bytes(model)) >= len(data) + 100
 
     check()
+
+
+def test_what_lies_behind_the_last_table_of_a_vector_is_the_models_too() -> None:
+    out = Assembler()
+    name = out.text("n" * 203)
+    tables = [out.table([]), out.table([(3, name)])]
+    subgraph = out.table([(0, out.offset_vector(tables))])
+    data = bytes(out.finish(out.table([(2, out.offset_vector([subgraph]))]), b"TFL3"))
+    assert read_model(data).trailing is None
+    archive = with_archive(data)
+    for whole, trailing in ((data + b"text", b"text"), (archive, archive[len(data) :])):
+        model = read_model(whole)
+        assert model.trailing is not None and bytes(model.trailing) == trailing
+
+
+END = struct.Struct("<4s6xHIIH")
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"text" * 9 + END.pack(b"PK\5\6", 1, 4, 0, 0),
+        b"text" * 9 + END.pack(b"PK\5\6", 1, 1 << 20, 0, 0),
+        b"text" * 9 + END.pack(b"PK\5\6", 1, 0, 0xFFFFFFFF, 0),
+        bytes(46) + END.pack(b"PK\5\6", 1, 46, 0, 0),
+        b"PK\1\2" + bytes(46) + END.pack(b"PK\5\6", 1, 50, 0, 0),
+        b"text PK\5\6 text",
+    ],
+    ids=["short directory", "outside", "ZIP64", "no entry", "bytes behind entries", "cut"],
+)
+def test_what_only_looks_like_an_archive_is_kept_as_bytes(tail: bytes) -> None:
+    data = to_bytes(make_model(b"123"))
+    model = read_model(data + b"x" + tail)
+    assert model.trailing is not None and bytes(model.trailing) == b"x" + tail
+    model.set_metadata("more", Blob(bytes(100)))
+    assert to_bytes(model).endswith(b"x" + tail)

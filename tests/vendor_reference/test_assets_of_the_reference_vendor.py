@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+import _cffi_backend
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.custom_layers.asset_reader import read_layer
-from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 
 
 def read(path: Path) -> CustomLayer:
@@ -121,6 +122,23 @@ def test_an_unknown_kind_of_asset_is_refused_with_those_known(
     assert {".bin", ".cl", ".json", ".so", ".xml"} <= set(
         error.value.hint.removesuffix(".").replace(",", "").split()
     )
+
+
+def test_a_source_without_end_is_refused(folder: Path) -> None:
+    with (folder / "inc" / "b.h").open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    with pytest.raises(LiteRtError, match="more than 67108864 bytes of source") as error:
+        read(folder / "k.cl")
+    assert error.value.status is Status.INVALID_ARGUMENT
+
+
+def test_a_shared_object_is_the_layer_s_only_file(tmp_path: Path) -> None:
+    library = Path(_cffi_backend.__file__)
+    layer = read_layer("MyOp", str(tmp_path / "k.so"), memoryview(library.read_bytes()))
+    assert layer.type is LayerType.CPP and [file.path for file in layer.sources] == ["k.so"]
+    with pytest.raises(LiteRtError, match="not a shared object") as error:
+        read_layer("MyOp", str(tmp_path / "k.so"), memoryview(b"text"))
+    assert error.value.status is Status.INVALID_ARGUMENT
 
 
 def test_a_suffix_in_capitals_is_the_same(folder: Path) -> None:

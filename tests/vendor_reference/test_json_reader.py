@@ -219,6 +219,7 @@ DELETE = object()
 CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("no version", ["version"], DELETE, "$: field 'version' is missing"),
     ("another version", ["version"], 2, "$.version: version 2, this reader knows 1"),
+    ("neither sources nor layers", ["sources"], DELETE, "$: field 'sources' is missing"),
     ("no output shapes", ["output_shapes"], [], "$.output_shapes: 0 elements, expected 1 or more"),
     ("an output shape of no size", ["output_shapes", 0], [], "$.output_shapes[0]: 0 elements"),
     ("an output shape that is a text", ["output_shapes", 0], "B", "is not an object"),

@@ -41,6 +41,8 @@ from vendor_reference.custom_layers.kernel_source import (
         ("#define __kernel __kernel\n__kernel void a() {}", ["a"]),
         ("#ifdef X\n__kernel void a() {}\n#else\n__kernel void b() {}\n#endif", ["a", "b"]),
         ("__kernel void a() {}\r\n__kernel void b() {}\r\n", ["a", "b"]),
+        ("#define F(x) x\nF __kernel void a() {}\nint F", ["a"]),
+        ("__kernel __attribute__((a void a() {}", []),
         ("int kernel;", []),
         ("", []),
     ],

@@ -91,6 +91,8 @@ def test_an_order_that_no_format_has_is_named_by_its_letters() -> None:
     assert order_format((0, 2, 1, 3)) is None
     view = bfyx((2, 4, 5, 3), (0, 2, 1, 3))
     assert (view.memory_order, view.pitches) == ("BXYF", (60, 1, 3, 12))
+    deeper = bfyx((2, 3, 4, 5, 6), (1, 2, 0, 4, 3))  # two dimensions that are Y in one letter
+    assert deeper.memory_order == "YBFX"
 
 
 def test_the_format_that_a_kernel_asks_for_names_what_several_have() -> None:

@@ -384,6 +384,7 @@ BAD = {
     "an output of two arguments": (
         "<Data", '<Tensor arg-index="4" type="output" port-index="0"/><Data',
         "<Buffers> of layer 'Full': output 0 has arg-index 3 and 4"),
+    "an option that is none of OpenCL": ('"-DS=3"', '"-I /"', "of layer 'Full': build option '-I' is not allowed"),
     "a bad local rule": ('local="16"', 'local="16+"', "of layer 'Full': local: formula '16+' ends early"),
     "an unknown dim": ("input,1", "INPUT", "<WorkSizes> of layer 'Full': dim 'INPUT', expected output, input"),
     "a dim of output with index": ("input,1", "output,0", "<WorkSizes> of layer 'Full': dim 'output,0'"),
