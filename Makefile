@@ -9,9 +9,14 @@ PYTHONS := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3.10
 USABLE := import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))
 
 READERS := litert/model vendor_reference/executable vendor_reference/custom_layers
-READER_TESTS := tests/model tests/fuzz/test_fuzz.py tests/runtime/test_loading.py \
-  $(addprefix tests/vendor_reference/test_,$(addsuffix .py,binary_layer executable executable_shapes \
-  json_reader kernel_source layer_folders layout sizes_in_byte_code xml_reader xml_text))
+READER_TESTS := tests/model tests/fuzz/test_fuzz.py tests/core/test_input_file.py \
+  $(addprefix tests/runtime/test_,$(addsuffix .py,loading stock_checks)) \
+  $(addprefix tests/compiler_plugin/test_,$(addsuffix .py,composites control_dependencies)) \
+  $(addprefix tests/vendor_reference/test_,$(addsuffix .py,assets_of_the_reference_vendor bin_reader \
+  binary_layer build_options cpu_layers_in_ir cpu_task damaged_byte_code data_inputs define_text executable \
+  executable_shapes json_reader kernel_check kernel_parameter_types kernel_source layer_defines layer_folders \
+  layout lowering overriding parameter_use selection shape_bounds simplegpu_defines sizes_in_byte_code \
+  source_text transfer_kernels work_items xml_reader xml_text))
 
 .PHONY: help setup demo test check golden bench fuzz faults soak coverage bazel
 
