@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -19,17 +19,20 @@ from vendor_reference.executable.binary_layer import BinaryLayer, PackedFile, pa
 KERNEL = b'#include "h.h"\n__kernel void MyOp() {}'
 DESCRIPTION = json.dumps({"version": 1, "sources": ["k.cl"]}).encode()
 FILES = {"layer.json": DESCRIPTION, "k.cl": KERNEL, "h.h": b"// nothing"}
+OTHERS = {"readme": b"", "y.bin": b""}
 
 
-def packed(description: str, left_out: Sequence[str] = (), **more: bytes) -> memoryview:
-    """A `.bin` of `FILES` and more, some of whose bytes are left out."""
+def packed(
+    description: str, left_out: Sequence[str] = (), contents: Mapping[str, bytes] = FILES
+) -> memoryview:
+    """A `.bin` of files, some of whose bytes are left out."""
     files = {
         path: PackedFile(
             path,
             hashlib.sha256(data).hexdigest(),
             None if path in left_out else memoryview(data),
         )
-        for path, data in {**FILES, **more}.items()
+        for path, data in contents.items()
     }
     return memoryview(pack_binary_layer(BinaryLayer(description, files, [])))
 
@@ -71,5 +74,5 @@ def test_layers_have_the_names_of_the_description() -> None:
 @pytest.mark.parametrize("name", ["readme", "y.bin"])
 def test_what_describes_no_layer_is_refused(name: str) -> None:
     with pytest.raises(LiteRtError, match=f"'{name}' describes no layer") as error:
-        read(packed(name, **{name: b""}))
+        read(packed(name, contents=OTHERS))
     assert error.value.status is Status.INVALID_ARGUMENT and error.value.where == "folder/x.bin"

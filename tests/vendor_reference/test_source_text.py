@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from litert.core.errors import LiteRtError
@@ -11,8 +13,10 @@ from vendor_reference.executable.executable import Program
 from vendor_reference.executable.source_text import expand_sources
 
 
-def expanded(text: str | bytes, has_line_marks: bool = False, **headers: str | bytes) -> str:
-    """The text of `k.cl`, with headers that are called by their names, `a.h`."""
+def expanded(
+    text: str | bytes, headers: Mapping[str, str | bytes], has_line_marks: bool = False
+) -> str:
+    """The text of `k.cl`, with headers by their names without `.h`."""
     files = {"k.cl": text, **{f"{name}.h": header for name, header in headers.items()}}
     data = {name: t.encode() if isinstance(t, str) else t for name, t in files.items()}
     main, *others = (source(text, "MyOp", name) for name, text in data.items())
@@ -36,13 +40,13 @@ def expanded(text: str | bytes, has_line_marks: bool = False, **headers: str | b
     ids=["a header", "by macro", "once", "a circle", "missing", "unknown macro", "comment", "ends of lines"],
 )  # fmt: skip
 def test_headers_stand_in_place_of_their_includes(
-    text: str, headers: dict[str, str], expected: str
+    text: str, headers: Mapping[str, str | bytes], expected: str
 ) -> None:
-    assert expanded(text, **headers) == expected
+    assert expanded(text, headers) == expected
 
 
 def test_lines_keep_their_numbers_and_files() -> None:
-    marked = expanded('x\n#include "a.h"\ny\n', has_line_marks=True, a="a\n")
+    marked = expanded('x\n#include "a.h"\ny\n', {"a": "a\n"}, has_line_marks=True)
     assert marked == '\n#line 1 "k.cl"\nx\n\n#line 1 "a.h"\na\n\n#line 2 "k.cl"\n\ny\n'
 
 
@@ -60,8 +64,8 @@ def test_lines_keep_their_numbers_and_files() -> None:
     ids=["no text", "too long", "too deep"],
 )
 def test_what_is_no_text_of_some_size_is_refused(
-    text: str | bytes, headers: dict[str, str | bytes], says: str
+    text: str | bytes, headers: Mapping[str, str | bytes], says: str
 ) -> None:
     with pytest.raises(LiteRtError) as error:
-        expanded(text, **headers)
+        expanded(text, headers)
     assert error.value.status is Status.INVALID_ARGUMENT and says in error.value.what
