@@ -77,9 +77,38 @@ def test_a_barrier_that_a_part_of_a_group_reaches_is_told_with_its_group() -> No
     (fault,) = read_log(DIVERGENCE)
     assert (fault.kernel, fault.groups, fault.places) == ("k", ["1,0,0"], [Place("a/b.cl", 5, 30)])
     assert list(show_faults([fault], "")) == [
-        "Work-group divergence detected (barrier): only 2 out of 16 work-items executed barrier: kernel k, "
-        "work group (1,0,0)",
+        "Only 2 of a group's 16 work items come to a barrier: kernel k, work group (1,0,0)",
         "  a/b.cl:5:30",
+    ]
+
+
+TWO_BARRIERS = """
+Work-group divergence detected (barrier)
+\tKernel:     k
+\tWork-group: (0,0,0)
+\t
+\tWork-item:  Global(1,0,0) Local(1,0,0) Group(0,0,0)
+\t  tail call spir_func void @_Z7barrierj(i32 noundef 1) #5, !dbg !27
+\tAt line 4 (column 5) of a/b.cl:
+\t  (source not available)
+\tfence=0x1, num_events=0
+\t
+\tPrevious work-items executed:
+\t  tail call spir_func void @_Z7barrierj(i32 noundef 2) #5, !dbg !41
+\tAt line 8 (column 5) of a/b.cl:
+\t  (source not available)
+\tfence=0x2, num_events=0
+\t
+"""
+
+
+def test_different_barriers_of_one_group_are_told_with_their_places() -> None:
+    (fault,) = read_log(TWO_BARRIERS)
+    assert (fault.work_items, fault.groups) == (["1,0,0"], ["0,0,0"])
+    assert list(show_faults([fault], "")) == [
+        "Work items of a group do not come to the same barrier: kernel k, work item (1,0,0), work group (0,0,0)",
+        "  a/b.cl:4:5",
+        "  a/b.cl:8:5",
     ]
 
 

@@ -38,8 +38,9 @@ from vendor_reference.programs.program_text import show_place
 _KERNEL = re.compile(r"Kernel:\s*(.*)")
 _ENTITY = re.compile(r"(?:Entity|First entity|Second entity|Work-item):\s*Global\(([\d,]+)\).*")
 _GROUP = re.compile(r"Work-group:\s*\(([\d,]+)\)")
-_REACHED = re.compile(r"Only \d+ out of \d+ work-items executed .*")
+_REACHED = re.compile(r"Only (\d+) out of (\d+) work-items executed .*")
 _PLACE = re.compile(r"At line (\d+) \(column (\d+)\) of (.*?):?")
+_DIVERGENCE = re.compile(r"Work-group divergence detected \((.*)\)")
 _ADDRESS = re.compile(r"(\w+) memory address 0x([0-9A-Fa-f]+)")
 _MOST_SHOWN = 20
 
@@ -67,7 +68,7 @@ class KernelFault:
     """What a kernel did that it must not.
 
     Attributes:
-      what: in Oclgrind's words; of an address, what it is in its buffer.
+      what: in Oclgrind's words, but for barriers; of an address, what it is in its buffer.
       kernel: its name.
       work_items: global ids, `2,0,0`; of the first that did it, or of the two that race.
       places: where; for a race, of both.
@@ -184,9 +185,14 @@ def _fault(what: str, details: Sequence[str]) -> KernelFault:
     def found(pattern: re.Pattern[str]) -> list[re.Match[str]]:
         return [match for detail in details if (match := pattern.fullmatch(detail))]
 
-    reached = "".join(f": {match[0][0].lower()}{match[0][1:]}" for match in found(_REACHED))
+    if divergence := _DIVERGENCE.fullmatch(what):
+        what = f"Work items of a group do not come to the same {divergence[1]}"
+        for reached in found(_REACHED):
+            what = (
+                f"Only {reached[1]} of a group's {reached[2]} work items come to a {divergence[1]}"
+            )
     return KernelFault(
-        _ADDRESS.sub(lambda match: _offset(match[1], match[2]), what) + reached,
+        _ADDRESS.sub(lambda match: _offset(match[1], match[2]), what),
         found(_KERNEL)[0][1],
         [match[1] for match in found(_ENTITY)],
         [Place(match[3], int(match[1]), int(match[2])) for match in found(_PLACE)],
