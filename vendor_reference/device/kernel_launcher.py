@@ -215,11 +215,12 @@ class KernelLauncher:
 
 
 def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
-    """Whether the driver would choose anew for each shape, and compile."""
+    """Whether the driver would choose anew for each shape, and compile; or a simulator would take groups of one."""
+    driver = driver_of_device(context.info)
     is_told = any(isinstance(size, Expression) for size in task.global_size)
-    is_free = is_told and task.local_size is None
     on_cpu = bool(context.cl_device.type & cl.device_type.CPU)
-    return is_free and on_cpu and driver_of_device(context.info).compiles_for_group_sizes
+    is_slow = is_told and on_cpu and driver.compiles_for_group_sizes
+    return task.local_size is None and (is_slow or driver.is_simulator)
 
 
 def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int, ...]:

@@ -9,7 +9,19 @@ from importlib.util import find_spec
 from litert.host.sandbox import Sandbox, chosen_mode, find_programs
 from vendor_reference.drivers.driver import driver_of_library
 
-VARIABLES = ("CL_", "CUDA_", "GPU_", "HIP_", "LD_", "OCL_", "OPENCL_", "POCL_", "ROCR_", "ZE_")
+VARIABLES = (
+    "CL_",
+    "CUDA_",
+    "GPU_",
+    "HIP_",
+    "LD_",
+    "OCLGRIND_BUILD_",
+    "OCL_",
+    "OPENCL_",
+    "POCL_",
+    "ROCR_",
+    "ZE_",
+)
 """Beginnings of the variables that drivers read."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -10,6 +10,7 @@ import pytest
 from tests.tools.conftest import LitertNpu
 from tests.tools.layer.conftest import IN_BFYX, SHAPES
 from vendor_reference.authoring import sanitizer
+from vendor_reference.drivers.sandbox import driver_sandbox
 
 Capture = pytest.CaptureFixture[str]
 CHECK = ("layer", "check", "k.cl", *SHAPES, "--sanitize", "--report=json")
@@ -85,6 +86,25 @@ def test_what_leaves_a_tensor_in_its_own_layout_is_found_too(
     printed = capsys.readouterr().out
     assert "Invalid write of size 4" in printed and "      7 |   y[i + 1] = x[i];" in printed
     assert "reorders what 'k' has not written" in printed
+
+
+@needs_oclgrind
+def test_a_barrier_for_a_part_of_a_group_is_found_where_no_size_is_named(
+    author: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    write(author, "if (i & 1)\n    barrier(CLK_LOCAL_MEM_FENCE);\n  y[i] = x[i];")
+    assert litert_npu(*CHECK) == 1
+    (fault,) = json.loads(capsys.readouterr().out)["findings"]
+    assert fault["what"] == "Only 4 of a group's 8 work items come to a barrier"
+    assert [(place["file_name"], place["line"]) for place in fault["places"]] == [("k.cl", 8)]
+
+
+def test_the_compiler_in_its_sandbox_is_told_not_to_optimize(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable")
+    variables = driver_sandbox("liboclgrind.so").environment()
+    assert variables["OCLGRIND_BUILD_OPTIONS"] == "-cl-opt-disable"
 
 
 def test_where_oclgrind_is_absent_the_message_says_how_to_install_it(
