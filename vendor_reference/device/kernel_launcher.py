@@ -215,7 +215,7 @@ class KernelLauncher:
 
 
 def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
-    """Whether the driver would choose anew for each shape, and compile; or a simulator would take groups of one."""
+    """Whether the driver would choose anew for each shape, and compile; a simulator would take groups of one."""
     driver = driver_of_device(context.info)
     is_told = any(isinstance(size, Expression) for size in task.global_size)
     on_cpu = bool(context.cl_device.type & cl.device_type.CPU)
