@@ -66,6 +66,7 @@ def test_a_constant_is_decoded_again_only_where_it_is_another() -> None:
         {"segments": (0, 2)},
         {"segments": (0, 3, 2, 3)},
         {"segments": (0, 2, 2, 9)},
+        {"segments": (0, 13, 13, 13), "columns": tuple(range(13))},
         {"columns": (1, 4, 0)},
         {"columns": (-1, 3, 0)},
         {"values": (5, 6)},

@@ -7,6 +7,8 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.assembler import Assembler
+from litert.model.flatbuffer import FlatbufferBytes
 from litert.model.graph import Model, Op, OperatorCode, Subgraph
 from litert.model.reader import read_model
 from litert.model.table import Table
@@ -52,6 +54,16 @@ def test_fields_have_their_values_or_the_schema_s_defaults() -> None:
 def test_what_is_made_is_written_and_read(options: Table) -> None:
     assert written(options) == options
     assert repr(written(options)) == repr(options)
+
+
+def test_a_table_in_a_table_is_read() -> None:
+    out = Assembler()
+    quantization = out.table([], [(6, "i", 3)])
+    data = bytes(out.finish(out.table([(4, quantization)]), b"TFL3"))
+    source = FlatbufferBytes(memoryview(data), "model.tflite")
+    tensor = Table("Tensor", source, source.target(0))
+    assert tensor.get("quantization").get("quantized_dimension") == 3
+    assert tensor != "tensor"
 
 
 def test_a_union_sets_its_number() -> None:

@@ -94,6 +94,10 @@ def test_what_is_written_is_read() -> None:
     assert read_executable(bytes(write_executable(MADE).view)).functions[0].tasks == [TASK]
 
 
+def test_a_task_says_what_it_calls_with_what() -> None:
+    assert (TASK.entry, TASK.arguments) == ("PReLU", [ddr(0, 512), in_(1), out()])
+
+
 OPEN = CpuOperand(RankedTensorType.of(F32, (8, 3)))
 ROWS = TensorConfig(F32, MemoryLayout.row_order(2))
 ASKING = Executable(
