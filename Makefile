@@ -54,7 +54,8 @@ soak: $(READY) ## models loaded, run, compiled and closed in turns, for MINUTES=
 
 coverage: $(READY) ## which branches of the readers their tests reach
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[coverage]'
-	@$(PYTEST) -n auto $(READERS:%=--cov=%) --cov-branch --cov-report=term-missing:skip-covered $(or $(ARGS),$(READER_TESTS))
+	@$(PYTEST) -n auto $(READERS:%=--cov=%) --cov-branch --cov-fail-under=100 \
+	  --cov-report=term-missing:skip-covered $(or $(ARGS),$(READER_TESTS))
 
 bazel: $(READY) ## build and run the Bazel targets, where Bazel is
 	@.ci/bazel

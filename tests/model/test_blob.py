@@ -33,6 +33,13 @@ def test_a_large_file_can_be_read_again_when_its_pages_were_released(tmp_path: P
         assert bytes(file.view[5:9]) == b"text"
 
 
+def test_a_small_file_has_no_pages_to_release(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"text")
+    with MappedFile(tmp_path / "a") as file:
+        file.release_pages()
+        assert bytes(file.view) == b"text"
+
+
 def test_a_file_without_memory_for_it_is_an_error_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

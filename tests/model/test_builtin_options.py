@@ -9,6 +9,7 @@ import pytest
 from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
 from litert.model.builtin_options import (
+    count_outputs,
     default_builtin_options,
     get_builtin_option,
     option_names,
@@ -83,3 +84,13 @@ def test_a_new_op_has_usual_options() -> None:
     found = default_builtin_options("CONV_2D")
     assert (found["stride_w"], found["padding"]) == (1, "SAME")
     assert default_builtin_options("CUSTOM") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "count"),
+    [("ADD", {}, 1), ("SPLIT", {"num_splits": 3}, 3), ("SPLIT", {}, 0)],
+)
+def test_an_op_has_as_many_outputs_as_its_options_say(
+    name: str, options: dict[str, int], count: int
+) -> None:
+    assert count_outputs(name, options) == count

@@ -164,6 +164,8 @@ def test_an_op_may_be_released_and_attached_without_an_input() -> None:
     assert y.producer is op and x.uses == [op]
     op.set_input(0, x)
     op.set_input(1, None)
+    op.remove_input(1)
+    assert op.inputs == [x]
     assert x.uses == [op] and (repr(op), repr(x)) == (
         "Op(MyOp)",
         "Tensor('x', tensor<2xf32>)",

@@ -64,6 +64,9 @@ def test_a_table_in_a_table_is_read() -> None:
     tensor = Table("Tensor", source, source.target(0))
     assert tensor.get("quantization").get("quantized_dimension") == 3
     assert tensor != "tensor"
+    with pytest.raises(LiteRtError) as error:
+        Table("Tensor", source, len(data)).get("quantization")
+    assert error.value.status is Status.INVALID_FLATBUFFER
 
 
 def test_a_union_sets_its_number() -> None:

@@ -133,13 +133,17 @@ def test_a_damaged_archive_is_kept_as_bytes() -> None:
 
 def test_what_lies_behind_the_last_table_of_a_vector_is_the_models_too() -> None:
     out = Assembler()
-    name = out.text("n" * 203)
+    name = out.text("n" * 200)
     tables = [out.table([]), out.table([(3, name)])]
     subgraph = out.table([(0, out.offset_vector(tables))])
     data = bytes(out.finish(out.table([(2, out.offset_vector([subgraph]))]), b"TFL3"))
     assert read_model(data).trailing is None
-    archive = with_archive(data)
-    for whole, trailing in ((data + b"text", b"text"), (archive, archive[len(data) :])):
+    archive, end = with_archive(data), data.rindex(b"n\0") + 2
+    for whole, trailing in (
+        (data + b"text", b"text"),
+        (data[:end] + b"text", b"text"),
+        (archive, archive[len(data) :]),
+    ):
         model = read_model(whole)
         assert model.trailing is not None and bytes(model.trailing) == trailing
 

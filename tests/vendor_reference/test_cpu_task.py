@@ -94,6 +94,12 @@ def test_what_is_written_is_read() -> None:
     assert read_executable(bytes(write_executable(MADE).view)).functions[0].tasks == [TASK]
 
 
+def test_an_op_may_get_other_output_shapes() -> None:
+    changed = TASK.op.with_output_shapes([(2, 5)])
+    assert [operand.tensor_type for operand in changed.outputs] == [floats(2, 5)]
+    assert changed.inputs == TASK.op.inputs
+
+
 def test_a_task_says_what_it_calls_with_what() -> None:
     assert (TASK.entry, TASK.arguments) == ("PReLU", [ddr(0, 512), in_(1), out()])
 

@@ -46,6 +46,7 @@ from vendor_reference.executable.executable import (
     Tap,
     align,
 )
+from vendor_reference.executable.module_reader import find_function, read_module
 from vendor_reference.firmware.instructions import instruction_set
 
 POOL = instruction_set()["Pool"]
@@ -431,6 +432,26 @@ def test_two_functions_of_one_name_are_refused() -> None:
     twice = replace(SMALL, functions=[*SMALL.functions, *SMALL.functions])
     with pytest.raises(LiteRtError, match="a second function 'call'"):
         read_executable(bytes(write_executable(twice)))
+
+
+def test_instructions_are_those_that_the_firmware_has() -> None:
+    assert read_module(write_executable(SMALL).view).instructions == [POOL]
+    other = replace(SMALL, instructions=[replace(POOL, fields=(*POOL.fields, POOL.fields[-1]))])
+    arguments = SMALL.functions[0].tasks[1].arguments
+    task = LayerTask("RELU", arguments, [LayerCommand("Pool", [*POOL_WORDS, 0])])
+    functions = [replace(SMALL.functions[0], tasks=[task])]
+    with pytest.raises(LiteRtError, match="no instruction 'Pool' with these fields") as error:
+        read_module(write_executable(replace(other, functions=functions)).view)
+    assert error.value.status is Status.INCOMPATIBLE_BYTE_CODE_VERSION
+
+
+def test_a_function_that_is_not_there_is_an_error_with_those_that_are() -> None:
+    functions = {"call": SMALL.functions[0]}
+    assert find_function(functions, "call") is SMALL.functions[0]
+    for known, says in ((functions, "there is 'call'"), ({}, "there is none")):
+        with pytest.raises(LiteRtError, match=f"no function 'f', {says}") as error:
+            find_function(known, "f")
+        assert error.value.status is Status.NOT_FOUND
 
 
 def _with_fp16(**changes: Any) -> Executable:
