@@ -151,6 +151,12 @@ def test_a_map_by_hand_is_read() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
+        (b"\1", "1 bytes are too few"),
+        (b"\0\4\3", "a root of 3 bytes"),
+        (b"\1\1\x14\1", "a value at -1 to 0 of 4 bytes"),
+        (b"\x09ab\0\3\x14\1", "a value at 0 to 11 of 7 bytes"),
+        (b"\0\0\1\x2a\1", "a value at 1 that is not aligned to 4"),
+        (b"\3\0\1", "null of 3"),
         (b"\0\x0c\1", "a float of 1 bytes"),
         (MAP[:5] + b"\3" + MAP[6:], "with keys of 3 bytes"),
         (MAP[:6] + b"\0" + MAP[7:], "with 1 keys, 0 values"),
