@@ -160,7 +160,7 @@ def test_what_is_no_type_is_refused(text: str) -> None:
         ("", "", "nothing says what op the layer is for"),
         ("4xf32", "{", "--options: no JSON"),
         ("4xf32", "[1]", "--options: no JSON object"),
-        ("4xf32", "@/no/such/file", "cannot read"),
+        ("4xf32", "@/no/such/file", "no such file"),
     ],
 )
 def test_given_shapes_that_make_no_op_are_refused(outputs: str, options: str, said: str) -> None:

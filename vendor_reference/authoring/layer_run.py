@@ -34,6 +34,7 @@ from vendor_reference.executable.executable import (
     ArgumentKind,
     CpuTask,
     Function,
+    KernelTask,
     Task,
 )
 
@@ -136,7 +137,9 @@ def separate_memory(compiled: CompiledLayer) -> tuple[CompiledLayer, Sequence[Ar
 
     def separate_task(task: Task) -> Task:
         if not isinstance(task, CpuTask):
-            return replace(task, arguments=[*map(separate_of_kernel, task.arguments)])
+            # Constants of the library's layers stay: programs in them are checked as such.
+            of_task = separate_of_kernel if isinstance(task, KernelTask) else separate
+            return replace(task, arguments=[*map(of_task, task.arguments)])
         inputs, outputs = (
             tuple(p and replace(p, argument=separate(p.argument)) for p in cpu_places)
             for cpu_places in (task.inputs, task.outputs)

@@ -151,7 +151,7 @@ def test_what_is_no_configuration_is_refused(tmp_path: Path, data: bytes, what: 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(LiteRtError) as error:
         read_replacement_config(str(tmp_path / "none.json"))
-    assert error.value.status is Status.FILE_IO and "none.json" in error.value.where
+    assert error.value.status is Status.NOT_FOUND and "none.json" in error.value.where
 
 
 VALUES = st.sampled_from(
