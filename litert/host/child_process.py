@@ -29,6 +29,9 @@ _ANSWER_LIMIT = 64 << 20
 _ERRORS_KEPT = 4096
 _EXIT_GRACE_S = 2
 _POLL_S = 0.001
+_MOST_READS = 64
+"""Of what is printed: somebody who prints for ever is not waited for."""
+
 _HINTS = {
     errno.EMFILE: "Allow more open files (ulimit -n): each such process takes five.",
     errno.EAGAIN: "Allow more processes (ulimit -u).",
@@ -100,11 +103,11 @@ class ChildProcess:
     def set_time_limit(self, timeout_s: float) -> None:
         """From now on; `lines` fails when it is over."""
         self._timeout_s = timeout_s
-        self.renew_time_limit()
+        self._deadline = time.monotonic() + timeout_s
 
-    def renew_time_limit(self) -> None:
-        """Gives it all of the time again."""
-        self._deadline = time.monotonic() + self._timeout_s
+    def extend_time_limit(self, extra_s: float) -> None:
+        """Gives it more time: what this process took meanwhile."""
+        self._deadline += extra_s
 
     def send(self, request: bytes) -> None:
         """Sends a short request, of a few KiB, before there is time to hear the answer."""
@@ -235,7 +238,10 @@ class ChildProcess:
             return
         os.set_blocking(self._stderr.fileno(), False)
         with suppress(BlockingIOError):  # it, or a process that it left behind, may still write
-            while data := os.read(self._stderr.fileno(), 1 << 16):
+            for _ in range(_MOST_READS):
+                data = os.read(self._stderr.fileno(), 1 << 16)
+                if not data:
+                    return
                 self._keep(data)
 
     def _keep(self, data: bytes) -> None:

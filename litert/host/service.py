@@ -17,6 +17,7 @@ import mmap
 import os
 import select
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -194,7 +195,7 @@ class Service:
             raise
         except LiteRtError:  # the child is as well as before
             raise
-        except (LookupError, TypeError, ValueError) as error:  # of a message
+        except Exception as error:  # of a message, which a child that was taken over may have made
             self._end_error = self._child.error(f"says what makes no sense: {error}")
             self._finalizer()
             raise self._end_error from error
@@ -230,8 +231,9 @@ class Service:
                 return None
             if "question" not in message:
                 return self._take_answer(call, message)
+            start_s = time.monotonic()
             request = self._reply(*message["question"])
-            self._child.renew_time_limit()  # finding the answer was this process's time
+            self._child.extend_time_limit(time.monotonic() - start_s)
 
     def _next_message(self, request: bytes) -> dict[str, Any] | None:
         """What the child says next, but for what it logs; None, where it has rung."""
@@ -314,7 +316,8 @@ def _shared_page(files: ExitStack) -> tuple[int, mmap.mmap]:
 
 
 def _own_bell(files: ExitStack) -> int:
-    made = os.eventfd(0, os.EFD_CLOEXEC)
+    """A bell that neither process waits for without a time limit, whatever the other does with it."""
+    made = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
     try:
         return _keep(files, fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _FIRST_SHARED))
     finally:

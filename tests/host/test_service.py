@@ -91,6 +91,15 @@ def handlers(fd):
         if number == 6:
             state.append(ask_host("square", 7))
 
+    def ask_for_ever(argument):
+        while True:
+            ask_host("square", 7)
+
+    def say(line):
+        from litert.host import serving
+        print(line, file=serving._server._channel._stream, flush=True)
+        time.sleep(60)
+
     def fail(argument):
         raise ZeroDivisionError("of a kind")
 
@@ -379,3 +388,26 @@ def test_a_child_may_ask_in_a_call() -> None:
         assert (number, len(text)) == (49, 3 << 20)
         with pytest.raises(LiteRtError, match="no square"):
             service.ask("ask", 8)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[" * 100_000, "7", "{}", '{"question": 7}', '{"question": ["square"]}', '{"log": 7}', '{"error": [7]}'],
+)  # fmt: skip
+def test_a_child_that_talks_nonsense_is_ended(service: Service, line: str) -> None:
+    with pytest.raises(ChildEndedError, match="makes no sense"):
+        service.ask("say", line)
+    assert not service.is_alive
+
+
+def test_questions_without_end_do_not_keep_a_call_from_ending() -> None:
+    with Service(
+        "functions_of_test_service:handlers",
+        timeout_s=1,
+        subject="x",
+        where="",
+        answer=lambda question, argument: argument,
+    ) as service:
+        with pytest.raises(ChildEndedError) as error:
+            service.ask("ask_for_ever")
+        assert error.value.status is Status.TIMEOUT_EXPIRED
