@@ -35,7 +35,7 @@ def map_pages(size: int) -> mmap.mmap:
     return memory
 
 
-def touch_pages(memory: mmap.mmap) -> None:
-    """Has the system provide all pages of `map_pages` now, so that no run waits for them; if it can."""
+def touch_pages(memory: mmap.mmap, offset: int = 0, size: int | None = None) -> None:
+    """Has the system provide pages of `map_pages` now, by default all: no run waits for them; if it can."""
     with suppress(OSError):
-        memory.madvise(_POPULATE_WRITE)
+        memory.madvise(_POPULATE_WRITE, offset, len(memory) - offset if size is None else size)

@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from contextlib import suppress
 
+from dispatch.host_pages import touch_pages
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -78,8 +79,7 @@ class SharedMemory:
 
     def touch(self, offset: int, size: int) -> None:
         """Has the system provide pages now, so that no run waits for them; if it can."""
-        with suppress(OSError):
-            self._map.madvise(_POPULATE_WRITE, offset, size)
+        touch_pages(self._map, offset, size)
 
     def give_back(self, offset: int, size: int) -> None:
         """Takes back what a buffer had."""
@@ -127,9 +127,6 @@ class SharedMemory:
 
 _NORESERVE = 0x4000
 """`MAP_NORESERVE`, which Python has since 3.11."""
-
-_POPULATE_WRITE = 23
-"""`MADV_POPULATE_WRITE`, since Linux 5.14."""
 
 
 class Block:
