@@ -100,7 +100,6 @@ def do_nothing(path: str) -> list[None]:
 def test_a_model_is_opened_in_a_child_where_its_crash_is_named() -> None:
     """The trial itself, past the checks: it crashes on what they refuse."""
     trial_opening.check_opens(cpu_around_npu(), "good.tflite")
-    for make in (no_subgraphs, absent_input):
-        with pytest.raises(LiteRtError, match="stock's interpreter crashed") as error:
-            trial_opening.check_opens(to_bytes(make()), "bad.tflite")
-        assert not isinstance(error.value, ChildEndedError) and error.value.where == "bad.tflite"
+    with pytest.raises(LiteRtError, match="stock's interpreter crashed") as error:
+        trial_opening.check_opens(to_bytes(no_subgraphs()), "bad.tflite")
+    assert not isinstance(error.value, ChildEndedError) and error.value.where == "bad.tflite"
