@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,7 +9,6 @@ from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
 
-from .console import LogHandler
 from .destinations import STDOUT
 from .progress_bar import ProgressBar, ProgressStyle
 
@@ -84,12 +82,20 @@ def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only:
         if flags.debug
         else ProgressStyle.AUTOMATIC
     )
+    _print_log(flags.debug)
+    return rest
+
+
+def _print_log(is_whole: bool) -> None:
+    import logging  # here: --help must not wait for it
+
+    from .log_handler import LogHandler
+
     logging.lastResort = LogHandler(logging.WARNING)
-    if flags.debug:
+    if is_whole:
         handler = LogHandler()
         handler.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
         logging.basicConfig(level=logging.DEBUG, handlers=[handler])
-    return rest
 
 
 def _define(values: FlagValues, flag: Flag) -> None:

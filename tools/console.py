@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import logging
 import math
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TextIO, TypeVar
 
 from litert.core.errors import LiteRtError, file_error
@@ -33,15 +32,6 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
     )
-
-
-class LogHandler(logging.Handler):
-    """Prints what is logged as `print_text` does: it may have names of a model."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Prints a record to the standard error."""
-        with suppress(LiteRtError, BrokenPipeError):  # there is nowhere else to say it
-            print_text(continued(self.format(record)), sys.stderr)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from litert.core.status import Status
 from litert.options import CpuOptions, HardwareAccelerator, Options
 
 from .command_line import DISPATCH_LIBRARY_PATH, FlagValues, read_vendor_options, usage_error
-from .console import LogHandler
+from .log_handler import LogHandler
 
 if TYPE_CHECKING:
     from litert.compiled_model import CompiledModel

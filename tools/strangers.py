@@ -6,10 +6,6 @@ import sys
 from copy import copy
 from dataclasses import replace
 
-from litert.host.file_seal import find_maker
-from litert.host.sandbox import SandboxMode
-from litert.model.dispatch_op import is_dispatch_op
-from litert.model.reader import read_model
 from litert.options import Options
 
 from .console import name_text, print_text
@@ -47,6 +43,11 @@ def tell_inline(path: str, options: Options) -> None:
 
 def _why_strange(path: str, options: Options) -> str:
     """Why nobody knows that this user has compiled a file; "" for one that is trusted, or not compiled."""
+    from litert.host.file_seal import find_maker  # here: --help must not wait for them
+    from litert.host.sandbox import SandboxMode
+    from litert.model.dispatch_op import is_dispatch_op
+    from litert.model.reader import read_model
+
     if options.device_limits().sandbox is SandboxMode.OFF:
         return ""
     with read_model(path) as model:

@@ -8,7 +8,6 @@ others can read or write are not used. Each seal names its purpose, so that one 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -25,9 +24,9 @@ def seal(purpose: str, *parts: bytes | memoryview) -> bytes:
     Raises:
       OSError: there is no place for a key, or what is there is not the user's alone.
     """
-    import hmac  # here: mostly nothing is sealed
+    import hmac  # here, since it loads OpenSSL
 
-    sealed = hmac.new(user_key(), digestmod=hashlib.sha256)
+    sealed = hmac.new(user_key(), digestmod="sha256")
     for part in framed(purpose.encode(), *parts):
         sealed.update(part)
     return sealed.digest()

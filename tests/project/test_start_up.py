@@ -33,3 +33,27 @@ def test_a_module_imports_nothing_heavy(module: str) -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    ("module", "command", "unneeded"),
+    [
+        ("litert_npu", "litert-npu --help", ("_hashlib", "json", "logging")),
+        ("litert_npu", "litert-npu run --help", ("_hashlib", "litert.model.reader")),
+        ("apply_plugin", "apply_plugin --cmd=info", ("_hashlib",)),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(
+    module: str, command: str, unneeded: tuple[str, ...]
+) -> None:
+    code = f"""
+import sys
+from litert_npu_tools.{module} import main
+try:
+    main({command.split()})
+finally:
+    print(*sorted(set({unneeded}) & set(sys.modules)), file=sys.stderr)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.split() == []

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from litert_npu_tools.apply_plugin import guarded_main as apply_plugin_main
-from litert_npu_tools.console import LogHandler, csv_text
+from litert_npu_tools.console import csv_text
+from litert_npu_tools.log_handler import LogHandler
 
 from litert.core.errors import LiteRtError
 from litert.core.quoting import markdown_text, shell_word
