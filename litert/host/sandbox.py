@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from shutil import which
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -186,6 +185,8 @@ def enter(text: str) -> None:
 
 def find_programs(names: Sequence[str]) -> Sequence[str]:
     """The paths of programs in `PATH`, of those that are there."""
+    from shutil import which  # here: most processes look for none
+
     return [path for name in names if (path := which(name))]
 
 

@@ -5,14 +5,12 @@ No driver is loaded: nothing runs in the NPU calls' place.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.cpu_kernel_mode import CpuKernelMode
-from litert.host.child import call_in_child
 from litert.model.blob import MappedFile
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 
@@ -26,6 +24,10 @@ def check_opens(source: MappedFile | bytes, where: str) -> None:
     Raises:
       LiteRtError: INVALID_FLATBUFFER, for a model that crashes the interpreter, or that it does not open in time.
     """
+    import tempfile  # here and below: few models are opened in a trial
+
+    from litert.host.child import call_in_child
+
     with ExitStack() as stack:
         if isinstance(source, MappedFile):
             path = source.path
