@@ -51,7 +51,7 @@ from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import DEFAULT_MANUFACTURER, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.input_file import common_permissions
-from litert.core.option import Goes, given_flags
+from litert.core.option import Goes, given_flags, holds_path
 from litert.core.progress import Progress, listening
 from litert.core.tracing import SpanKind, measured, span
 from litert.host.file_seal import user_seal
@@ -308,4 +308,4 @@ def _flags(options: ApplyOptions) -> dict[str, str]:
     """The flags that shaped a file, where they differ from the defaults; none that holds a path."""
     flags = {name: ",".join(texts) for name, texts in given_flags(options, Goes.MANIFEST)}
     vendor = options.compiler.vendor_options.items()
-    return flags | {name: text for name, text in vendor if text and not {"/", "\\"} & set(text)}
+    return flags | {name: text for name, text in vendor if text and not holds_path(text)}

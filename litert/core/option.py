@@ -152,6 +152,11 @@ def options_of(*kinds: Any) -> list[Option]:
     return sorted(found, key=lambda option: option.section)
 
 
+def holds_path(text: str) -> bool:
+    """Whether an option's value may be a path, so that no file says it, and none is believed that does."""
+    return not {"/", "\\"}.isdisjoint(text)
+
+
 def given_flags(options: Any, goes: Goes) -> Iterator[tuple[str, Sequence[str]]]:
     """The flags that go somewhere, with their values as texts: where they differ from the defaults.
 
