@@ -14,21 +14,21 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
-from litert.options import CpuOptions, Options
 
 from .apply_flags import PLAN_FLAGS, read_apply_options, start_hosting
 from .array_files import read_named_arrays
 from .command import Command
 from .command_line import PAGE, REPORT, FlagValues, given_arguments, split_arguments
 from .compare_report import CompareReport
-from .console import count_text, native_output_to_stderr, print_text
-from .load_flags import RUN_FLAGS, read_dispatch_options
+from .console import count_text, native_output_to_stderr, print_lines
+from .load_flags import RUN_FLAGS, LoadChoice, read_run_options
 from .made_with import add_made_with, is_compiled
 from .page.writing import check_pages, write_pages
 from .pictures import Array
 from .progress_bar import ProgressBar
 from .reference_function import REFERENCE_FUNCTION, load_functions
 from .sample_files import SAMPLE_FLAGS, SampleOptions, read_samples
+from .strangers import guarded
 from .wrong_part_files import PartFiles, check_folder, write_part_files
 
 if TYPE_CHECKING:
@@ -59,10 +59,7 @@ class CompareCommandOptions:
       num_runs: how often each sample is run.
       inside: how tensors inside of NPU calls are seen.
       samples: where they come from.
-      signature: its key; "" for the first.
-      threads: number of the CPU's threads.
-      environment: where dispatch tables are.
-      dispatch_options: for the vendor's driver.
+      load: how what is compiled is loaded, and which signature is run.
       part_folder: where the smallest wrong part is written; "" for nowhere.
       part_flags: for the command that shows the fault again.
     """
@@ -75,10 +72,7 @@ class CompareCommandOptions:
     num_runs: int = 2
     inside: str = _INSIDE[0]
     samples: SampleOptions = field(default_factory=SampleOptions)
-    signature: str = ""
-    threads: int = 1
-    environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
-    dispatch_options: Mapping[str, str] = field(default_factory=dict)
+    load: LoadChoice = field(default_factory=LoadChoice)
     part_folder: str = ""
     part_flags: Sequence[str] = ()
 
@@ -102,7 +96,7 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
             path,
             "Compare the file with its --reference without these flags, or the file alone with them.",
         )
-    source = SourceGraph(other or path, options.signature)
+    source = SourceGraph(other or path, options.load.signature)
     samples = read_samples(source, replace(options.samples, golden=golden))
     engine, left = _engine_options(options, source, golden)
     transformed = path if other and options.apply is None and not compiled else ""
@@ -222,23 +216,19 @@ def _engine_options(
                 golden,
                 f"Name the arrays out0, ..., or as the tensors: {', '.join(list(source.outputs)[:5])}.",
             )
-    apply = options.apply or ApplyOptions()
-    load = Options(
-        cpu_options=CpuOptions(num_threads=options.threads),
-        dispatch_options=options.dispatch_options,
-        allow_native_assets=apply.compiler.allow_native_assets,
-    )
+    load = options.load
     functions = load_functions(options.functions)
-    reference = ReferenceOptions(options.kernels, options.threads, functions)
+    threads = load.options.cpu_options.num_threads
+    reference = ReferenceOptions(options.kernels, threads, functions)
     return CompareOptions(
         reference,
         arrays,
         options.tolerance,
         options.num_runs,
         options.inside,
-        apply,
-        load,
-        options.environment,
+        options.apply or ApplyOptions(),
+        load.options,
+        load.environment,
     ), left
 
 
@@ -304,10 +294,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         SampleOptions(
             flags.input, flags.inputs, "", flags.num_samples, flags.seed, flags.input_range
         ),
-        flags.signature,
-        flags.threads,
-        EnvironmentOptions(dispatch_library_path=flags.dispatch_library_path),
-        read_dispatch_options(flags.dispatch_option),
+        _read_load_choice(flags, path),
         flags.bisect,
         [*_part_arguments(flags), *unknown],
     )
@@ -316,12 +303,18 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         report = compare(path, options)
     write_pages(flags, lambda: _page(report))
     if flags.all and flags.report != "json":
-        print_text("\n".join(report.lines_with(report.tensors)), sys.stdout)
+        print_lines(report.lines_with(report.tensors), sys.stdout)
     else:
         report.show(flags.report)
     if report.unchecked and not report.first:
         raise _unchecked_error(report)
     return 0 if report.passed else 1
+
+
+def _read_load_choice(flags: FlagValues, path: str) -> LoadChoice:
+    """How the file is loaded that is compared, and what is compiled to compare with it."""
+    environment = EnvironmentOptions(dispatch_library_path=flags.dispatch_library_path)
+    return guarded(path, LoadChoice(flags.signature, read_run_options(flags), environment))
 
 
 def _page(report: CompareReport) -> Page:
@@ -361,6 +354,7 @@ COMMAND = Command(
     "compared as it is, and compiled once more from its --reference with the flags that it was made with.\n"
     "Without flags to compile with, a FILE that transformations have made is run on the CPU beside its\n"
     "--reference.\n"
+    "NPU calls of a file that you have not compiled here run in a sandboxed process; --sandbox=off trusts it.\n"
     "The exit status is 0 if no tensor is beyond its limit, 1 if one is, and 2 if that cannot be said, as\n"
     "where an op of the NPU could not be compared.",
     _FLAGS,

@@ -1,4 +1,4 @@
-"""The flags of `run` and `benchmark` that say how a model is loaded, and compiled where it is not."""
+"""The flags that say how a model is loaded and run, and compiled where it is not."""
 
 from __future__ import annotations
 
@@ -51,10 +51,6 @@ RUN_FLAGS = (
         "name=value: an option for the vendor's driver. May be repeated.",
         is_repeated=True,
     ),
-)
-"""How a model runs that is loaded, and compiled, in whatever way."""
-
-_ISOLATION = (
     Flag(
         "isolate",
         False,
@@ -87,12 +83,12 @@ _ISOLATION = (
         least=0,
     ),
 )
+"""How a model runs that is loaded, and compiled, in whatever way."""
 
 LOAD_FLAGS = (
     *RUN_FLAGS[:2],
     _ACCELERATOR,
     *RUN_FLAGS[2:],
-    *_ISOLATION,
     *(option.flag for option in _AT_LOAD),
     _LIBS,
     Flag(
@@ -124,17 +120,8 @@ class LoadChoice:
 
 def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
     """What a command's own flags say, and the unknown ones, which are options of vendors."""
-    options = Options(
-        _read_accelerators(flags.accelerator),
-        CpuOptions(num_threads=flags.threads),
-        dispatch_options=read_dispatch_options(flags.dispatch_option),
-        allow_native_assets=flags.allow_native_assets,
-        isolated=flags.isolate,
-        sandbox=flags.sandbox,
-        build_timeout_s=flags.build_timeout,
-        call_timeout_s=flags.call_timeout,
-        device_memory_bytes=flags.device_memory << 20,
-    )
+    options = read_run_options(flags)
+    options.hardware_accelerators = _read_accelerators(flags.accelerator)
     libs = [folder for folder in flags.libs if folder]
     if len(libs) > 1:
         raise usage_error(
@@ -150,7 +137,21 @@ def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
     return LoadChoice(flags.signature, options, environment)
 
 
-def read_dispatch_options(texts: Sequence[str]) -> dict[str, str]:
+def read_run_options(flags: FlagValues) -> Options:
+    """What `RUN_FLAGS` and the consent to native assets say."""
+    return Options(
+        cpu_options=CpuOptions(num_threads=flags.threads),
+        dispatch_options=_read_dispatch_options(flags.dispatch_option),
+        allow_native_assets=flags.allow_native_assets,
+        isolated=flags.isolate,
+        sandbox=flags.sandbox,
+        build_timeout_s=flags.build_timeout,
+        call_timeout_s=flags.call_timeout,
+        device_memory_bytes=flags.device_memory << 20,
+    )
+
+
+def _read_dispatch_options(texts: Sequence[str]) -> dict[str, str]:
     """The values of `--dispatch_option`."""
     options = {}
     for text in texts:

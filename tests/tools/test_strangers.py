@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from litert_npu_tools.load_flags import LoadChoice
 from litert_npu_tools.strangers import guarded
 
+from litert.compiled_model import CompiledModel
 from litert.core.errors import LiteRtError
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.host.file_seal import user_seal
@@ -103,6 +106,38 @@ def test_run_says_whose_file_it_is(
             assert litert_npu("run", copying, *flags) == 0
             told = "was not compiled here by you" in capsys.readouterr().err
             assert told == (is_strange and not flags)
+
+
+def test_compare_runs_a_strangers_file_apart(
+    copying: str,
+    litert_npu: LitertNpu,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    ones = np.ones((1, 4, 6, 3), np.float32)
+    np.savez("golden.npz", in0=ones, out0=ones / 2)
+    loaded: list[tuple[bool, bool]] = []
+    real = CompiledModel.from_file
+
+    def from_file(path: str, **more: Any) -> CompiledModel:
+        loaded.append((more["options"].isolated, more["options"].verify))
+        return real(path, **more)
+
+    monkeypatch.setattr(CompiledModel, "from_file", from_file)
+    for place, is_strange in ((None, False), ("another user's", True)):
+        if place:
+            monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / place))
+        for flag, is_isolated in (
+            ("-q", is_strange),
+            ("--sandbox=off", False),
+            ("--isolate", True),
+        ):
+            assert litert_npu("compare", copying, "--reference=golden.npz", flag) == 0
+            is_told = is_strange and flag != "--sandbox=off"
+            assert ("was not compiled here by you" in capsys.readouterr().err) == is_told
+            assert set(loaded) == {(is_isolated, is_told)}
+            loaded.clear()
 
 
 @pytest.mark.parametrize("command", ["benchmark", "profile"])
