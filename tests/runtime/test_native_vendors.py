@@ -12,6 +12,7 @@ import pytest
 from litert_npu_tools.load_flags import LoadChoice
 from litert_npu_tools.profile_command import ProfileOptions, profile_model
 
+from litert import CompiledModel, Environment, Options
 from litert.core.environment_options import EnvironmentOptions
 from litert.model.assets import Asset, set_assets
 from litert.model.blob import Blob
@@ -93,6 +94,22 @@ def test_intels_library_runs_between_ops_on_the_cpu(
     check_same(ours, run_in_stock(compiled, intel / "dispatch", inputs, runs=3))
     x, z = inputs["x"], inputs["z"]
     np.testing.assert_allclose(ours.outputs["y"], np.arctan2(x + z, z) * x, rtol=1e-5)
+
+
+def test_intels_library_runs_in_a_process_of_its_own(
+    intel: Path, compile_for_intel: Compile, between_cpu_ops: Path
+) -> None:
+    compiled = compile_for_intel(between_cpu_ops)
+    inputs = random_inputs(compiled)
+    folder = EnvironmentOptions(dispatch_library_path=str(intel / "dispatch"))
+    with CompiledModel.from_file(
+        str(compiled),
+        environment=Environment.create(options=folder),
+        options=Options(isolated=True),
+    ) as model:
+        outputs = [model.run(inputs)["y"] for _ in range(3)]
+    expected = run_in_ours(compiled, intel / "dispatch", inputs).outputs["y"]
+    np.testing.assert_array_equal(outputs, [expected] * 3)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from nickel_npu.example_model import SHAPE, write_example_model
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
-from litert import CompiledModel, HardwareAccelerator
+from litert import CompiledModel, HardwareAccelerator, Options
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.model.reader import read_model
@@ -30,11 +30,12 @@ def test_the_npu_takes_both_ops(tmp_path: Path) -> None:
         assert {op.name for op in model.subgraphs[0].ops} == {"DISPATCH_OP"}
 
 
-def test_the_npu_computes_what_numpy_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("isolated", [False, True], ids=["inline", "isolated"])
+def test_the_npu_computes_what_numpy_does(tmp_path: Path, isolated: bool) -> None:
     x, z = np.random.default_rng(1).standard_normal((2, *SHAPE), np.float32)
-    with CompiledModel.from_file(
-        str(compile_model(tmp_path, "-0.5")), HardwareAccelerator.NPU | HardwareAccelerator.CPU
-    ) as model:
+    options = Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU, isolated=isolated)
+    path = str(compile_model(tmp_path, "-0.5"))
+    with CompiledModel.from_file(path, options=options) as model:
         y = model.run({"x": x, "z": z})["y"]
     np.testing.assert_allclose(y, -0.5 * x * z, rtol=1e-6)
 
