@@ -74,7 +74,7 @@ $(READY): pyproject.toml $(wildcard tests/null_vendor/pyproject.toml)
 	  echo "On Debian and Ubuntu, venv is a package of its own: python3-venv"; \
 	  exit 1; \
 	fi; \
-	echo "Setting up .venv with $$("$$found" --version) (two minutes, the first time; on x86-64 it fetches 275 MB for OpenCL)"; \
+	echo "Setting up .venv with $$("$$found" --version) (two minutes, the first time; on x86-64 it fetches 310 MB for OpenCL)"; \
 	"$$found" -m venv --clear .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
 	  -e '.[dev]' $(patsubst %/pyproject.toml,-e ./%,$(filter tests/%,$^)) || { \

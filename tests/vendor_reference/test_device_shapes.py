@@ -439,6 +439,9 @@ def test_any_sequence_of_shapes_gives_what_numpy_does(
         ([ROWS, 200], [64, 200], (1, 200)),
         ([ROWS, KEPT], [64, 64], (16, 1)),
         ([512, ROWS], [512, 16], (1, 16)),
+        ([512, ROWS], [512, 7], (256, 1)),
+        ([1, 1000], [1, 1000], (1, 250)),
+        ([1, 1009], [1, 1009], (1, 1)),
     ],
 )
 def test_groups_are_of_few_sizes_whatever_the_shape(

@@ -226,7 +226,8 @@ def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
 def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int, ...]:
     """The group for a run: whole dimensions that no shape decides about, and a part of the first that one does.
 
-    `sizes` are the task's, and `global_size` what they are in this run.
+    Where that comes to one work item, it is a part of the first dimension that no shape decides about. `sizes` are
+    the task's, and `global_size` what they are in this run.
     """
     group, items = [1] * len(sizes), 1
     for index, size in enumerate(sizes):
@@ -238,4 +239,9 @@ def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int
             fitting = (k for k in _GROUPS if global_size[index] % k == 0)
             group[index] = next(k for k in fitting if items * k <= _MOST_ITEMS or k == 1)
             break
+    if prod(group) == 1:
+        for index, size in enumerate(sizes):
+            if isinstance(size, int) and size > 1:
+                group[index] = next(k for k in range(_MOST_ITEMS, 0, -1) if size % k == 0)
+                break
     return tuple(group)
