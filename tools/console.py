@@ -27,6 +27,11 @@ def print_text(text: str, stream: TextIO) -> None:
         print(safe, file=stream, flush=True)
 
 
+def print_lines(lines: Iterable[str], stream: TextIO) -> None:
+    """Prints lines; a name in one begins no other."""
+    print_text("\n".join(map(continued, lines)), stream)
+
+
 def printable(text: str) -> str:
     """A text with escapes for what cannot be printed, such as control characters in the names of a model."""
     return "".join(

@@ -16,7 +16,7 @@ from litert.model.reader import read_model
 
 from .command import Command
 from .command_line import PAGE, REPORT, FlagValues, usage_error
-from .console import name_text, print_text, size_text
+from .console import name_text, print_lines, print_text, size_text
 from .destinations import write_file
 from .inspect_page import inspect_page
 from .inspection import inspect_file
@@ -72,7 +72,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         raise usage_error("a page shows the whole file", "Leave out --extract and --dump.")
     if flags.extract:
         size = extract(path, flags.extract, flags.output)
-        print_text(f"Wrote {flags.output}: {size_text(size)}", sys.stdout)
+        print_lines([f"Wrote {flags.output}: {size_text(size)}"], sys.stdout)
     elif flags.dump:
         from litert.model.dump import dump
 

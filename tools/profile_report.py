@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .console import PrintedReport, count_text, csv_text, name_text, print_text
+from .console import PrintedReport, count_text, csv_text, name_text, print_lines
 from .model_runs import Timing
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class ProfileReport(PrintedReport):
     def show(self, form: str, most_rows: int = MOST_ROWS) -> None:
         """Prints it as `text`, `json` or `csv`; text with the longest rows."""
         if form == "text":
-            print_text("\n".join(self.lines(most_rows)), sys.stdout)
+            print_lines(self.lines(most_rows), sys.stdout)
         else:
             PrintedReport.show(self, form)
 

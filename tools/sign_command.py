@@ -10,7 +10,7 @@ from litert.core.option import Flag
 
 from .command import Command
 from .command_line import FlagValues, usage_error
-from .console import print_text
+from .console import print_lines
 from .signature import sign_file
 
 SIGNATURE = Flag("signature", "", "The file with the signature; by default FILE.sig.")
@@ -33,7 +33,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     path, key, signature = read_paths(flags, arguments)
     check_output(signature, [path, key])
     sign_file(path, key, signature)
-    print_text(f"Wrote {signature}", sys.stdout)
+    print_lines([f"Wrote {signature}"], sys.stdout)
     return 0
 
 

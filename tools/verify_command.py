@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .command import Command
 from .command_line import FlagValues
-from .console import print_text
+from .console import print_lines
 from .sign_command import SIGNATURE, key_flag, read_paths
 from .signature import is_signed
 
@@ -16,7 +16,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     path, key, signature = read_paths(flags, arguments)
     is_good = is_signed(path, key, signature)
     outcome = "is as its signer has signed it" if is_good else "is not what this key has signed"
-    print_text(f"{path} {outcome}.", sys.stdout)
+    print_lines([f"{path} {outcome}."], sys.stdout)
     return 0 if is_good else 1
 
 

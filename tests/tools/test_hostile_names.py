@@ -47,6 +47,19 @@ def model(in_folder: Path) -> str:
     return "hostile.tflite"
 
 
+def write_hostile_files(folder: Path) -> dict[str, str]:
+    """Models of one op, by stock LiteRT or the kernel `k.cl`, and an output: paths that begin lines."""
+    for word, op in (("FILE", "ABS"), ("CUSTOM", "k")):
+        b = ModelBuilder()
+        x = b.input("x", "float32", (1, 4))
+        b.output((b.custom if op == "k" else b.op)(op, [x], [("y", "float32", (1, 4))]))
+        b.signature("s")
+        b.metadata("m", b"x")
+        write_model(b.build(), f"a\nFORGED \x1b[31m\u202e{word}")
+    (folder / "k.cl").write_text(KERNEL)
+    return {word: f"a\nFORGED \x1b[31m\u202e{word}" for word in ("FILE", "CUSTOM", "OUT")}
+
+
 def check_printed(text: str) -> None:
     assert text.strip() and all(c.isprintable() or c in "\n\t" for c in text)
     lines = text.splitlines()
@@ -83,6 +96,44 @@ def test_the_report_of_a_compilation_neither(model: str, capsys: Capture, info: 
     flags = [f"--npu_custom_op_info={info}", "--nocheck_kernels"]
     apply_plugin_main(["apply_plugin", *flags, model, "out.tflite"])
     printed = capsys.readouterr()
+    check_printed(printed.out + printed.err)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "FILE"],
+        ["run", "FILE", "--output=OUT.npy"],
+        ["profile", "FILE", "--runs=1", "--warm_up=0"],
+        ["inspect", "FILE", "--extract=metadata:m", "--output=OUT"],
+        ["compare", "FILE", "--all"],
+        ["layer", "check", "k.cl", "--model=CUSTOM"],
+        ["layer", "run", "k.cl", "--model=CUSTOM", "--repeat=1"],
+        ["layer", "new", "--model=CUSTOM", "-o", "OUT"],
+        ["layer", "stub", "--model=CUSTOM", "-o", "OUT"],
+        ["layer", "build", "k.cl", "--model=CUSTOM", "-o", "OUT.bin"],
+        ["vendor", "new", "Tin", "-o", "OUT"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_no_name_of_a_file_begins_a_line(
+    in_folder: Path, litert_npu: LitertNpu, capfd: Capture, arguments: list[str]
+) -> None:
+    places = write_hostile_files(in_folder)
+    for word, path in places.items():
+        arguments = [text.replace(word, path) for text in arguments]
+    assert litert_npu(*arguments) == 0
+    printed = capfd.readouterr()
+    assert "FORGED" in printed.out
+    check_printed(printed.out + printed.err)
+
+
+def test_no_name_of_a_file_is_a_line_of_a_kernels_program(in_folder: Path, capfd: Capture) -> None:
+    model = write_hostile_files(in_folder)["CUSTOM"]
+    name = "a\nFORGED.cl"
+    (in_folder / name).write_text(KERNEL)
+    assert apply_plugin_main(["apply_plugin", f"--npu_custom_op_info=k,{name}", model, "out"]) == 0
+    printed = capfd.readouterr()
     check_printed(printed.out + printed.err)
 
 

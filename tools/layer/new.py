@@ -10,7 +10,7 @@ from litert.core.option import Flag
 
 from ..command import Command
 from ..command_line import FlagValues
-from ..console import print_text
+from ..console import print_lines
 from ..destinations import write_new_files
 from .layer_flags import OP_FLAGS, given_vendor_options, open_ops
 
@@ -36,7 +36,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         files = new_layer(kind, op_name, subjects, model, given_vendor_options(flags))
     paths = write_new_files(folder, files)
     lines = [f"Wrote {path}" for path in paths]
-    print_text("\n".join([*lines, f"{paths[-1]} has the commands."]), sys.stdout)
+    print_lines([*lines, f"{paths[-1]} has the commands."], sys.stdout)
     return 0
 
 

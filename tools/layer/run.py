@@ -75,7 +75,7 @@ class LayerRun(PlainReport):
         if not self.comparisons:
             yield "  compared with nothing: give --reference=file.py:function or --golden=out.npy"
         yield from (f"  FAILED: {problem}" for problem in self.problems)
-        yield from (f"  note: {continued(note)}" for note in self.notes)
+        yield from (f"  note: {note}" for note in self.notes)
         if self.speed:
             yield from (f"  {line}" for line in self.speed.lines())
 
@@ -118,7 +118,9 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
         place = layer.subjects[1].place
         notes.append(f"the model has {others} more that differ: --op={place} runs the next")
     found = LayerRun(subject.title, running.entry, comparisons, problems, notes, speed)
-    yield answer(found.passed, "\n".join(found.lines(inputs, outputs)), found.to_values())
+    yield answer(
+        found.passed, "\n".join(map(continued, found.lines(inputs, outputs))), found.to_values()
+    )
 
 
 def _expected(

@@ -9,7 +9,7 @@ from litert.core.option import Flag
 
 from ..command import Command
 from ..command_line import FlagValues
-from ..console import print_text
+from ..console import print_lines
 from ..destinations import write_new_files
 from .layer_flags import OP_FLAGS, given_vendor_options, open_ops
 
@@ -29,7 +29,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         *(f"  {command}" for command in commands),
         "The outputs are wrong, so the estimate holds only where they decide no branch and no loop.",
     ]
-    print_text("\n".join(lines), sys.stdout)
+    print_lines(lines, sys.stdout)
     return 0
 
 

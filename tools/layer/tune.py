@@ -16,6 +16,7 @@ from litert.core.interrupts import on_interrupt
 from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
 from litert.core.progress import tell, told
+from litert.core.quoting import continued
 from litert.model.atomic_file import open_atomic
 from litert.model.output import write_at
 
@@ -230,7 +231,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     path = arguments[0]
     request = layer_request(flags, path, *INPUT_FLAG_NAMES)
     with ProgressBar() as progress:
-        tuning = Tuning(request, progress.note)
+        tuning = Tuning(request, lambda line: progress.note(continued(line)))
         with (
             on_interrupt(tuning.file_text),
             on_interrupt(tuning.best_text),
@@ -249,7 +250,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         said = f"{local_text(best)} is better than {local_text(old)}, and was written to {target}"
         said += f", which stands for {path} from now on" if new_text else ""
     values = TunedLayer(old, best, tuning.candidates).to_values()
-    text = "\n".join([*_table(tuning.candidates, old), f"Local size: {said}."])
+    lines = [*_table(tuning.candidates, old), f"Local size: {said}."]
+    text = "\n".join(map(continued, lines))
     print_text(json_text(values) if flags.report == "json" else text, sys.stdout)
     return 0
 

@@ -13,7 +13,7 @@ from litert.core.status import Status
 
 from ..command import Command
 from ..command_line import FlagValues, usage_error
-from ..console import print_text
+from ..console import print_lines
 from ..destinations import writes
 from ..progress_bar import ProgressBar
 from .stock_trial import stock_limits
@@ -111,7 +111,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         paths = export(origins, flags.output or ".")
         libraries = dict(zip([origin.kind for origin in origins], paths, strict=True))
         lines = [*(f"Wrote {path}" for path in paths), *_needs(), *stock_limits(libraries)]
-    print_text("\n".join(lines), sys.stdout)
+    print_lines(lines, sys.stdout)
     return 0
 
 

@@ -20,7 +20,7 @@ from litert.host.extensions import COMPILER_PLUGINS, DISPATCH_TABLES
 
 from ..command import Command
 from ..command_line import FlagValues
-from ..console import print_text
+from ..console import print_lines
 from ..destinations import write_new_files
 
 TEMPLATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
@@ -122,7 +122,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     paths = write_new_files(flags.o or f"{arguments[0].lower()}_npu", files)
     lines = [f"Wrote {path}" for path in paths]
     readme = next(path for path in paths if path.endswith("README.md"))
-    print_text("\n".join([*lines, f"{readme} has the commands."]), sys.stdout)
+    print_lines([*lines, f"{readme} has the commands."], sys.stdout)
     return 0
 
 

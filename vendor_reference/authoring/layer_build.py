@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
+from litert.core.quoting import continued, name_text
 from litert.core.status import Status
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer, load_layer
 from vendor_reference.authoring.subject import Subject
@@ -47,10 +48,10 @@ class BuiltLayer:
             for file in self.layer.files.values()
         )
         programs = "1 program" if self.num_programs == 1 else f"{self.num_programs} programs"
-        lines = [f"{path}: {programs}, {len(self.data)} bytes"]
+        lines = [f"{name_text(path)}: {programs}, {len(self.data)} bytes"]
         lines += [f"  for {device}" for device in self.devices]
         lines += [f"  not for {failure}" for failure in self.failures]
-        return "\n".join([*lines, f"  files: {files}"])
+        return "\n".join(map(continued, [*lines, f"  files: {files}"]))
 
 
 class _LayerProgram(NamedTuple):

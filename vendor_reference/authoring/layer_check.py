@@ -36,13 +36,13 @@ class SubjectReport:
 
     def lines(self, show_kernel: bool) -> Iterator[str]:
         """For people."""
-        yield f"{self.title}: {self.types}"
+        yield continued(f"{self.title}: {self.types}")
         if self.kernel:
             yield from (f"  {line}" for line in self.kernel.lines())
         yield from (f"  note: {continued(note)}" for note in self.notes)
         if self.kernel and show_kernel:
             yield self.kernel.text.strip("\n")
-        yield f"  FAILED: {self.problem}" if self.problem else "  ok: it builds"
+        yield f"  FAILED: {continued(self.problem)}" if self.problem else "  ok: it builds"
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class LayerReport(PlainReport):
         """For people."""
         number = len(self.subjects)
         ops = "1 op" if number == 1 else f"{number} different ops"
-        lines = [f"{self.path} for '{name_text(self.op_name)}', {ops}"]
+        lines = [f"{name_text(self.path)} for '{name_text(self.op_name)}', {ops}"]
         for subject in self.subjects:
             lines += subject.lines(show_kernel)
         return "\n".join(lines)

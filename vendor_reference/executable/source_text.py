@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from litert.core.errors import LiteRtError
+from litert.core.quoting import name_text
 from litert.core.sizes import Expression, Shapes, Size, evaluate
 from litert.core.status import Status
 from vendor_reference.executable.executable import HOLE, Program, Source
@@ -69,7 +70,7 @@ def expand_sources(
 
 def line_mark(number: int, name: str) -> str:
     """`#line`: what follows is line `number` of a file."""
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = name_text(name).replace("\\", "\\\\").replace('"', '\\"')
     return f'\n#line {number} "{escaped}"\n'
 
 
