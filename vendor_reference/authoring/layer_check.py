@@ -42,7 +42,7 @@ class SubjectReport:
         yield from (f"  note: {continued(note)}" for note in self.notes)
         if self.kernel and show_kernel:
             yield self.kernel.text.strip("\n")
-        yield f"  FAILED: {continued(self.problem)}" if self.problem else "  ok: it builds"
+        yield f"  FAILED: {self.problem}" if self.problem else "  ok: it builds"
 
 
 @dataclass(slots=True)
