@@ -47,12 +47,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def user_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for the user's key in place of the user's own, also for processes that tests start."""
-    folder = tmp_path_factory.mktemp("user_data")
+def user_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Folders for the user's key and caches in place of the user's own, for all processes of this run of tests."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LITERT_NPU_DATA_DIR", str(folder))
-        yield folder
+        patch.setenv("LITERT_NPU_DATA_DIR", str(folder / "data"))
+        patch.setenv("LITERT_NPU_CACHE_DIR", str(folder / "cache"))
+        yield
 
 
 @pytest.fixture(scope="session")

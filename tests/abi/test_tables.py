@@ -55,7 +55,7 @@ def test_a_slot_without_a_function_answers_unsupported_and_is_named_once(
     ]
 
 
-def test_every_slot_can_be_called(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_slot_can_be_called() -> None:
     table, _kept = _context()
     for name, _field in ffi.typeof("LiteRtCompilerContext").fields:
         assert name == "abi_header" or getattr(table, name)

@@ -176,7 +176,7 @@ def test_the_part_of_a_real_network_is_an_op_with_its_weights(
 
 
 def test_a_file_that_is_there_is_not_replaced(
-    compare: Compare, network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compare: Compare, network: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "inputs.npz").write_text("mine")
     before = sorted(path.name for path in tmp_path.iterdir())

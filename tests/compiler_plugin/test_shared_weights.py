@@ -192,7 +192,7 @@ def test_partitions_that_share_little_are_compiled_once(once: Options, tmp_path:
         assert [read_once(module.blob.view)[0] for module in out.byte_code] == [[[0]], [[0]]]
 
 
-def test_stock_s_partitions_have_one_buffer(model: Path, tmp_path: Path) -> None:
+def test_stock_s_partitions_have_one_buffer(model: Path) -> None:
     """An exported plugin; stock gives it a model of partitions, here two whole signatures."""
     factory = load_file(str(ONCE / "LiteRtCompilerPluginOnce.py"), "PLUGIN")
     with Exported(factory) as plugin:

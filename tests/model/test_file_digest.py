@@ -103,7 +103,7 @@ def test_a_large_file_has_a_digest_on_request(
     assert check_digest(data, None, "")
 
 
-def test_a_large_file_is_compared_on_request(tmp_path: Path) -> None:
+def test_a_large_file_is_compared_on_request() -> None:
     data = bytearray(to_bytes(model(PIECE)))
     data[-1] ^= 1
     assert check_digest(memoryview(data), PIECE, "") == b""

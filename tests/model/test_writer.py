@@ -341,7 +341,7 @@ def test_a_place_that_cannot_be_written_is_refused(
     assert error.value.where == str(named.parent if status is Status.NOT_FOUND else named)
 
 
-def test_a_device_is_not_replaced(tmp_path: Path) -> None:
+def test_a_device_is_not_replaced() -> None:
     with pytest.raises(LiteRtError, match="not a regular file"):
         write_model(constants_model(), "/dev/null")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)

@@ -131,7 +131,7 @@ def doubled(model: CompiledModel) -> int:
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "not kept"])
 @pytest.mark.parametrize("from_file", [True, False], ids=["file", "buffer"])
 def test_ops_that_a_vendor_takes_run_on_its_npu(
-    load: Load, tmp_path: Path, cache: Path, from_file: bool, keep: bool
+    load: Load, cache: Path, from_file: bool, keep: bool
 ) -> None:
     model = load(raw("double", "ADD"), from_file=from_file, keep=keep)
     assert doubled(model) == 2
@@ -246,7 +246,7 @@ def test_a_layer_for_any_model_that_has_changed_compiles_anew(
 
 
 def test_a_layer_deeper_in_a_folder_is_not_kept(
-    load: Load, compilations: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    load: Load, compilations: list[str], tmp_path: Path
 ) -> None:
     plugins = copy_vendor(tmp_path / "plugins")
     plugin = plugins / "LiteRtCompilerPlugin_Test.py"

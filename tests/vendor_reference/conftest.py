@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -48,21 +47,9 @@ def chosen_driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     return str(request.param)
 
 
-@pytest.fixture(scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A cache folder for all tests of this run, in whatever process."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    return str(folder / "litert-npu-cache")
-
-
 @pytest.fixture
-def device(
-    request: pytest.FixtureRequest, shared_cache: str, monkeypatch: pytest.MonkeyPatch
-) -> Any:
+def device(request: pytest.FixtureRequest) -> Any:
     """An `OpenClDevice`, open for all tests of this process."""
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
     from vendor_reference.device.opencl_device import OpenClDevice
 
     name = request.param

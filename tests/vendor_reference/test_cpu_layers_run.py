@@ -48,13 +48,6 @@ def blocked(size: int) -> str:
         LiteRtNpuBlockedChannels(op->inputs[0].type.rank, {size}); {OK}"""
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache folder for these tests, so that equal kernels are built once."""
-    folder = tmp_path_factory.getbasetemp() / "litert-npu-cache"
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(folder))
-
-
 def chain(
     *names: str, shape: Sequence[int] = SHAPE, element_type: str = "float32", **options: Any
 ) -> Model:

@@ -26,13 +26,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 Array = npt.NDArray[Any]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache folder for these tests, so that equal kernels are built once."""
-    folder = tmp_path_factory.getbasetemp() / "litert-npu-cache"
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(folder))
-
-
 def run(
     source: Path,
     assets: Mapping[str, str],

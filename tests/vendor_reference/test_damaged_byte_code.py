@@ -109,10 +109,7 @@ def test_more_work_items_than_a_kernel_was_compiled_for_are_refused(size: Size) 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_compiled_kernels_have_their_limits(
-    tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+def test_compiled_kernels_have_their_limits(tmp_path: Path, seed: int) -> None:
     module = compile_module(tmp_path, kernel_model(Random(seed)), has_kernels=True)
     assert module is not None
     functions = read_executable(module).functions
@@ -246,10 +243,7 @@ def test_a_second_shape_of_an_input_is_refused() -> None:
 
 @pytest.mark.each_driver
 @pytest.mark.parametrize("seed", range(2))
-def test_damaged_byte_code_is_refused_or_runs_within_its_memory(
-    tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+def test_damaged_byte_code_is_refused_or_runs_within_its_memory(tmp_path: Path, seed: int) -> None:
     target = "tests.vendor_reference.damaged_byte_code:run"
     argument = {"seed": seed, "modules": MODULES, "count": 30, "folder": str(tmp_path)}
     tried, problems = "nothing", []

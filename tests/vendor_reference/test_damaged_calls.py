@@ -13,10 +13,7 @@ CASES = int(os.environ.get("LITERT_NPU_DAMAGED_CASES", "60"))
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_damaged_call_is_refused_or_stocks(
-    tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+def test_a_damaged_call_is_refused_or_stocks(tmp_path: Path, seed: int) -> None:
     target = "tests.vendor_reference.damaged_calls:run"
     argument = {"seed": seed, "count": CASES, "folder": str(tmp_path)}
     tried, problems = "no call", []

@@ -74,11 +74,6 @@ OPEN: Mapping[str, Callable[[OpCase, int], Sequence[int]]] = {
 """The dimensions of the first operand that may be open."""
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 @pytest.mark.parametrize("name", OPEN)
 @given(data=st.data())
 @RANDOM_MODELS

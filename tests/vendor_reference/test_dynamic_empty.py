@@ -27,11 +27,6 @@ NO_ROWS, NO_COLUMNS, GOOD = (
 """Of 2 x 2 windows."""
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 def _pooled(n: Network) -> Tensor:
     options = {"filter_height": 2, "filter_width": 2, "stride_h": 1, "stride_w": 1}
     return n.op("MAX_POOL_2D", [n.input("x", *IMAGE)], *IMAGE, padding="VALID", **options)

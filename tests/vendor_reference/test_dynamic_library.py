@@ -37,11 +37,6 @@ FINDS_ITS_SHAPE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 class Network:
     """A model whose tensors have sizes that a run tells, being built."""
 

@@ -24,11 +24,6 @@ LEAST = (1, 3, 3, 12)
 Made: TypeAlias = "Tensor | Sequence[Tensor]"
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 def _sliced(
     n: Network, x: Tensor, parts: Sequence[tuple[int, int, int]], *pattern: int, **masks: int
 ) -> Tensor:

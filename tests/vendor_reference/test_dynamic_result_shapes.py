@@ -18,11 +18,6 @@ pytestmark = pytest.mark.each_driver
 ANY = -1
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 def _shape(n: Network, x: Tensor) -> Tensor:
     return n.op("SHAPE", [x], 4, dtype="int32", out_type="INT32")
 

@@ -75,11 +75,6 @@ BY_BUFFER: Mapping[str, Any] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 class Compiler:
     """Compiles models in a folder of its own."""
 

@@ -94,12 +94,10 @@ def test_a_damaged_choice_is_ignored_with_a_warning(
 )
 def test_only_what_is_clearly_faster_is_chosen(
     device: OpenClDevice,
-    shared_cache: str,
     monkeypatch: pytest.MonkeyPatch,
     second_s: float,
     is_better: bool,
 ) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
 
     def measure(calls: Sequence[object]) -> Times:
         assert len(calls) == 2
@@ -116,9 +114,8 @@ def test_only_what_is_clearly_faster_is_chosen(
 
 
 def test_what_makes_other_results_is_not_chosen(
-    device: OpenClDevice, shared_cache: str, monkeypatch: pytest.MonkeyPatch
+    device: OpenClDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
     default, fill = device.default_tuning, firmware_tune._fill
 
     def fill_wrongly(call: Any) -> Any:

@@ -75,11 +75,6 @@ BY_DEVICE = (
 X = np.array([-2, 0, 0.5, 1000, 65504, np.inf], np.float16)
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 @pytest.fixture
 def compiling(device: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The device; the compiler checks kernels on it, too."""

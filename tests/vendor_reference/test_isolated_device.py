@@ -56,13 +56,6 @@ OPEN = (
 Make = Callable[..., CompiledModel]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache folder for these tests, so that equal kernels are built once."""
-    folder = tmp_path_factory.getbasetemp() / "litert-npu-cache"
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(folder))
-
-
 def kernel(name: str, bad: str, only: str = "x[0] < 0") -> str:
     """Twice the input; where `only` holds, what is bad is done as well."""
     recursive = (

@@ -40,11 +40,6 @@ def compile_gains(
     return list(apply_plugin(folder / "m.tflite", folder / "c.tflite", options).notes)
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 def test_there_is_a_file_for_each_set_of_parameters(tmp_path: Path) -> None:
     notes = compile_gains(
         tmp_path, ("a", (4,), 0.5), ("b", (6,), 0.5), ("c", (4,), 0.5), ("d", (4,), 2.5)

@@ -27,9 +27,8 @@ __kernel void Say(const __global float* x, __global float* y) {
 
 
 @pytest.fixture
-def talking(tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def talking(tmp_path: Path) -> str:
     """A compiled file whose kernel prints one line a run."""
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
     b = ModelBuilder()
     x = b.input("x", "float32", (4,))
     b.output(b.custom("Say", [x], [("y", "float32", (4,))]))

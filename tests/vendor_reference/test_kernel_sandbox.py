@@ -144,9 +144,7 @@ def test_a_prelude_in_byte_code(device: Any, tmp_path: Path) -> None:
     assert error.value.status is Status.COMPILATION and SECRET not in str(error.value)
 
 
-def test_assembly_that_does_not_assemble_is_an_error_with_the_layer(
-    device: Any, tmp_path: Path
-) -> None:
+def test_assembly_that_does_not_assemble_is_an_error_with_the_layer(device: Any) -> None:
     """Intel's compiler makes a program of it, without the bytes."""
     text = _READS.replace("PATH", "/nowhere/secret")
     with pytest.raises(LiteRtError) as error:
@@ -155,7 +153,7 @@ def test_assembly_that_does_not_assemble_is_an_error_with_the_layer(
     assert error.value.where in ("MyOp.cl, line 2 of inline assembly", "MyOp.cl, line 4")
 
 
-def test_a_compiler_has_no_folder_of_the_users_to_write_to(device: Any, tmp_path: Path) -> None:
+def test_a_compiler_has_no_folder_of_the_users_to_write_to(device: Any) -> None:
     sandbox = driver_sandbox(device.library)
     assert not sandbox.writable
     home = os.path.expanduser("~")

@@ -36,12 +36,6 @@ CLAMPS = {"RELU6": 6.0, "RELU_N1_TO_1": 1.0}
 """Fused activations that make sums of any size small, and the greatest that they leave."""
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the firmware is built once."""
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 def test_each_op_is_tried() -> None:
     ops = [op for name, op in library_ops().items() if name not in NEED_SCALES]
     lacking = [op.name for op in ops if find_maker(op) is None]

@@ -28,11 +28,9 @@ GOOD = np.array([2, 0], np.int32)
 def model(
     request: pytest.FixtureRequest,
     tmp_path: Path,
-    shared_cache: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[CompiledModel]:
     """Rows, then columns of them, at indices of a run, between other layers; one call."""
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
     if request.param == "separate launches":
         from vendor_reference.device.opencl_device import shared_device
 

@@ -36,12 +36,6 @@ __kernel void Softsign(const __global float* x, __global float* y) {
 SHAPE = (1, 6, 5, 4)
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that equal kernels are built once."""
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 def apply(folder: Path, model: Model, ops: str = "all", asset: str = "") -> Report:
     """Compiles a model to `compiled.tflite`."""
     write_model(model, folder / "model.tflite")

@@ -37,12 +37,6 @@ OPS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the firmware is built once."""
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 @pytest.mark.parametrize("name", OPS)
 @given(data=st.data())
 @RANDOM_MODELS

@@ -120,10 +120,7 @@ def _casts(random: Random) -> Iterator[OpCase]:
 
 @pytest.mark.each_driver
 @pytest.mark.parametrize("make", [_windows, _products, _rows, _elements, _casts])
-def test_what_is_no_number_is_stocks(
-    tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPatch, make: Make
-) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+def test_what_is_no_number_is_stocks(tmp_path: Path, make: Make) -> None:
     drawn = list(make(np.random.default_rng(5)))
     expected = run_stock(drawn)
     found = run_npu(tmp_path, drawn, [array.shape for results in expected for array in results])

@@ -83,12 +83,10 @@ def test_a_network_has_the_same_outputs(
     networks: Path,
     tmp_path: Path,
     name: str,
-    shared_cache: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from vendor_reference.device.opencl_device import shared_device
 
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
     path, compiled = networks / f"{name}.tflite", tmp_path / "compiled.tflite"
     apply(path, compiled, "all")
     together = run_twice(compiled, picture_for(path))

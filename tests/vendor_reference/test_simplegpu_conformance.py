@@ -240,11 +240,6 @@ def ramp(shape: Shape) -> Array:
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_has_the_defines_and_results_of_the_plugin(name: str, tmp_path: Path) -> None:
     example = EXAMPLES[name]

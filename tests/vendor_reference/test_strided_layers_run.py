@@ -53,11 +53,6 @@ BFYX, BYXF, DENSE = "GainBFYX", "GainBYXF", "Dense"
 SHAPE = (2, 4, 6, 2)  # B = 2, Y = 4, X = 6, F = 2
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 def gain(b: ModelBuilder, layer: str, x: Tensor, name: str, factor: float) -> Tensor:
     made = b.custom(layer, [x], [(name, "float32", x.shape)], options={"gain": factor})
     assert isinstance(made, Tensor)

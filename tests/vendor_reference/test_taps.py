@@ -41,12 +41,6 @@ CHANNELS_FIRST = """<CustomLayer name="Flip" type="SimpleGPU" version="1">
 """
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that equal kernels are built once."""
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 def compile_model(folder: Path, asset: str, taps: bool = True) -> Path:
     """Elementwise ops around a custom op; one is written into its place of a concatenation."""
     b = ModelBuilder()

@@ -76,11 +76,6 @@ __kernel void Gain(__global const float* x, __global float* y) {
 """
 
 
-@pytest.fixture(autouse=True)
-def cache(shared_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
-
-
 @pytest.fixture
 def transform(tmp_path: Path) -> TransformOptions:
     for name, text in EXTENSION.items():

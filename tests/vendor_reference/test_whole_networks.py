@@ -38,10 +38,7 @@ def test_a_network_is_one_call_and_stocks(
     networks: Path,
     tmp_path: Path,
     name: str,
-    shared_cache: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
     path, compiled = networks / f"{name}.tflite", tmp_path / "compiled.tflite"
     report = apply(path, compiled, "all")
     assert {op.call for op in report.ops} == {"Partition_0"}
@@ -106,10 +103,7 @@ def check(path: Path, compiled: Path) -> None:
 
 
 @pytest.mark.each_driver
-def test_a_network_goes_by_the_batch_and_the_image_of_a_run(
-    networks: Path, tmp_path: Path, shared_cache: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", shared_cache)
+def test_a_network_goes_by_the_batch_and_the_image_of_a_run(networks: Path, tmp_path: Path) -> None:
     opened, compiled = tmp_path / "opened.tflite", tmp_path / "compiled.tflite"
     with read_model(networks / "hand_landmark_lite.tflite") as model:
         with edit_model(model) as (graph,):

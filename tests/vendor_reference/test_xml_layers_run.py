@@ -59,12 +59,6 @@ __kernel void example_relu_kernel(const __global INPUT0_TYPE* input0, __global O
 """
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path_factory.getbasetemp() / "litert-npu-cache"
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(folder))
-
-
 def write_layer(folder: Path, name: str = "ReLU", param: str = "negative_slope") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "custom_layer_kernel.cl").write_text(RELU_CL)

@@ -441,9 +441,7 @@ def test_layers_for_any_model_are_found_among_files(
     assert assets == {"Other": b"RELU", "MyOp": b"MyOp"}
 
 
-def test_a_vendor_that_works_in_nchw_gets_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_vendor_that_works_in_nchw_gets_it(tmp_path: Path) -> None:
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4, 6, 3))
     filters = b.constant("w", np.ones((2, 1, 1, 3), np.float32))

@@ -253,7 +253,7 @@ def test_one_op_takes_several_outputs_of_different_ops() -> None:
     assert graph.subgraph.outputs[0] is decoder.out_port(1).tensor
 
 
-def test_ports_may_be_connected_by_hand_as_the_model_optimizer_has_it(tmp_path: Path) -> None:
+def test_ports_may_be_connected_by_hand_as_the_model_optimizer_has_it() -> None:
     class ByHand(SubgraphReplacement):
         replacement_id = "Block"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -32,12 +31,6 @@ IN_BFYX = """<CustomLayer name="k" type="SimpleGPU" version="1">
 SHAPES = ("--inputs=2x4xf32", "--outputs=2x4xf32")
 
 
-@pytest.fixture(scope="session")
-def cache_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.getbasetemp()
-    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "litert-npu-cache"
-
-
 @pytest.fixture(scope="session", autouse=True)
 def opencl() -> None:
     """Skips where there is no OpenCL to build with."""
@@ -63,10 +56,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def author(tmp_path: Path, cache_of_all: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The author's folder, which is the working directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(cache_of_all))
     (tmp_path / "Softsign.cl").write_text(SOFTSIGN)
     b = ModelBuilder()
     x = b.input("x", "float32", (2, 4))

@@ -62,7 +62,7 @@ def test_a_skeleton_builds_and_runs_at_once(
 
 
 def test_the_commands_of_an_op_of_dynamic_shape_have_bounds(
-    author: Path, litert_npu: LitertNpu, capsys: Capture
+    author: Path, litert_npu: LitertNpu
 ) -> None:
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4), shape_signature=(-1, 4))
@@ -122,9 +122,7 @@ def test_a_struct_s_bytes_become_fields(author: Path, litert_npu: LitertNpu) -> 
     assert litert_npu(*run) == 0
 
 
-def test_a_list_of_options_builds_as_the_skeleton_says(
-    author: Path, litert_npu: LitertNpu, capsys: Capture
-) -> None:
+def test_a_list_of_options_builds_as_the_skeleton_says(author: Path, litert_npu: LitertNpu) -> None:
     assert litert_npu("layer", "new", "--model=halves.tflite", "-o", "f") == 0
     kernel = author / "f/my_op.cl"
     (line,) = [text for text in kernel.read_text().splitlines() if "commas between" in text]

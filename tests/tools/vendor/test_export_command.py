@@ -94,7 +94,7 @@ def test_it_says_whether_the_stock_release_that_is_here_loads_them(
     ],
 )
 def test_it_says_that_an_older_release_cannot_load_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str
+    monkeypatch: pytest.MonkeyPatch, version: str, said: str
 ) -> None:
     def find(name: str) -> str:
         if not version:
