@@ -21,7 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?:<!-- ([^\n]*) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SECONDS = re.compile(r"\d+\.\d+ (m?s)\b")
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)|`((?:docs|examples|tests|benchmarks)/[\w./]+)`")
+LINK = re.compile(
+    r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)|`((?:docs|examples|tests|benchmarks)/[\w./]+)`"
+)
+HEADING = re.compile("^#+ (.+)$", re.MULTILINE)
 
 
 def blocks(document: Path) -> list[tuple[str, str, str]]:
@@ -87,7 +90,14 @@ def test_a_document_s_commands_run(
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
-def test_files_that_a_document_names_exist(document: Path) -> None:
-    for link, name in LINK.findall(document.read_text()):
-        path = document.parent / link if link else ROOT / name
+def test_files_and_headings_that_a_document_names_exist(document: Path) -> None:
+    for link, heading, name in LINK.findall(document.read_text()):
+        path = ROOT / name if name else document.parent / link if link else document
         assert path.exists(), path
+        assert not heading or heading in headings(path), f"{link}#{heading}"
+
+
+def headings(document: Path) -> list[str]:
+    """As links name them."""
+    found = HEADING.findall(document.read_text())
+    return [re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in found]
