@@ -28,7 +28,6 @@ from vendor_reference.executable.executable import Executable, Program
 
 if TYPE_CHECKING:
     from vendor_reference.programs.program_cache import CompiledProgram
-    from vendor_reference.programs.program_text import ProgramText
 
 _HINT = "--nocheck_kernels only moves the build to the device."
 _LACKS_FP16_HINT = (
@@ -93,32 +92,23 @@ def _build(
     from vendor_reference.programs.asset_sources import (
         AssetSources,  # here: mostly all is remembered
     )
-    from vendor_reference.programs.compiler_process import compile_in_child
-    from vendor_reference.programs.program_cache import ProgramCache
+    from vendor_reference.programs.compiler_process import find_or_compile
     from vendor_reference.programs.program_text import compose_text
 
     sources = AssetSources({name: memoryview(data) for name, data in assets.items()}.get)
-    cache = ProgramCache(device.info.identity)
-    found: dict[int, BuiltProgram] = {}
-    texts: dict[int, ProgramText] = {}
-    for index, program in enumerate(executable.programs):
-        declared = sources.find_declared(program)
-        if declared is not None:
-            found[index] = BuiltProgram(declared)
-            continue
-        text = compose_text(program, sources.read)
-        if built := cache.find(text):
-            found[index] = BuiltProgram(built.kernels, built.log)
+    declared = [sources.find_declared(program) for program in executable.programs]
+    texts = [
+        compose_text(program, sources.read)
+        for program, kernels in zip(executable.programs, declared, strict=True)
+        if kernels is None
+    ]
+    builds = find_or_compile(device.installation.library, device.info, texts, timeout_s)
+    for kernels, lacks_fp16 in zip(declared, lack_fp16, strict=True):
+        if kernels is not None:
+            yield BuiltProgram(kernels)
         else:
-            texts[index] = text
-    library = device.installation.library
-    builds = compile_in_child(library, device.info, [*texts.values()], timeout_s)
-    for index in range(len(executable.programs)):
-        if index in texts:
-            built = _next(builds, lack_fp16[index])
-            cache.store(texts[index], built)
-            found[index] = BuiltProgram(built.kernels, built.log)
-        yield found[index]
+            built = _next(builds, lacks_fp16)
+            yield BuiltProgram(built.kernels, built.log)
 
 
 def _next(builds: Iterator[CompiledProgram], lacks_fp16: bool) -> CompiledProgram:

@@ -17,14 +17,13 @@ import pyopencl as cl
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
-from litert.core.progress import counted
 from litert.core.status import Status
 from litert.host.serving import ask_host, has_host, is_sandboxed
 from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.binary_layer import DeviceCode
-from vendor_reference.programs.compiler_process import compile_in_child
+from vendor_reference.programs.compiler_process import find_or_compile
 from vendor_reference.programs.host_side import PROGRAMS
 from vendor_reference.programs.program_cache import (
     COMPILED_PROGRAM,
@@ -94,13 +93,10 @@ class ProgramBuilder:
     def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
         """The programs of some texts."""
         with self._lock:
-            if has_host():
-                return self._ask_host(texts)
             found = {text: self._find(text) for text in texts}
             missing = [text for text, program in found.items() if program is None]
-            builds = counted("build", self._compile(missing), len(missing)) if missing else ()
+            builds = self._compile(missing) if missing else ()
             for text, built in zip(missing, builds, strict=True):
-                self._cache.store(text, built)
                 found[text] = DeviceProgram(self, text, built)
             programs = [program for text in texts if (program := found[text])]
             self._programs.update((program.text, program) for program in programs)
@@ -139,7 +135,7 @@ class ProgramBuilder:
         """The program in this process or on disk."""
         if program := self._programs.get(text):
             return program
-        built = self._cache.find(text)
+        built = None if has_host() else self._cache.find(text)
         if built is None:
             return None
         try:
@@ -149,19 +145,14 @@ class ProgramBuilder:
             self._cache.remove(text)
             return None
 
-    def _ask_host(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
-        """Programs that this process has, or that its host finds or compiles."""
-        missing = [text for text in texts if text not in self._programs]
-        made: dict[ProgramText, DeviceProgram] = {}
-        if missing:
-            programs = [[text.name, text.text, text.options] for text in missing]
-            argument = {"identity": list(self.identity), "programs": programs}
-            for text, plain in zip(missing, ask_host(PROGRAMS, argument), strict=True):
-                node = JsonNode(plain, "$", "the host's answer", Status.RUNTIME_FAILURE)
-                made[text] = DeviceProgram(self, text, COMPILED_PROGRAM.read(node))
-        found = [made.get(text) or self._programs[text] for text in texts]
-        self._programs.update(made)
-        return found
-
     def _compile(self, texts: Sequence[ProgramText]) -> Iterator[CompiledProgram]:
-        return compile_in_child(self._library, self._info, texts)
+        if has_host():
+            return self._ask_host(texts)
+        return find_or_compile(self._library, self._info, texts)
+
+    def _ask_host(self, texts: Sequence[ProgramText]) -> Iterator[CompiledProgram]:
+        """Programs that the host of this process finds or compiles."""
+        programs = [[text.name, text.text, text.options] for text in texts]
+        for plain in ask_host(PROGRAMS, {"identity": list(self.identity), "programs": programs}):
+            node = JsonNode(plain, "$", "the host's answer", Status.RUNTIME_FAILURE)
+            yield COMPILED_PROGRAM.read(node)

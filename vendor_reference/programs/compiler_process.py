@@ -9,17 +9,45 @@ from collections.abc import Iterator, Sequence
 
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
+from litert.core.progress import counted
 from litert.core.status import Status
 from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import CRASH_HINT, driver_of_device
 from vendor_reference.drivers.proof import call_compiler
-from vendor_reference.programs.program_cache import COMPILED_PROGRAM, CompiledProgram
+from vendor_reference.programs.program_cache import (
+    COMPILED_PROGRAM,
+    CompiledProgram,
+    ProgramCache,
+)
 from vendor_reference.programs.program_text import ProgramText
 
 TIMEOUT_S = 120.0
 """For all programs of one call; drivers build a large one in seconds."""
 
 _CHILD = "vendor_reference.device.compiler_worker:build"
+
+
+def find_or_compile(
+    library: str, info: DeviceInfo, texts: Sequence[ProgramText], timeout_s: float | None = None
+) -> Iterator[CompiledProgram]:
+    """The programs of some texts, in order, each as soon as it is there: from the cache, or compiled and kept.
+
+    Raises:
+      LiteRtError: as `compile_in_child`.
+    """
+    cache = ProgramCache(info.identity)
+    found = {text: cache.find(text) for text in texts}
+    missing = [text for text, program in found.items() if program is None]
+    compiled = compile_in_child(library, info, missing, timeout_s) if missing else ()
+    builds = counted("build", compiled, len(missing))
+    for text in texts:
+        program = found[text]
+        if program is None:
+            program = found[text] = next(builds)
+            cache.store(text, program)
+        yield program
+    if missing:
+        assert next(builds, None) is None  # the child ends
 
 
 def compile_in_child(

@@ -6,19 +6,14 @@ compiled in a child of their own, and keeps them: nothing that the device's proc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litert.core.errors import LiteRtError
-from litert.core.progress import counted
 from litert.core.status import Status
 from vendor_reference.drivers.device_choice import ChosenDevice, find_devices
-from vendor_reference.programs.compiler_process import compile_in_child
-from vendor_reference.programs.program_cache import (
-    COMPILED_PROGRAM,
-    CompiledProgram,
-    ProgramCache,
-)
+from vendor_reference.programs.compiler_process import find_or_compile
+from vendor_reference.programs.program_cache import COMPILED_PROGRAM
 from vendor_reference.programs.program_text import ProgramText
 
 PROGRAMS = "programs"
@@ -35,7 +30,8 @@ def answer(options: Mapping[str, str], question: str, argument: Any) -> object:
         raise LiteRtError(Status.UNSUPPORTED, f"no answer to '{question}'")
     device = _find_device(options.get("opencl", ""), argument["identity"])
     texts = [ProgramText(*map(str, text)) for text in argument["programs"]]
-    return [COMPILED_PROGRAM.dump(built) for built in _build(device, texts)]
+    programs = find_or_compile(device.installation.library, device.info, texts)
+    return [COMPILED_PROGRAM.dump(program) for program in programs]
 
 
 def _find_device(wanted: str, identity: Sequence[str]) -> ChosenDevice:
@@ -44,16 +40,3 @@ def _find_device(wanted: str, identity: Sequence[str]) -> ChosenDevice:
         if list(device.info.identity) == list(identity):
             return device
     raise LiteRtError(Status.NOT_FOUND, f"no device {identity!r:.80}")
-
-
-def _build(device: ChosenDevice, texts: Sequence[ProgramText]) -> Iterator[CompiledProgram]:
-    cache = ProgramCache(device.info.identity)
-    found = {text: cache.find(text) for text in texts}
-    missing = [text for text, program in found.items() if program is None]
-    if missing:
-        library = device.installation.library
-        builds = compile_in_child(library, device.info, missing)
-        for text, made in zip(missing, counted("build", builds, len(missing)), strict=True):
-            cache.store(text, made)
-            found[text] = made
-    return (built for text in texts if (built := found[text]) is not None)
