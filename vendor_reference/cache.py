@@ -14,7 +14,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from litert.host.cache_entry import is_own, read_entry, write_entry
+from litert.host.cache_entry import is_own, read_entry, trim_folder, write_entry
+from litert.host.user_folder import user_folder
 
 _NAME = "litert-npu-cache"
 _MARK = "CACHEDIR.TAG"
@@ -72,8 +73,6 @@ def keep_file(
       OSError: there is no place for it.
       LiteRtError: it cannot be written.
     """
-    from litert.model.atomic_file import trim_folder  # what is found needs none
-
     folder = make_cache_folder(part)
     path = os.path.join(folder, name)
     write_entry(path, part, *data)
@@ -117,12 +116,4 @@ def _check_ours(folder: str) -> None:
 
 
 def _folder() -> str:
-    parent = os.environ.get("LITERT_NPU_CACHE_DIR")
-    if not parent:
-        import platformdirs  # here: most calls find the variable, or no cache at all
-
-        try:
-            parent = platformdirs.user_cache_dir()
-        except RuntimeError as error:  # no HOME, and a user that the system does not know
-            raise FileNotFoundError(errno.ENOENT, f"no cache folder: {error}") from error
-    return os.path.join(os.path.abspath(parent), _NAME)
+    return os.path.join(user_folder("cache", "LITERT_NPU_CACHE_DIR"), _NAME)

@@ -43,15 +43,12 @@ from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, is_recording
 from litert.core.version import ApiVersion
 from litert.host.child_side import load_function
-from litert.host.sandbox import Sandbox, usable
+from litert.host.sandbox import DRIVER_VARIABLES, Sandbox, usable
 from litert.host.service import Service
 from litert.host.serving import RING, TASK_WORD
 
 _TARGET = "dispatch.isolation.served_table:serve_table"
 _SUBJECT = "the device's process"
-_VARIABLES = ("CL_", "CUDA_", "GPU_", "HIP_", "OCL_", "OPENCL_", "POCL_", "ROCR_", "ZE_")
-"""Beginnings of the variables that drivers read; a process in a sandbox has no others of the user's."""
-
 _AGAIN = "The next run opens the device again, in another process."
 
 Kind = str
@@ -136,7 +133,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         self._limits = limits
         self._options = dict(options)
         self._host_side: Callable[..., object] | None = None
-        self._sandbox = usable(Sandbox(variables=_VARIABLES, mode=limits.sandbox), _SUBJECT)
+        self._sandbox = usable(Sandbox(variables=DRIVER_VARIABLES, mode=limits.sandbox), _SUBJECT)
         self._folder: TemporaryDirectory[str] | None = None
         self._lock = threading.RLock()
         self._owner = os.getpid()

@@ -1,5 +1,7 @@
 """Entries of a cache: files that this user alone has written, each sealed for the name that it is found under.
 
+The folder is kept below a size: the least recently used entries go. Files of any other name stay.
+
 A name is a digest of all that an entry depends on. The seal at the entry's end is over its purpose, its name and
 its bytes, so that an entry of another name is refused, like a damaged one. In a folder that others can write to it
 is made with the user's key; who has none keeps nothing there.
@@ -10,7 +12,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
+from contextlib import suppress
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -57,6 +61,36 @@ def write_entry(path: str, purpose: str, *parts: bytes) -> None:
     sealed = data + _seal(path, purpose, data)
     with open_atomic(path, 0o600) as fd:
         write_at(fd, sealed, 0)
+
+
+def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: str = "") -> None:
+    """Removes entries with such names until the rest fits, other than the newest; where that fails, they stay.
+
+    Other processes may use the folder. What killed processes have left of entries goes, too.
+    """
+    from litert.model.atomic_file import remove_left_overs
+
+    remove_left_overs(folder, names.pattern)
+    files = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):  # another process was faster, or another user's file
+                if names.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    found = entry.stat(follow_symlinks=False)
+                    files.append((found.st_mtime_ns, found.st_size, entry.path))
+    excess = sum(size for _, size, _ in files) - limit_bytes
+    for _, size, path in sorted(files):
+        if excess <= 0:
+            return
+        if path == newest:
+            continue
+        try:
+            os.unlink(path)
+        except FileNotFoundError:  # another process was faster
+            pass
+        except OSError:  # another user's: it stays, and the next goes in its place
+            continue
+        excess -= size
 
 
 def _seal(path: str, purpose: str, data: bytes | memoryview) -> bytes:

@@ -44,6 +44,9 @@ _VARIABLES = (
 )  # fmt: skip
 """Beginnings of the variables that a child sees: others may be secrets, as a service's token is."""
 
+DRIVER_VARIABLES = ("CL_", "CUDA_", "GPU_", "HIP_", "OCL_", "OPENCL_", "POCL_", "ROCR_", "ZE_")
+"""Beginnings of the variables that drivers of devices read."""
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INTERPRETER_HEADER = 3
 

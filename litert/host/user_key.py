@@ -13,6 +13,8 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from litert.host.user_folder import user_folder
+
 _NAME = "litert-npu"
 _FILE = "key"
 _SIZE = 32
@@ -45,7 +47,7 @@ def user_key() -> bytes:
     Raises:
       OSError: as `seal`.
     """
-    folder = _folder()
+    folder = os.path.join(user_folder("data", "LITERT_NPU_DATA_DIR"), _NAME)
     with suppress(FileNotFoundError):
         return _read(folder)
     os.makedirs(os.path.dirname(folder), exist_ok=True)
@@ -88,15 +90,3 @@ def _make(folder: str) -> None:
 def _check_own(found: os.stat_result, is_kind: Callable[[int], bool], path: str) -> None:
     if not is_kind(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise PermissionError(errno.EPERM, "not this user's alone, or a link", path)
-
-
-def _folder() -> str:
-    parent = os.environ.get("LITERT_NPU_DATA_DIR")
-    if not parent:
-        import platformdirs  # here: mostly nothing is sealed
-
-        try:
-            parent = platformdirs.user_data_dir()
-        except RuntimeError as error:  # no HOME, and a user that the system does not know
-            raise FileNotFoundError(errno.ENOENT, f"no data folder: {error}") from error
-    return os.path.join(os.path.abspath(parent), _NAME)

@@ -1,7 +1,4 @@
-"""Files that appear when they are complete, written beside their place, then renamed; and folders for output.
-
-A cache folder is kept below a size: the least recently used files go. Files of any other name stay.
-"""
+"""Files that appear when they are complete, written beside their place, then renamed; and folders for output."""
 
 from __future__ import annotations
 
@@ -76,7 +73,8 @@ def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
         mode = _mode(target, path)
     except OSError as error:
         raise _failed(error, path) from error
-    _sweep(target)
+    folder, name = os.path.split(target)
+    remove_left_overs(folder, re.escape(name[:200]))
     beside, fd = _name_beside(target), -1
     try:
         fd, is_named = _create(beside, most)
@@ -100,6 +98,15 @@ def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
     finally:
         with suppress(OSError):
             os.close(fd)
+
+
+def remove_left_overs(folder: str, names: str) -> None:
+    """Removes what killed processes have left of files with such names, a regular expression."""
+    left_over = re.compile(rf"\.(?:{names}){_RANDOM_END}")
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if left_over.fullmatch(entry.name):
+                _remove_left_over(entry.path)
 
 
 def _follow_own_links(path: str) -> str:
@@ -171,16 +178,6 @@ def _sync(fd: int) -> None:
             raise
 
 
-def _sweep(target: str) -> None:
-    """Removes what killed processes have left of a file."""
-    folder, name = os.path.split(target)
-    left_over = re.compile(rf"\.{re.escape(name[:200])}{_RANDOM_END}")
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if left_over.fullmatch(entry.name):
-                _remove_left_over(entry.path)
-
-
 def _remove_left_over(path: str) -> None:
     """Removes a file that nobody writes."""
     with suppress(OSError):
@@ -196,35 +193,3 @@ def _remove_left_over(path: str) -> None:
 def _failed(error: OSError, path: str) -> LiteRtError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return file_error(error, "cannot write", path, "Make room, or write elsewhere." if full else "")
-
-
-def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: str = "") -> None:
-    """Removes files with such names until the rest fits, other than the newest; where that fails, they stay.
-
-    Other processes may use the folder. Files that `open_atomic` left behind when its process was killed go, too.
-    """
-    left_over = re.compile(rf"\.(?:{names.pattern}){_RANDOM_END}")
-    files = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):  # another process was faster, or another user's file
-                if not entry.is_file(follow_symlinks=False):
-                    continue
-                found = entry.stat(follow_symlinks=False)
-                if names.fullmatch(entry.name):
-                    files.append((found.st_mtime_ns, found.st_size, entry.path))
-                elif left_over.fullmatch(entry.name):
-                    _remove_left_over(entry.path)
-    excess = sum(size for _, size, _ in files) - limit_bytes
-    for _, size, path in sorted(files):
-        if excess <= 0:
-            return
-        if path == newest:
-            continue
-        try:
-            os.unlink(path)
-        except FileNotFoundError:  # another process was faster
-            pass
-        except OSError:  # another user's: it stays, and the next goes in its place
-            continue
-        excess -= size

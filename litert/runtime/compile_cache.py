@@ -21,9 +21,8 @@ from compiler_plugin.asset_files import companion_paths
 from litert.core.compiler_options import CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.host import user_key
-from litert.host.cache_entry import is_own, read_entry, write_entry
+from litert.host.cache_entry import is_own, read_entry, trim_folder, write_entry
 from litert.model.assets import Asset
-from litert.model.atomic_file import trim_folder
 from litert.model.blob import MappedFile
 from litert.model.file_digest import AT_LOAD_LIMIT, NO_SEAL, check_digest, find_digest
 from litert.model.graph import Model

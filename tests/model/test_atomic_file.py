@@ -15,8 +15,9 @@ import pytest
 from litert.core.errors import LiteRtError
 from litert.core.input_file import common_permissions, open_input
 from litert.core.status import Status
+from litert.host.cache_entry import trim_folder
 from litert.model import atomic_file
-from litert.model.atomic_file import open_atomic, trim_folder
+from litert.model.atomic_file import open_atomic
 
 WAYS = [atomic_file._OPEN_FILES, "/nowhere"]
 """Where the kernel lists open files, and where it does not: then a new file has a name from the start."""

@@ -16,7 +16,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Dimension, Size
 from litert.core.status import Status
-from litert.host.child import call_in_child
+from tests.vendor_reference.damage_trial import try_in_child
 from tests.vendor_reference.damaged_byte_code import compile_module, kernel_model
 from tests.vendor_reference.executables import (
     assets,
@@ -245,16 +245,4 @@ def test_a_second_shape_of_an_input_is_refused() -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_damaged_byte_code_is_refused_or_runs_within_its_memory(tmp_path: Path, seed: int) -> None:
     target = "tests.vendor_reference.damaged_byte_code:run"
-    argument = {"seed": seed, "modules": MODULES, "count": 30, "folder": str(tmp_path)}
-    tried, problems = "nothing", []
-    try:
-        answers = call_in_child(
-            target, argument, timeout_s=60 * MODULES + 60, subject="damaged byte code"
-        )
-        for text in answers:
-            tried, problem = str(text), str(next(answers))
-            if problem:
-                problems.append(f"{tried}: {problem}")
-    except Exception as error:
-        raise AssertionError(f"{tried}: {error}") from error
-    assert not problems, "\n".join(problems)
+    try_in_child(target, tmp_path, 60 * MODULES + 60, seed=seed, modules=MODULES, count=30)

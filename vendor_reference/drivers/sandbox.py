@@ -6,23 +6,11 @@ import os
 from glob import glob
 from importlib.util import find_spec
 
-from litert.host.sandbox import Sandbox, chosen_mode, find_programs
+from litert.host.sandbox import DRIVER_VARIABLES, Sandbox, chosen_mode, find_programs
 from vendor_reference.drivers.driver import driver_of_library
 
-VARIABLES = (
-    "CL_",
-    "CUDA_",
-    "GPU_",
-    "HIP_",
-    "LD_",
-    "OCLGRIND_BUILD_",
-    "OCL_",
-    "OPENCL_",
-    "POCL_",
-    "ROCR_",
-    "ZE_",
-)
-"""Beginnings of the variables that drivers read."""
+VARIABLES = (*DRIVER_VARIABLES, "LD_", "OCLGRIND_BUILD_")
+"""Beginnings of the variables that decide what OpenCL compilers do."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
