@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
+from litert.host.child_process import half_of_memory
 from litert.host.sandbox import SandboxMode
 
 
@@ -19,13 +19,12 @@ class Limits:
       sandbox: whether it runs in a sandbox.
     """
 
-    build_timeout_s: float = 30.0
-    call_timeout_s: float = 10.0
-    memory_bytes: int = 0
-    sandbox: SandboxMode = SandboxMode.TRY
+    build_timeout_s: float
+    call_timeout_s: float
+    memory_bytes: int
+    sandbox: SandboxMode
 
     @property
     def most_bytes(self) -> int:
         """`memory_bytes`, or its default."""
-        half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-        return self.memory_bytes or half
+        return self.memory_bytes or half_of_memory()

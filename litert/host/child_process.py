@@ -251,6 +251,11 @@ class ChildProcess:
             self._errors = (self._errors + data)[-_ERRORS_KEPT:]
 
 
+def half_of_memory() -> int:
+    """Half of the machine's memory, in bytes: what a child may have by default."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
 def _send(stream: IO[bytes], data: memoryview) -> memoryview:
     try:
         return data[os.write(stream.fileno(), data) :]

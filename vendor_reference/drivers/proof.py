@@ -92,15 +92,15 @@ def call_compiler(
       LiteRtError: as there; COMPILATION, if the driver fails whatever it is to compile.
     """
     from litert.host.child import call_in_child
+    from litert.host.child_process import half_of_memory
 
-    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     try:
         yield from call_in_child(
             target,
             argument,
             timeout_s=timeout_s,
             subject="the OpenCL compiler",
-            memory_bytes=memory_bytes,
+            memory_bytes=half_of_memory(),
             sandbox=driver_sandbox(library),
         )
     except LiteRtError as error:
