@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -18,7 +19,6 @@ from litert.runtime.entries import PLACEHOLDER_SIGNATURE
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.metrics import RunMetrics
 from litert.runtime.npu_kernel import NpuKernel
-from litert.runtime.process_exit import model_lock
 from litert.runtime.signature import SignatureRunner
 from litert.runtime.subgraph import InterpreterSubgraph
 
@@ -37,14 +37,15 @@ class LoadedModel:
     def __init__(
         self,
         where: str,
+        lock: threading.RLock,
         signatures: Sequence[SignatureRunner],
         kernels: Sequence[NpuKernel],
         subgraphs: Mapping[int, InterpreterSubgraph],
         interpreter: GraphInterpreter,
         resources: ExitStack,
     ) -> None:
-        """Takes over what `load_model` has opened; `where` is the file's name, for errors."""
-        self._lock = model_lock()
+        """Takes over what `load_model` has opened; `where` is the file's name, for errors; calls take `lock`."""
+        self._lock = lock
         self.signatures = signatures
         self.subgraphs = subgraphs
         self.interpreter = interpreter

@@ -124,8 +124,9 @@ def load_unplanned(
     if HardwareAccelerator.NPU in accelerators:
         _check_compiler_options(options)
     where = source if isinstance(source, str) else "model from a buffer"
+    lock = model_lock()
     with (
-        model_lock(),
+        lock,
         span(SpanKind.LOAD, where),
         ExitStack() as resources,
         ExitStack() as graph,
@@ -168,7 +169,7 @@ def load_unplanned(
         subgraphs = match_subgraphs(model.subgraphs, interpreter.subgraphs)
         signatures = make_signatures(model, interpreter, subgraphs, kernels.by_context)
         return LoadedModel(
-            where, signatures, kernels.all, subgraphs, interpreter, resources.pop_all()
+            where, lock, signatures, kernels.all, subgraphs, interpreter, resources.pop_all()
         )
 
 

@@ -68,6 +68,9 @@ model.close()
 print(json.dumps(seen))
 """
 ENDING = """
+from litert.runtime import process_exit
+process_exit._MOST_S = 1000  # a call that waits for the end, which waits for it, is not overlooked
+
 def work():
     model = load()
     while True:
