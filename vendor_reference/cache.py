@@ -91,11 +91,14 @@ def read_file(part: str, name: str) -> bytes:
 
 @contextmanager
 def _noting() -> Iterator[None]:
-    """Says once why nothing is kept."""
+    """Says once why nothing is kept; for the process of a device, its host says it."""
     try:
         yield
     except OSError as error:
-        _note(": ".join(filter(None, (error.strerror, error.filename))))
+        from litert.host.serving import has_host  # here: who has a cache needs none
+
+        if not has_host():
+            _note(": ".join(filter(None, (error.strerror, error.filename))))
         raise
 
 

@@ -62,13 +62,14 @@ def call_in_child(
         DYNAMIC_LOADING, if it could not be started; UNSUPPORTED, if this system lacks a sandbox that is required.
     """
     with ExitStack() as stack:
-        numbers = (timeout_s, memory_bytes, int(is_heard()), int(is_recording()))
+        numbers = (timeout_s, int(is_heard()), int(is_recording()))
         child = ChildProcess(
             "litert.host.child:serve",
             [target, *map(str, numbers)],
             subject=subject,
             where=target,
             hear=hear,
+            memory_bytes=memory_bytes,
             temporary_folder=stack.enter_context(_temporary_folder()),
             sandbox=sandbox,
         )
@@ -111,9 +112,9 @@ def _temporary_folder() -> Iterator[str]:
             folder.cleanup()
 
 
-def serve(target: str, timeout: str, memory: str, heard: str, recorded: str) -> None:
+def serve(target: str, timeout: str, heard: str, recorded: str) -> None:
     """The child's side: reads the argument, writes a line for each answer."""
-    channel = become_child(int(memory))
+    channel = become_child()
     timeout_s = float(timeout)
     set_alarm(timeout_s)
     argument = json.load(sys.stdin)

@@ -51,6 +51,7 @@ class ChildProcess:
         hear: Callable[[bytes], object] | None = None,
         doing: Callable[[], str] = str,
         shared: Sequence[int] = (),
+        memory_bytes: int = 0,
         temporary_folder: str = "",
         sandbox: Sandbox | None = None,
         enters_later: bool = False,
@@ -65,6 +66,7 @@ class ChildProcess:
           hear: gets what the child prints, as it comes; errors then do not repeat it.
           doing: says for messages what it does at present: " in compile"; "" for nothing in particular.
           shared: descriptors of open files that the child has, too, under the same numbers.
+          memory_bytes: how much data it may have in memory; 0 for no limit.
           temporary_folder: where its temporary files go, and those of its own children; "" for where this
             process's go.
           sandbox: what it may use, and its temporary folder; None for all that this process may.
@@ -86,7 +88,9 @@ class ChildProcess:
             sandbox = sandbox.with_writable(temporary_folder)
         used = usable(sandbox, subject)
         try:
-            self._process = _start(target, arguments, shared, temporary_folder, used, enters_later)
+            self._process = _start(
+                target, arguments, shared, memory_bytes, temporary_folder, used, enters_later
+            )
         except OSError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
@@ -269,6 +273,7 @@ def _start(
     target: str,
     arguments: Sequence[str],
     shared: Sequence[int],
+    memory_bytes: int,
     temporary_folder: str,
     sandbox: Sandbox | None,
     enters_later: bool,
@@ -280,7 +285,8 @@ def _start(
     enters = sandbox is not None and not enters_later
     enter = "from litert.host.sandbox import enter; enter(sys.argv[2]);" if enters else ""
     start = (
-        f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); {enter}"
+        "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+        f"from litert.host.child_side import set_limits; set_limits({memory_bytes}); {enter}"
         f"from {module} import {function}; {function}(*sys.argv[3:])"
     )
     environment = dict(sandbox.environment() if sandbox else os.environ)

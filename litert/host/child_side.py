@@ -21,20 +21,27 @@ def is_child() -> bool:
     return _is_child
 
 
-def become_child(memory_bytes: int = 0) -> IO[str]:
-    """In the child: takes its standard output for answers alone, and returns it; native code prints to its errors.
+def set_limits(memory_bytes: int) -> None:
+    """In the child, before it enters a sandbox, where limits stay: no core dumps, and a limit of its memory.
 
-    No core dumps are made. `memory_bytes` is how much data it may have in memory; 0 is no limit.
+    0 is none.
     """
     import resource
 
-    global _is_child
-    _is_child = True
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if memory_bytes:
         most = resource.getrlimit(resource.RLIMIT_DATA)[1]
         least = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
         resource.setrlimit(resource.RLIMIT_DATA, (least, most))
+
+
+def become_child() -> IO[str]:
+    """In the child: takes its standard output for answers alone, and returns it.
+
+    What native code prints goes to the standard error.
+    """
+    global _is_child
+    _is_child = True
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -30,14 +30,14 @@ _LOG = logging.getLogger(__name__)
 _SYSTEM = (
     "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64",
     "/nix/store", "/gnu/store", "/usr/share/locale", "/usr/share/zoneinfo",
-    "/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", "/etc/OpenCL",
+    "/dev/zero", "/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", "/etc/OpenCL",
     "/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/etc/crypto-policies",
     "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys",
     "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
 )  # fmt: skip
 """What libraries of the system read, and what tells how many cores and how much memory there are."""
 
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+_DEVICES = ("/dev/null", "/dev/random", "/dev/urandom")
 _VARIABLES = (
     "GLIBC_TUNABLES", "HOME", "KMP_", "LANG", "LC_", "LD_", "LITERT_NPU_", "MALLOC_", "OMP_", "OPENBLAS_", "PATH",
     "PYTHON", "TBB_", "TEMP", "TMP", "TZ", "XDG_CACHE_HOME",
@@ -96,6 +96,7 @@ class Sandbox:
 
 
 _has_warned = False
+_is_entered = False
 
 
 def chosen_mode() -> SandboxMode:
@@ -166,6 +167,7 @@ def enter(text: str) -> None:
     Raises:
       OSError: the kernel refuses it.
     """
+    global _is_entered
     import ctypes
 
     from litert.host.landlock import READ, USE_DEVICE, WRITE, Access, restrict
@@ -184,6 +186,12 @@ def enter(text: str) -> None:
         raise OSError(ctypes.get_errno(), "new privileges cannot be given up")
     restrict(rules)
     deny_calls(may_start_programs=bool(sandbox.programs))
+    _is_entered = True
+
+
+def is_sandboxed() -> bool:
+    """Whether this process has entered a sandbox."""
+    return _is_entered
 
 
 def find_programs(names: Sequence[str]) -> Sequence[str]:

@@ -21,11 +21,14 @@ ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, process_mad
 pidfd_getfd 438 438, kcmp 312 272, perf_event_open 298 241, process_mrelease 448 448
 rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240, pidfd_send_signal 424 424, tkill 200 130
 setsid 112 157, setpgid 109 154
+setpriority 141 140, ioprio_set 251 30, sched_setscheduler 144 119, sched_setparam 142 118, sched_setattr 314 274
+setrlimit 160 164, memfd_create 319 279, memfd_secret 447 447
 mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, open_tree 428 428, move_mount 429 429
 fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433, mount_setattr 442 442
 unshare 272 97, setns 308 268, open_by_handle_at 304 265, name_to_handle_at 303 264
 bpf 321 280, keyctl 250 219, add_key 248 217, request_key 249 218, userfaultfd 323 282
 io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427
+fanotify_init 300 262, truncate 76 45
 chmod 90 -, fchmod 91 52, fchmodat 268 53, chown 92 -, lchown 94 -, fchown 93 55, fchownat 260 54
 setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
 utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88
@@ -37,23 +40,39 @@ settimeofday 164 170, clock_settime 227 112, adjtimex 159 171, clock_adjtime 305
 sethostname 170 161, setdomainname 171 162, iopl 172 -, ioperm 173 -, modify_ldt 154 -
 quotactl 179 60, quotactl_fd 443 443, lookup_dcookie 212 18, migrate_pages 256 238, move_pages 279 239
 """
-"""Each call with its numbers on x86-64 and aarch64: network, other processes, signals and sessions, mounts, keys,
-the kernel's own programs, owners and modes of files, System V's shared memory, the machine."""
+"""Each call with its numbers on x86-64 and aarch64: network, other processes, signals and sessions, priorities,
+limits and memory that they do not count, mounts, keys, the kernel's own programs, other processes' files, owners
+and modes of files, System V's shared memory, the machine. Landlock denies `truncate` only since Linux 6.2."""
 
 _STARTING = "fork 57 -, vfork 58 -, execve 59 221, execveat 322 281"
-_DISGUISED = "execveat 322 281, memfd_create 319 279"
+_DISGUISED = "execveat 322 281"
 """How a program is started that lies in no folder, which Landlock does not see."""
 
 _NEWEST = 451
 _MACHINES = {"x86_64": (0, 0xC000003E), "amd64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """The column of a machine in the list, and its number in the kernel's words."""
 
-_CLONE, _CLONE3, _KILL, _TGKILL, _PRLIMIT = (56, 220), (435, 435), (62, 129), (234, 131), (302, 261)
+_CLONE, _CLONE3, _OPENAT2 = (56, 220), (435, 435), (437, 437)
+_KILL, _TGKILL, _PRLIMIT = (62, 129), (234, 131), (302, 261)
 _SECCOMP = (317, 277)
 _CLONE_THREAD, _CLONE_NAMESPACES = 0x10000, 0x7E020000
 
-_LOAD, _IS, _EXCEEDS, _HAS_BITS, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
-_NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
+_NO_CALL = 0xFFFF
+_OPEN, _OPENAT, _MMAP, _FCNTL, _IOCTL = (2, _NO_CALL), (257, 56), (9, 222), (72, 25), (16, 29)
+_DENIED_BITS = (
+    (_OPEN, 1, 0x203, 0x200),  # O_RDONLY | O_TRUNC, which Landlock sees since Linux 6.2
+    (_OPENAT, 2, 0x203, 0x200),
+    (_MMAP, 3, 0x21, 0x21),  # MAP_SHARED | MAP_ANONYMOUS: no limit of data counts it
+    (_MMAP, 3, 0x100, 0x100),  # MAP_GROWSDOWN: the same
+    (_FCNTL, 1, 0xFFFFFFFF, 8),  # F_SETOWN: whom a file sends signals
+    (_FCNTL, 1, 0xFFFFFFFF, 15),  # F_SETOWN_EX
+    (_IOCTL, 1, 0xFFFFFFFF, 0x8901),  # FIOSETOWN
+    (_IOCTL, 1, 0xFFFFFFFF, 0x8902),  # SIOCSPGRP
+)
+"""Calls that are denied where some bits of an argument have a value: number, argument, bits, value."""
+
+_LOAD, _IS, _EXCEEDS, _HAS_BITS, _AND, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x54, 0x06
+_NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
 """Offsets in what the kernel shows a filter."""
 
 _ALLOW, _ERROR, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
@@ -122,11 +141,12 @@ def install(errors: Sequence[tuple[int, int]], checks: Sequence[_Step] = ()) -> 
 
 
 def _argument_checks(column: int, may_start_programs: bool) -> list[_Step]:
-    """Calls that depend on their first argument; all others come out of it with nothing decided."""
+    """Calls that depend on their arguments; all others come out of it with nothing decided."""
     deny, allow = _Step(_RETURN, _ERROR | errno.EPERM), _Step(_RETURN, _ALLOW)
     absent = _Step(_RETURN, _ERROR | errno.ENOSYS)
     steps = [_Step(_LOAD, _NUMBER), _Step(_EXCEEDS, _NEWEST, skip_else=1), absent]
-    steps += [_Step(_IS, _CLONE3[column], skip_else=1), absent]  # its flags are out of sight
+    for call in (_CLONE3, _OPENAT2):  # their flags are out of sight
+        steps += [_Step(_IS, call[column], skip_else=1), absent]
     threads_only = [] if may_start_programs else [_Step(_HAS_BITS, _CLONE_THREAD, skip_if=1), deny]
     steps += _for_call(
         _CLONE[column],
@@ -135,13 +155,21 @@ def _argument_checks(column: int, may_start_programs: bool) -> list[_Step]:
     own = os.getpid()
     for call in (_KILL, _TGKILL, _PRLIMIT):  # 0 is this process, or its group
         itself = [_Step(_IS, 0, skip_if=2), _Step(_IS, own, skip_if=1), deny, allow]
+        if call is _PRLIMIT:  # the third argument, an address, says what a limit is to be
+            itself[-1:] = [
+                *(_Step(_LOAD, _ARGUMENTS + 8 * 2), _Step(_IS, 0, skip_if=1), deny),
+                *(_Step(_LOAD, _ARGUMENTS + 8 * 2 + 4), _Step(_IS, 0, skip_if=1), deny, allow),
+            ]
         steps += _for_call(call[column], itself)
+    for numbers, argument, mask, value in _DENIED_BITS:
+        bits = [_Step(_AND, mask), _Step(_IS, value, skip_else=1), deny, _Step(_LOAD, _NUMBER)]
+        steps += _for_call(numbers[column], bits, argument)
     return steps
 
 
-def _for_call(number: int, steps: Sequence[_Step]) -> list[_Step]:
-    """Steps for one call alone, which decide, with its first argument loaded."""
-    load = _Step(_LOAD, _FIRST_ARGUMENT)
+def _for_call(number: int, steps: Sequence[_Step], argument: int = 0) -> list[_Step]:
+    """Steps for one call alone, with the lower half of an argument loaded, which decide, or load the number."""
+    load = _Step(_LOAD, _ARGUMENTS + 8 * argument)
     return [_Step(_IS, number, skip_else=len(steps) + 1), load, *steps]
 
 

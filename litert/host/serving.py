@@ -55,7 +55,7 @@ def serve(target: str, settings: str) -> None:
     global _server
     given = json.loads(settings)
     gc.set_threshold(100_000)  # imports and models make many objects, and no garbage
-    channel = _Channel(become_child(given["memory_bytes"]))
+    channel = _Channel(become_child())
     root = logging.getLogger()
     root.addHandler(channel)
     root.setLevel(given["log_level"])
@@ -114,13 +114,7 @@ def enter_sandbox(sandbox: Sandbox) -> None:
             hint="Import what starts threads inside functions, or run without a sandbox.",
         )
     enter(sandbox.to_json())
-    _server.is_sandboxed = True
     _server.watch_parent()
-
-
-def is_sandboxed() -> bool:
-    """Whether this process has entered a sandbox by `enter_sandbox`."""
-    return _server is not None and _server.is_sandboxed
 
 
 def shared_words() -> memoryview[int]:
@@ -137,7 +131,7 @@ class _Server:
         self._target = target
         self._fd = fd
         self._channel = channel
-        self.has_answers = self.is_sandboxed = False
+        self.has_answers = False
         self._is_busy = False
         self._handlers: Handlers = {}
 

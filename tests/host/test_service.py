@@ -300,7 +300,7 @@ def test_a_call_that_the_killed_parent_had_sent_does_not_hang_alone(tmp_path: Pa
         file.truncate(PAGE_SIZE)
         fd, bell = file.fileno(), os.eventfd(0)
         settings = {
-            "fd": fd, "page": fd, "bells": [bell, bell], "memory_bytes": 0, "log_level": 30,
+            "fd": fd, "page": fd, "bells": [bell, bell], "log_level": 30,
             "enters_later": False, "has_answers": False,
         }  # fmt: skip
         command = [sys.executable, "-c", script, json.dumps(settings)]

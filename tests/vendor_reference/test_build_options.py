@@ -36,6 +36,9 @@ REFUSED = {
     "-cl-std=/etc/passwd": "-cl-std=/etc/passwd",
     "--sysroot=/": "--sysroot=/",
     "-save-temps": "-save-temps",
+    "-DX=__asm__": "-DX=__asm__",
+    "-w -DX=__asm -w": "-DX=__asm",
+    "-D X(a)=asm(a)": "X(a)=asm(a)",
 }
 
 

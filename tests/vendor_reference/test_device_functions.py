@@ -343,6 +343,21 @@ def test_what_is_compiled_for_started_runs_is_kept_in_the_end(device: Any) -> No
     assert built is not None and built.variants == {"MyOp [4] None"}
 
 
+@pytest.mark.driver("pocl")
+@pytest.mark.parametrize("splice", ["", "\\\n", "\\ \r\n", "??/\r", "\\\t\r"])
+def test_a_text_that_may_read_a_file_is_not_compiled_here_again(device: Any, splice: str) -> None:
+    """A directive that its sandboxed compiler skips might count in this process, which sees more."""
+    text = f"#if 0\n#inc{splice}lude </proc/self/fd/99>\n#endif\n{DOUBLE}"
+    run = Runner(device, doubling(text=text), text)
+    run([1, 2, 3, 4])
+    run.function.close()
+    program = doubling(text=text).programs[0]
+    built = ProgramCache(device.info.identity).find(
+        compose_text(program, lambda _: memoryview(text.encode()))
+    )
+    assert built is not None and not built.variants
+
+
 def test_runs_follow_each_other_on_the_device(device: Any) -> None:
     first, second = (Runner(device, doubling(1 << 16), DOUBLE) for _ in range(2))
     middle = first.memory[1]

@@ -157,13 +157,29 @@ def test_a_kernel_in_a_sandbox_opens_no_file(make: Make, tmp_path: Path, sandbox
 
 
 def test_nothing_that_runs_isolated_is_written_to_the_cache_but_by_the_host(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
     for _ in range(2):
         np.testing.assert_array_equal(run(make({"Good": kernel("Good", "")})), 2 * X)
     programs = list((tmp_path / "cache").rglob("*.clb"))
     assert len(programs) == 1
+    assert "no cache" not in caplog.text  # the host has one
+
+
+def test_that_there_is_no_cache_is_said_once(
+    make: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "file" / "folder"))
+    np.testing.assert_array_equal(run(make({"Good": kernel("Good", "")})), 2 * X)
+    assert caplog.text.count("There is no cache") == 1
 
 
 @pytest.mark.parametrize("name", ["face_detection_short_range", "hand_landmark_lite"])

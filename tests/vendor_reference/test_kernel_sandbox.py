@@ -133,6 +133,20 @@ def test_at_load_and_in_outputs(
     _nothing_has_it(tmp_path / "cache")
 
 
+@pytest.mark.parametrize("options", ["-DNAME=__asm__", "-DJOIN(a,b)=a##b -DNAME=JOIN(__as,m__)"])
+def test_assembly_by_a_macro_of_the_build_options(
+    options: str, device: Any, messages: Callable[[], str], tmp_path: Path
+) -> None:
+    """It is defined before any text that a program begins with."""
+    (tmp_path / "secret").write_text(SECRET)
+    text = _READS.replace("PATH", str(tmp_path / "secret")).replace("__asm__", "NAME")
+    made = doubling(16, text)
+    made = replace(made, programs=[replace(p, build_options=options) for p in made.programs])
+    with pytest.raises(LiteRtError) as error:
+        Runner(device, made, text)(range(16))
+    assert SECRET not in str(error.value) + messages()
+
+
 def test_a_prelude_in_byte_code(device: Any, tmp_path: Path) -> None:
     (tmp_path / "secret.h").write_text(f"#error {SECRET}\n")
     made = doubling()

@@ -18,7 +18,8 @@ import pyopencl as cl
 from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.serving import ask_host, has_host, is_sandboxed
+from litert.host.sandbox import is_sandboxed
+from litert.host.serving import ask_host, has_host
 from vendor_reference.device.compiler import compile_text, load_binary
 from vendor_reference.device.opencl_context import OpenClContext
 from vendor_reference.drivers.driver import driver_of_device
@@ -34,7 +35,7 @@ from vendor_reference.programs.program_text import ProgramText
 
 _LOG = logging.getLogger(__name__)
 
-_SPLICE = re.compile(r"(?:\\|\?\?/)[ \t\v\f]*\n")
+_SPLICE = re.compile(r"(?:\\|\?\?/)[ \t\v\f]*(?:\r\n?|\n)")
 """What joins two lines, before the compiler sees words."""
 
 _MAY_READ_FILES = re.compile("include|import|embed")

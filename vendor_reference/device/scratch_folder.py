@@ -16,6 +16,7 @@ import tempfile
 import time
 from contextlib import suppress
 
+from litert.host.sandbox import is_sandboxed
 from vendor_reference.cache import make_cache_folder
 
 _LOG = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ _LEAST_FREE = 16 << 20  # bytes; a compiler whose disk is full fails without a r
 
 def make_scratch_folder() -> str:
     """Makes one, and removes those of processes that are gone."""
+    if is_sandboxed():  # there is no cache; it goes with the folder that its parent gave it
+        return tempfile.mkdtemp(prefix="litert-npu-")
     try:
         parent = make_cache_folder("scratch")
         if shutil.disk_usage(parent).free < _LEAST_FREE:

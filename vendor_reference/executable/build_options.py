@@ -15,12 +15,16 @@ _ALLOWED = re.compile(
     re.ASCII,
 )
 _DEFINED = re.compile(_DEFINITION, re.ASCII)
+_ASSEMBLY = re.compile(r"\b(?:asm|__asm|__asm__)\b")
+"""A macro of the options comes before a program's first line, and with it before a driver's guard."""
 
 
 def find_option_mistake(options: str) -> str:
     """What is wrong with build options; "" for nothing. Text in quotes is no option, but for `-DNAME="text"`."""
     words = options.split()
     for before, word in pairwise(["", *words, ""]):
+        if _ASSEMBLY.search(word):
+            return f"build option '{word}' is not allowed: it names inline assembly"
         is_allowed = _DEFINED.fullmatch(word) if before == _DEFINE else _ALLOWED.fullmatch(word)
         if before == _DEFINE and not is_allowed:
             return f"build option {_DEFINE} without NAME or NAME=value behind it"
