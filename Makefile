@@ -46,8 +46,8 @@ fuzz: $(READY) ## damaged inputs for each reader, SECONDS=60 each; TARGETS="mode
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[fuzz]'
 	@$(BIN)/python -m tests.fuzz --seconds=$(or $(SECONDS),60) $(TARGETS)
 
-faults: $(READY) ## each call of commands on files, memory and OpenCL fails once; ARGS="run --action=kill"
-	@$(BIN)/python -m tests.faults $(ARGS)
+faults: $(READY) ## calls of commands on files, memory and OpenCL fail, 20 of each, or ALL=1; ARGS="run --action=kill"
+	@$(BIN)/python -m tests.faults $(if $(ALL),,--most=20) $(ARGS)
 
 soak: $(READY) ## models loaded, run, compiled and closed in turns, for MINUTES=5: nothing grows
 	@$(BIN)/python -m tests.soak --minutes=$(or $(MINUTES),5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 
 from compiler_plugin.report import Report
 from litert.core.errors import LiteRtError
@@ -15,6 +16,7 @@ from litert.model.file_digest import Seal
 from litert.model.graph import Model, Tensor
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, read_stamp
+from litert.model.stock_checks import check_subgraphs
 from litert.model.stock_custom_ops import find_not_runnable
 from litert.model.writer import write_model
 
@@ -47,21 +49,24 @@ def check_output(target: str, sources: Iterable[str]) -> None:
 
 @measured(SpanKind.STEP, "read")
 def read_uncompiled(source: str | bytes) -> Model:
-    """Reads a model, of a file or of bytes; refuses one that was compiled before.
+    """Reads a model, of a file or of bytes; refuses one that was compiled before, or has no subgraph.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS; and those of `read_model`.
+      LiteRtError: ALREADY_EXISTS; those of `check_subgraphs` and `read_model`.
     """
-    model = read_model(source)
-    if model.find_metadata(STAMP_KEY) is None and not any(is_dispatch_op(op) for op in model.ops()):
+    where = source if isinstance(source, str) else "model from a buffer"
+    with ExitStack() as stack:
+        model = stack.enter_context(read_model(source))
+        check_subgraphs(model, where)
+        if model.find_metadata(STAMP_KEY) is not None or any(map(is_dispatch_op, model.ops())):
+            raise LiteRtError(
+                Status.ALREADY_EXISTS,
+                f"the model is compiled already{_target(model)}",
+                where,
+                "Give the model that it was made from.",
+            )
+        stack.pop_all()
         return model
-    with model:
-        raise LiteRtError(
-            Status.ALREADY_EXISTS,
-            f"the model is compiled already{_target(model)}",
-            source if isinstance(source, str) else "model from a buffer",
-            "Give the model that it was made from.",
-        )
 
 
 @measured(SpanKind.STEP, "write")

@@ -21,7 +21,6 @@ from compiler_plugin.registry import RegisteredPlugin, find_plugins, load_point
 from compiler_plugin.report import CallReport, Report
 from litert.core.errors import LiteRtError
 from litert.core.input_file import common_permissions
-from litert.core.status import Status
 from litert.model.file_digest import check_digest
 from litert.model.output import write_plan
 from litert.model.placement import Plan
@@ -87,10 +86,6 @@ def compile_model(
     source, target = os.fspath(model_path), os.fspath(output_path)
     with start_run("compile", source, target, options) as run:
         model, plugin, report = run.model, run.plugin, run.report
-        if not model.subgraphs:
-            raise LiteRtError(
-                Status.UNSUPPORTED, "the model has no subgraph to compile", source, "Give another."
-            )
         data = CopiedData()
         copies = [
             copy_ops(f"Subgraph_{index}", subgraph.inputs, subgraph.ops, subgraph.outputs, data)

@@ -123,9 +123,13 @@ class TensorBuffer:
         """Its elements as an array over the same memory, which keeps the buffer and its owner alive.
 
         Raises:
-          LiteRtError: UNSUPPORTED, for element types that NumPy has not.
+          LiteRtError: UNSUPPORTED, for element types that NumPy has not; RUNTIME_FAILURE, for too few bytes, as an
+            op may leave that does not make what the file says.
         """
         tensor_type = self.tensor_type
+        if self.size < tensor_type.size_bytes:
+            what = f"{self.size} bytes for {tensor_type}, which takes {tensor_type.size_bytes}"
+            raise LiteRtError(Status.RUNTIME_FAILURE, what)
         elements = self._bytes()[: tensor_type.size_bytes]
         return elements.view(tensor_type.element_type.numpy_dtype).reshape(tensor_type.shape)
 

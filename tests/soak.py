@@ -1,4 +1,4 @@
-"""`make soak`: one process loads, runs, resizes, compiles and closes models in turns; what it holds stays flat.
+"""`make soak`: one process loads, runs, isolates, compiles and closes models in turns; what it holds stays flat.
 
 The verdict compares the second quarter of the time with the last: the first fills caches.
 """
@@ -66,7 +66,7 @@ class Soak:
         self._open = self._load()
         self._turns: Sequence[Callable[[], None]] = (
             self._run, self._run, self._resize, self._run_async, self._reload, self._compile,
-            self._compile_at_load, self._fail,
+            self._compile_at_load, self._isolate, self._fail,
         )  # fmt: skip
 
     def turn(self) -> None:
@@ -112,6 +112,12 @@ class Soak:
         options = Options(_ACCELERATORS, custom_op_infos=self._infos, shape_bounds={"x": (16, 64)})
         with CompiledModel.from_file(str(self._model), options=options) as model:
             self._check(model, 2)
+
+    def _isolate(self) -> None:
+        options = Options(_ACCELERATORS, isolated=True)
+        with CompiledModel.from_file(str(self._compiled), options=options) as model:
+            self._check(model, 1)
+            self._check(model, self._random.randint(1, 16))
 
     def _fail(self) -> None:
         """What is refused holds nothing either."""

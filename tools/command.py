@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
-from litert.core.errors import LiteRtError, describe, memory_text
+from litert.core.errors import LiteRtError, describe, refusal_of
 from litert.core.input_file import common_permissions
 from litert.core.interrupts import interrupt_of
 from litert.core.option import Flag
@@ -108,13 +108,12 @@ def run_guarded(
 
 def _explain(error: BaseException, program: str) -> tuple[Status, str]:
     """The status of an error that ends a program, and what people read."""
+    if not isinstance(error, LiteRtError):
+        error = interrupt_of(error) or refusal_of(error) or error
     if isinstance(error, LiteRtError):
         return error.status, continued(str(error))
-    error = interrupt_of(error) or error
     if isinstance(error, KeyboardInterrupt):
         status, what = Status.CANCELLED, ". ".join(["interrupted", *error.args])
-    elif isinstance(error, MemoryError):
-        status, what = Status.MEMORY_ALLOCATION_FAILURE, memory_text(error)
     elif isinstance(
         error, (SystemExit, ProcessEnd)
     ):  # no main of ours: what a vendor's driver or a library does

@@ -12,8 +12,8 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from dispatch.api import (
@@ -42,6 +42,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, is_recording
 from litert.core.version import ApiVersion
+from litert.host.child import temporary_folder
 from litert.host.child_side import load_function
 from litert.host.sandbox import DRIVER_VARIABLES, Sandbox, usable
 from litert.host.service import Service
@@ -134,7 +135,8 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         self._options = dict(options)
         self._host_side: Callable[..., object] | None = None
         self._sandbox = usable(Sandbox(variables=DRIVER_VARIABLES, mode=limits.sandbox), _SUBJECT)
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder = ""
+        self._resources = ExitStack()
         self._lock = threading.RLock()
         self._owner = os.getpid()
         self._numbers = 0
@@ -147,12 +149,13 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         self._receive: Receive | None = None
         self._raised: BaseException | None = None
         self.shared_memory = self._memory = SharedMemory(limits.most_bytes)
+        self._resources.callback(self._memory.close)
         try:
             if self._sandbox is not None:
-                self._folder = TemporaryDirectory(prefix="litert-npu-", ignore_cleanup_errors=True)
+                self._folder = self._resources.enter_context(temporary_folder())
             self._service = self._start()
         except BaseException:
-            self._memory.close()
+            self._resources.close()
             raise
 
     def close(self) -> None:
@@ -162,9 +165,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             self._service.close()
             self._device = None
             self._copies.clear()
-            self._memory.close()
-            if self._folder is not None:
-                self._folder.cleanup()
+            self._resources.close()
 
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
@@ -329,7 +330,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             where="",
             sandbox=self._sandbox,
             enters_later=self._sandbox is not None,
-            temporary_folder=self._folder.name if self._folder else "",
+            temporary_folder=self._folder,
             shared=[self._memory.fd, *self._files],
             memory_bytes=self._limits.most_bytes,
             answer=self._answer,
@@ -344,8 +345,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
 
     @property
     def _load_request(self) -> list[Any]:
-        folder = self._folder.name if self._folder else ""
-        return [*self._found, self._memory.fd, self._options, folder]
+        return [*self._found, self._memory.fd, self._options, self._folder]
 
     def _load(self) -> None:
         """Waits until the process has the table, and initializes that."""

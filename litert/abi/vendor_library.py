@@ -9,6 +9,7 @@ from typing import Any
 from litert.abi.definitions import ffi
 from litert.abi.symbol_library import SYMBOLS, load_symbols
 from litert.core.errors import LiteRtError
+from litert.core.input_file import check_code
 from litert.core.status import Status
 
 
@@ -20,7 +21,7 @@ def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
     not linked with them loads also where no temporary file can be executed.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, with the loader's reason.
+      LiteRtError: DYNAMIC_LOADING, with the loader's reason; INVALID_ARGUMENT, for what is no regular file.
     """
     why_no_symbols = None
     try:
@@ -30,6 +31,7 @@ def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
             raise
         why_no_symbols = error
     absolute = os.path.abspath(path)
+    check_code(absolute)
     try:
         _run_constructors(absolute, flags)
         return ffi.dlopen(absolute, flags)

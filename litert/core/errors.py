@@ -63,6 +63,15 @@ def memory_text(error: MemoryError) -> str:
     return f"out of memory: {error}" if str(error) else f"out of memory, at {last_line(error)}"
 
 
+def refusal_of(error: BaseException) -> LiteRtError | None:
+    """The error for what the system has refused, which nobody has named: FILE_IO, or MEMORY_ALLOCATION_FAILURE."""
+    if isinstance(error, MemoryError):
+        return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, memory_text(error))
+    if isinstance(error, OSError):
+        return file_error(error, "the system has refused a call", str(error.filename or ""))
+    return None
+
+
 def last_line(error: BaseException, counts: Callable[[str], bool] = lambda path: True) -> str:
     """The last line that ran in a file whose path counts, as `path:line`; "" where there is none."""
     place, trace = "", error.__traceback__

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import BinaryIO
 
@@ -58,6 +58,16 @@ def check_input(path: str | os.PathLike[str]) -> None:
       LiteRtError: as `open_input`.
     """
     open_input(path).close()
+
+
+def check_code(path: str) -> None:
+    """Refuses a file with code that is there and is not regular: who loads it would wait for ever.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT.
+    """
+    with suppress(OSError):  # who loads it says why it cannot
+        _check_regular(os.stat(path).st_mode, path)
 
 
 def read_input(path: str | os.PathLike[str], most: int = -1) -> bytes:

@@ -8,10 +8,11 @@ standard error, whose end is in the error of a child that fails.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import IO, Any
 
 from litert.core.progress import Progress, is_heard, listening, tell
@@ -70,7 +71,7 @@ def call_in_child(
             where=target,
             hear=hear,
             memory_bytes=memory_bytes,
-            temporary_folder=stack.enter_context(_temporary_folder()),
+            temporary_folder=stack.enter_context(temporary_folder()),
             sandbox=sandbox,
         )
         stack.callback(child.end)
@@ -96,20 +97,21 @@ def call_in_child(
 
 
 @contextmanager
-def _temporary_folder() -> Iterator[str]:
-    """For a child, which is killed before it removes its files; "" where none can be made."""
-    from tempfile import TemporaryDirectory  # here: the child needs none
+def temporary_folder() -> Iterator[str]:
+    """For a child, which is killed before it removes its files; "" where none can be made.
 
-    try:
-        folder = TemporaryDirectory(prefix="litert-npu-", ignore_cleanup_errors=True)
-    except OSError:
-        yield ""
-        return
-    try:
-        yield folder.name
-    finally:
-        with suppress(OSError):  # cleanup_errors are not all
-            folder.cleanup()
+    What a process left that was killed goes with the next one.
+    """
+    from tempfile import gettempdir  # here and below: the child needs none
+
+    from litert.model.atomic_file import folder_beside
+
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(folder_beside(os.path.join(gettempdir(), "litert-npu")))
+        except OSError:
+            folder = ""
+        yield folder
 
 
 def serve(target: str, timeout: str, heard: str, recorded: str) -> None:

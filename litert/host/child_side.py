@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import IO, Any
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, refusal_of
 from litert.core.status import Status
 
 _ORPHAN_GRACE_S = 5
@@ -62,8 +62,9 @@ def load_function(target: str) -> Callable[[Any], Any]:
 
 def error_message(error: Exception, target: str) -> dict[str, object]:
     """In the child: the message that `raise_error` makes an error of again."""
-    if isinstance(error, LiteRtError):
-        return {"error": [int(error.status), error.what, error.where, error.hint]}
+    named = error if isinstance(error, LiteRtError) else refusal_of(error)
+    if named:
+        return {"error": [int(named.status), named.what, named.where, named.hint]}
     import traceback
 
     traceback.print_exception(error)

@@ -18,6 +18,7 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from litert.core.errors import LiteRtError, describe, last_line
+from litert.core.input_file import check_code
 from litert.core.status import Status
 from litert.core.vendor_names import plain_name
 
@@ -161,6 +162,7 @@ def load_file(path: str, constant: str) -> Any:
 
     The file can import what is installed, and by `from . import x` what lies beside it.
     """
+    check_code(path)
     module = _guard_import(_import_file, os.path.realpath(path), path)
     return _take_constant(module, constant, path)
 

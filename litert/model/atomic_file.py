@@ -109,6 +109,44 @@ def remove_left_overs(folder: str, names: str) -> None:
                 _remove_left_over(entry.path)
 
 
+@contextmanager
+def folder_beside(path: str) -> Iterator[str]:
+    """Makes a folder for the time of the block, beside a file, or one that stands for such folders.
+
+    What a process left that was killed goes when the next one makes a folder beside the same file, or writes it.
+
+    Raises:
+      OSError: where none can be made.
+    """
+    import shutil  # here: most commands make no folder
+
+    folder, name = os.path.split(path)
+    target = os.path.join(os.path.realpath(folder), name)
+    remove_left_overs(os.path.dirname(target), re.escape(name[:200]))
+    fd = None
+    while fd is None:
+        made = _name_beside(target)
+        os.mkdir(made, 0o700)
+        fd = _lock_folder(made)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        with suppress(OSError):
+            os.close(fd)
+
+
+def _lock_folder(path: str) -> int | None:
+    """Locks a new folder; None where another process took it for a leftover before."""
+    with suppress(FileNotFoundError):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        _lock(fd)
+        if os.path.isdir(path):
+            return fd
+        os.close(fd)
+    return None
+
+
 def _follow_own_links(path: str) -> str:
     """Where a file is to be: a link leads there only if this user has made it."""
     target = path
@@ -179,13 +217,18 @@ def _sync(fd: int) -> None:
 
 
 def _remove_left_over(path: str) -> None:
-    """Removes a file that nobody writes."""
+    """Removes a file that nobody writes, or a folder of this user's that nobody uses."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            if stat.S_ISREG(os.fstat(fd).st_mode):
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = os.fstat(fd)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if stat.S_ISREG(found.st_mode):
                 os.unlink(path)
+            elif stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+                import shutil  # here: as above
+
+                shutil.rmtree(path, ignore_errors=True)
         finally:
             os.close(fd)
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model, Op
 
-_OPTIONAL_INPUTS = frozenset(
-    {
-        "BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "CONV_2D", "CONV_3D", "CONV_3D_TRANSPOSE",
-        "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "LSTM", "STABLEHLO_COMPOSITE", "SVDF", "TRANSPOSE_CONV",
-        "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN",
-    }
-)  # fmt: skip
-"""Builtin ops of which stock's kernels ask whether an input is there."""
+_NEEDED_INPUTS: Mapping[str, Sequence[int]] = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": (0,), "BIDIRECTIONAL_SEQUENCE_RNN": (0,), "CONV_2D": (0, 1), "CONV_3D": (0, 1),
+    "CONV_3D_TRANSPOSE": (0, 1, 2), "DEPTHWISE_CONV_2D": (0, 1), "FULLY_CONNECTED": (0, 1), "LSTM": (0,),
+    "STABLEHLO_COMPOSITE": (), "SVDF": (0, 1, 2), "TRANSPOSE_CONV": (0, 1, 2),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (0,), "UNIDIRECTIONAL_SEQUENCE_RNN": (0,),
+}  # fmt: skip
+"""Builtin ops of which stock's kernels ask whether an input is there, and the inputs that they do not ask for."""
+
+_LEAST_INPUTS: Mapping[str, int] = {"BATCH_MATMUL": 2, "SPLIT": 2, "STRIDED_SLICE": 4}
+_WITH_OUTPUT = frozenset({"READ_VARIABLE", "SIGN"})
+"""Here and above: ops that XNNPACK looks at before it, or stock's kernel, counts what they have."""
 
 
 def check_for_stock(model: Model, where: str) -> None:
@@ -22,8 +27,7 @@ def check_for_stock(model: Model, where: str) -> None:
     Raises:
       LiteRtError: INVALID_FLATBUFFER, with the place.
     """
-    if not model.subgraphs:
-        raise _damaged("the model has no subgraph", where)
+    check_subgraphs(model, where)
     for code in model.operator_codes:
         if code.custom_code and "\0" in code.custom_code:
             name = code.custom_code.partition("\0")[0]
@@ -34,10 +38,34 @@ def check_for_stock(model: Model, where: str) -> None:
                 raise _damaged(what, f"{where}, op {index} of subgraph {subgraph_index}")
 
 
+def check_subgraphs(model: Model, where: str) -> None:
+    """Refuses a model without a subgraph: there is nothing in it to compile, to transform or to run.
+
+    Raises:
+      LiteRtError: INVALID_FLATBUFFER.
+    """
+    if not model.subgraphs:
+        raise _damaged("the model has no subgraph", where)
+
+
 def _find_problem(op: Op) -> str:
     """What is wrong with an op; "" for nothing."""
-    if None in op.inputs and not op.is_custom and op.name not in _OPTIONAL_INPUTS:
-        return f"{op.name} without its input {list(op.inputs).index(None)}"
+    if op.is_custom:
+        return ""
+    name, inputs = op.name, op.inputs
+    if None in inputs:
+        for index in _NEEDED_INPUTS.get(name, range(len(inputs))):
+            if index >= len(inputs) or inputs[index] is None:
+                return f"{name} without its input {index}"
+    if len(inputs) < _LEAST_INPUTS.get(name, 0):
+        return f"{name} without its input {len(inputs)}"
+    if not op.outputs and name in _WITH_OUTPUT:
+        return f"{name} without its output"
+    if name == "SPLIT":
+        has_options = op.options is not None and op.options.type_name == "SplitOptions"
+        count = op.options.get("num_splits") if op.options and has_options else 0
+        if count != len(op.outputs):
+            return f"SPLIT into {count} parts, with {len(op.outputs)} outputs"
     return ""
 
 

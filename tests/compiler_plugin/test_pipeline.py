@@ -345,6 +345,17 @@ def test_a_compiled_model_is_not_compiled_again(
         apply_plugin(tmp_path / "old.bin", tmp_path / "again.bin", fake_options())
 
 
+@pytest.mark.parametrize("command", [apply_plugin, partition_model, compile_model])
+def test_a_model_without_a_subgraph_is_refused(
+    fake_options: Options, tmp_path: Path, command: Callable[..., object]
+) -> None:
+    write_model(Model(), tmp_path / "empty.tflite")
+    with pytest.raises(LiteRtError, match="the model has no subgraph") as error:
+        command(tmp_path / "empty.tflite", tmp_path / "out.bin", fake_options())
+    assert error.value.status is Status.INVALID_FLATBUFFER
+    assert not (tmp_path / "out.bin").exists()
+
+
 def test_the_output_is_none_of_the_inputs(
     chain: Chain, fake_options: Options, tmp_path: Path
 ) -> None:
@@ -641,12 +652,6 @@ def test_compile_writes_the_byte_code_alone(
     report = compile_model(chain("A", "B"), output, fake_options(soc_model="F2", fake_ops="A"))
     assert output.read_bytes() == b"FAKE\nSubgraph_0: ['A', 'B']"
     assert [call.function_name for call in report.calls] == ["Subgraph_0_on_F2"]
-
-
-def test_compile_refuses_a_model_without_subgraphs(fake_options: Options, tmp_path: Path) -> None:
-    write_model(Model(), tmp_path / "empty.tflite")
-    with pytest.raises(LiteRtError, match="no subgraph to compile"):
-        compile_model(tmp_path / "empty.tflite", tmp_path / "out.bin", fake_options())
 
 
 def test_noop_copies_a_model(chain: Chain, tmp_path: Path) -> None:

@@ -50,6 +50,13 @@ def test_a_buffer_larger_than_its_tensor_shows_the_tensor() -> None:
     assert buffer.view.nbytes == 64
 
 
+def test_a_buffer_smaller_than_its_tensor_has_no_array() -> None:
+    buffer = TensorBuffer.allocate(RankedTensorType.of(ElementType.INT32, (3,)), size=4)
+    with pytest.raises(LiteRtError, match=r"4 bytes for .* which takes 12") as error:
+        buffer.array()
+    assert error.value.status is Status.RUNTIME_FAILURE
+
+
 def test_an_array_and_a_view_outlive_their_buffer() -> None:
     rows = RankedTensorType.of(ElementType.UINT8, (1 << 20,))
     array = TensorBuffer.allocate(rows).array()

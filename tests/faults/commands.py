@@ -44,12 +44,19 @@ class Command:
         return main([program, *arguments])
 
 
-_APPLY = "apply_plugin --npu_custom_op_info=MyOp,MyOp.cl --reference_ops=ADD in.tflite out.tflite"
-_RUN = "litert-npu run npu.tflite --input=in.npz --output=out.npz"
+_APPLY = "apply_plugin --npu_custom_op_info=MyOp,MyOp.cl"
+_RUN = "litert-npu run --input=in.npz --output=out.npz"
+
+COMPILED: Mapping[str, Command] = {
+    "npu.tflite": Command(f"{_APPLY} --reference_ops=ADD in.tflite npu.tflite", ["npu.tflite"]),
+    "kernel.tflite": Command(f"{_APPLY} in.tflite kernel.tflite", ["kernel.tflite"]),
+}
+"""Compiled files that commands work on; the second one has a user's kernel alone, which is soon built."""
 
 COMMANDS: Mapping[str, Command] = {
-    "apply": Command(_APPLY, ["out.tflite"]),
-    "apply_cold": Command(_APPLY, ["out.tflite"], is_cold=True),
+    "apply": Command(f"{_APPLY} --reference_ops=ADD in.tflite out.tflite", ["out.tflite"]),
+    "apply_cold": Command(f"{_APPLY} in.tflite out.tflite", ["out.tflite"], is_cold=True),
+    "apply_isolated": Command(f"{_APPLY} --isolate_plugin in.tflite out.tflite", ["out.tflite"]),
     "benchmark": Command("litert-npu benchmark npu.tflite --warm_up=1 --runs=2"),
     "check": Command("litert-npu check npu.tflite"),
     "compare": Command(
@@ -68,15 +75,18 @@ COMMANDS: Mapping[str, Command] = {
     "partition": Command(
         "apply_plugin --cmd=partition --reference_ops=ADD in.tflite out.tflite", ["out.tflite"]
     ),
-    "run": Command(_RUN, ["out.npz"]),
-    "run_cold": Command(_RUN, ["out.npz"], is_cold=True),
+    "run": Command(f"{_RUN} npu.tflite", ["out.npz"]),
+    "run_cold": Command(f"{_RUN} kernel.tflite", ["out.npz"], is_cold=True),
+    "run_isolated": Command(f"{_RUN} --isolate npu.tflite", ["out.npz"]),
+    "run_strange": Command(f"{_RUN} strange.tflite", ["out.npz"]),
     "transform": Command("litert-npu transform in.tflite out.tflite", ["out.tflite"]),
+    "vendor_export": Command("litert-npu vendor export --manufacturer=Reference -o made", ["made"]),
     "vendor_new": Command("litert-npu vendor new Zinc --lang=python -o mine", ["mine"]),
 }
 
 
 def write_inputs(folder: Path) -> None:
-    """Writes what the commands read, but for `npu.tflite`, which `apply` makes."""
+    """Writes what the commands read, but for compiled files."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4))
     y = b.custom("MyOp", [x], [("y", "float32", (1, 4))])

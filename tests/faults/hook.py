@@ -2,7 +2,7 @@
 
 Python tells a profile function of each call of a function in C, before it happens; an exception there takes the
 call's place, as if the system had refused. Types of `mmap` and pyopencl are not told so: they are wrapped.
-A place is a function and the lines of the project that lead to it.
+A place is a function and the lines of the project that lead to it; in a child process also what the child is for.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FrameType
 from typing import Any
-
-import numpy as np
 
 _ROOT = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 _PACKAGES = tuple(
@@ -27,8 +26,10 @@ _PACKAGES = tuple(
     for name in ("litert", "compiler_plugin", "dispatch", "vendor_reference", "tools")
 )
 _DEPTH = 3
-_PIPES = "litert/host/child_process.py"
-"""Its calls are on pipes, which have other faults: their ends are gone."""
+_PIPES = tuple(
+    f"litert/host/{name}.py" for name in ("child_process", "child", "child_side", "serving")
+)
+"""Their calls are on pipes, which have other faults: their ends are gone."""
 _FILE_CALLS = {
     "chmod", "close", "copy_file_range", "dup", "fchmod", "fdatasync", "fstat", "fsync", "ftruncate", "link",
     "listdir", "lseek", "lstat", "memfd_create", "mkdir", "open", "pipe", "posix_fallocate", "pread", "pwrite",
@@ -58,24 +59,34 @@ _OPENCL_METHODS = (
 )  # fmt: skip
 
 Act = Callable[[str], None]
+Reach = Callable[[str, str, FrameType | None], None]
+"""Gets kind and name of a call, and the frame that makes it."""
 
 
 class Hook:
-    """Watches the calls of this process.
+    """Watches the calls of this process."""
 
-    Attributes:
-      places: those that were reached, in order; each once.
-    """
+    def __init__(self, log: int, wanted: str = "", action: str = "fail", child: str = "") -> None:
+        """Does the action where the wanted place is reached for the first time.
 
-    def __init__(self, wanted: str = "", act: Act = lambda kind: None) -> None:
-        """`act` is called, with the kind of call, where the wanted place is reached for the first time."""
-        self.places: dict[str, None] = {}
-        self._wanted = wanted
-        self._act = act
+        Args:
+          log: descriptor of a file that gets each place, once, when it is reached.
+          wanted: a place; "" for none.
+          action: of `ACTIONS`.
+          child: what this process is for, if a child that the command has started.
+        """
+        self.log = log
+        self.wanted = wanted
+        self.action = action
+        self._child = f"{child}: " if child else ""
+        self._places: set[str] = set()
 
     def start(self) -> None:
         """Watches from now on, in threads that start later, too."""
-        _wrap_opencl(self._reach)
+        if "pyopencl" in sys.modules:
+            _wrap_opencl(self._reach)
+        else:
+            sys.meta_path.insert(0, _OpenClFinder(self._reach))  # type: ignore[arg-type]
         _wrap_mmap(self._reach)
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
@@ -84,19 +95,22 @@ class Hook:
         """Watches no more."""
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type, unused-ignore]
-        self._wanted = ""
+        self.wanted = ""
 
     def _profile(self, frame: FrameType, event: str, function: Any) -> None:
-        if event == "c_call" and (kind := _kind(function)):
+        is_own = frame.f_code.co_filename == __file__
+        if event == "c_call" and not is_own and (kind := _kind(function)):
             self._reach(kind, function.__name__, frame)
 
     def _reach(self, kind: str, name: str, frame: FrameType | None) -> None:
         place = _place(kind, name, frame)
-        if not place or place in self.places:
+        if not place or place in self._places:
             return
-        self.places[place] = None
-        if place == self._wanted:
-            self._act(kind)
+        self._places.add(place)
+        place = f"{self._child}{place}"
+        os.write(self.log, f"{place}\n".encode())
+        if place == self.wanted:
+            ACTIONS[self.action](kind)
 
 
 def _kind(function: Any) -> str:
@@ -110,7 +124,7 @@ def _kind(function: Any) -> str:
         return "file" if name in _STREAM_CALLS and is_file and not is_told else ""
     if name == "open" and getattr(function, "__module__", "") in ("io", "_io"):
         return "file"
-    if isinstance(owner, np.ndarray) or getattr(function, "__module__", "") == "numpy":
+    if "numpy" in (type(owner).__module__, getattr(function, "__module__", "")):
         return "array" if name in _ARRAY_CALLS else ""
     return ""
 
@@ -130,7 +144,7 @@ def _place(kind: str, name: str, frame: FrameType | None) -> str:
     return f"{kind} {name} < {' < '.join(lines)}"
 
 
-def _wrap_mmap(reach: Callable[[str, str, FrameType | None], None]) -> None:
+def _wrap_mmap(reach: Reach) -> None:
     class Mmap(mmap.mmap):
         def __new__(cls, *args: Any, **kwargs: Any) -> Mmap:
             reach("mapping", "mmap", sys._getframe(1))
@@ -139,12 +153,30 @@ def _wrap_mmap(reach: Callable[[str, str, FrameType | None], None]) -> None:
     mmap.mmap = Mmap  # type: ignore[misc]
 
 
-def _wrap_opencl(reach: Callable[[str, str, FrameType | None], None]) -> None:
-    try:
-        import pyopencl as cl
-        from pyopencl import _cl
-    except ImportError:
-        return
+class _OpenClFinder:
+    """Wraps pyopencl once it is imported: who imports it prepares that."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        """Finds pyopencl as others do, each time that somebody looks for it."""
+        spec: Any = PathFinder.find_spec(name) if name == "pyopencl" else None
+        if spec is None:
+            return None
+        load = spec.loader.exec_module
+
+        def load_and_wrap(module: object) -> None:
+            load(module)
+            _wrap_opencl(self._reach)
+
+        spec.loader.exec_module = load_and_wrap
+        return spec
+
+
+def _wrap_opencl(reach: Reach) -> None:
+    import pyopencl as cl
+    from pyopencl import _cl
 
     def wrapped(name: str, function: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -165,7 +197,7 @@ def _wrap_opencl(reach: Callable[[str, str, FrameType | None], None]) -> None:
         setattr(kind, name, wrapped(f"{type_name}.{name}", getattr(kind, name)))
 
 
-def _watched_type(name: str, kind: Any, reach: Callable[[str, str, FrameType | None], None]) -> Any:
+def _watched_type(name: str, kind: Any, reach: Reach) -> Any:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         reach("opencl", name, sys._getframe(1))
         kind.__init__(self, *args, **kwargs)

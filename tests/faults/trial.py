@@ -7,15 +7,19 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from litert.model.file_digest import DIGEST_OFFSET, MARK, RESERVED, check_digest
-from tests.faults.commands import COMMANDS, Command, write_inputs
-from tests.faults.hook import ACTIONS, Hook
+from tests.faults.children import follow
+from tests.faults.commands import COMMANDS, COMPILED, Command, write_inputs
+from tests.faults.hook import Hook
+from tests.file_digests import with_right_digest
 from vendor_reference.executable.binary_layer import unpack_binary_layer
 
 _TIMEOUT_S = 120.0
@@ -43,31 +47,57 @@ class CommandTrial:
         self._command = COMMANDS[name]
         self._folder = folder
         self._template, self._work = folder / "template", folder / "work"
+        self._temporary = folder / "temporary"
         self._template.mkdir(parents=True)
+        self._temporary.mkdir()
         os.environ["LITERT_NPU_CACHE_DIR"] = str(folder / "cache")
+        os.environ["TMPDIR"] = tempfile.tempdir = str(self._temporary)
         write_inputs(self._template)
-        self._prepare(COMMANDS["apply"], has_output=False)
-        self._end(self._fork(COMMANDS["apply"], Hook(), None), "apply")
-        shutil.copy(self._work / "out.tflite", self._template / "npu.tflite")
+        for made, command in COMPILED.items():
+            self._prepare(command, has_output=False)
+            self._end(self._fork(command), made)
+            shutil.copy(self._work / made, self._template)
+        strange = with_right_digest((self._template / "npu.tflite").read_bytes())
+        (self._template / "strange.tflite").write_bytes(strange)
         self._prepare(self._command, has_output=False)
-        self._end(self._fork(self._command, Hook(), None), name)
+        self._end(self._fork(self._command), name)
         self._made = _contents(self._work)
 
     def places(self) -> Sequence[str]:
         """Where the command can fail, in the order in which it comes there."""
         self._prepare(self._command, has_output=True)
-        found = self._folder / "places"
-        self._end(self._fork(self._command, Hook(), found), "watching")
-        return found.read_text().splitlines()
+        self._end(self._fork(self._command), "watching")
+        return list(dict.fromkeys((self._folder / "places").read_text().splitlines()))
 
     def try_places(self, places: Sequence[str], action: str) -> Iterator[Problem]:
         """Runs the command once for each place, where the action happens; yields what is wrong after it."""
         for number, place in enumerate(places):
             self._prepare(self._command, has_output=number % 2 == 0)
             before = _contents(self._work)
-            status = self._fork(self._command, Hook(place, ACTIONS[action]), None)
+            status = self._fork(self._command, place, action)
             for what in self._mistakes(action, status, before):
                 yield Problem(place, what)
+
+    def try_moments(self, count: int, random: Random) -> Iterator[Problem]:
+        """Ends the command at so many moments of its time, and runs it again; yields what is wrong after that."""
+        start = time.monotonic()
+        self._prepare(self._command, has_output=True)
+        self._end(self._fork(self._command, watched=False), "measuring")
+        duration_s = time.monotonic() - start
+        for number in range(count):
+            moment_s = random.uniform(0, duration_s)
+            self._prepare(self._command, has_output=number % 2 == 0)
+            before = _contents(self._work)
+            status = self._fork(self._command, watched=False, kill_s=moment_s)
+            found = list(self._mistakes("kill", status, before))
+            status = self._fork(self._command, watched=False)
+            if status:
+                found.append(f"the next run ends with {status}: {self._said()[-500:]}")
+            left = {*_contents(self._work)} - {*self._made} | {*os.listdir(self._temporary)}
+            if left:
+                found.append(f"the next run leaves {', '.join(sorted(left))}")
+            for what in found:
+                yield Problem(f"{moment_s:.3f} s of {duration_s:.3f}", what)
 
     def _prepare(self, command: Command, *, has_output: bool) -> None:
         """A new folder to work in, with the inputs, and perhaps with files where the outputs go."""
@@ -79,41 +109,55 @@ class CommandTrial:
             if "." in name:
                 (self._work / name).write_bytes(_BEFORE)
 
-    def _fork(self, command: Command, hook: Hook, places: Path | None) -> int:
+    def _fork(
+        self,
+        command: Command,
+        place: str = "",
+        action: str = "fail",
+        *,
+        watched: bool = True,
+        kill_s: float = _TIMEOUT_S,
+    ) -> int:
         """The exit status, or minus the signal; what is printed lies in files."""
         child = os.fork()
         if not child:
             status = 99
             try:
-                status = self._run(command, hook, places)
+                hook = Hook(self._open("places"), place, action) if watched else None
+                status = self._run(command, hook)
             except BaseException:
                 traceback.print_exc()
             finally:
                 sys.stderr.flush()
                 os._exit(status)
-        end = time.monotonic() + _TIMEOUT_S
+        end = time.monotonic() + kill_s
         while not (ended := os.waitpid(child, os.WNOHANG))[0]:
             if time.monotonic() > end:
                 os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return -signal.SIGALRM
+                ended = os.waitpid(child, 0)
+                if kill_s == _TIMEOUT_S:
+                    return -signal.SIGALRM
+                break
             time.sleep(0.002)
         return os.waitstatus_to_exitcode(ended[1])
 
-    def _run(self, command: Command, hook: Hook, places: Path | None) -> int:
+    def _open(self, name: str) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        return os.open(self._folder / name, flags)
+
+    def _run(self, command: Command, hook: Hook | None) -> int:
         """In the fork."""
         os.chdir(self._work)
-        for number, name in ((1, "stdout"), (2, "stderr")):
-            fd = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(fd, number)
+        os.dup2(self._open("stdout"), 1)
+        os.dup2(self._open("stderr"), 2)
+        if hook is None:
+            return command.run()
+        follow(hook)
         hook.start()
         try:
-            status = command.run()
+            return command.run()
         finally:
             hook.stop()
-        if places:
-            places.write_text("\n".join(hook.places))
-        return status
 
     def _said(self) -> str:
         return (self._folder / "stderr").read_text(errors="replace")
@@ -154,13 +198,15 @@ class CommandTrial:
 def _contents(folder: Path) -> dict[str, bytes]:
     """What lies in a folder, by path; of what is not the same each time, only whether it is whole.
 
-    A `.bin` has a driver's code; a compiled file may have its user's seal.
+    A `.bin` has a driver's code, a library its compiler's; a compiled file may have its user's seal.
     """
     found = {}
     for path in (path for path in folder.rglob("*") if path.is_file()):
         data = path.read_bytes()
         if data != _BEFORE and path.suffix == ".bin":
             unpack_binary_layer(data, path.name)
+            data = b"whole"
+        elif path.suffix == ".so" and data.startswith(b"\x7fELF"):
             data = b"whole"
         elif path.suffix == ".tflite" and data != _BEFORE:
             check_digest(memoryview(data), None, path.name)

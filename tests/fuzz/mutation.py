@@ -43,6 +43,11 @@ def damage_bytes(data: bytes, random: Random) -> bytes:
     return bytes(changed[:_MOST_BYTES])
 
 
+def random_number(random: Random) -> int:
+    """One that is often a limit of something, or beside it."""
+    return random.choice(_NUMBERS) + random.choice((0, 0, 0, 1, -1))
+
+
 def _damage_once(data: bytearray, random: Random) -> None:
     place = random.randrange(len(data) + 1)
     size = min(len(data) - place, random.choice((1, 1, 2, 4, 8, 16, 64)))
@@ -52,8 +57,8 @@ def _damage_once(data: bytearray, random: Random) -> None:
         case 1 | 2 if size:
             width = random.choice((1, 2, 4, 8))
             place -= place % width
-            number = random.choice(_NUMBERS) + random.choice((0, 0, 0, 1, -1))
-            data[place : place + width] = (number % (1 << 8 * width)).to_bytes(width, "little")
+            number = random_number(random) % (1 << 8 * width)
+            data[place : place + width] = number.to_bytes(width, "little")
         case 3:
             del data[place : place + size]
         case 4:

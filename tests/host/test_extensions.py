@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import shutil
 import sys
@@ -109,6 +110,13 @@ def test_a_broken_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, sa
     assert error.value.status is Status.DYNAMIC_LOADING
     assert says in str(error.value)
     assert str(path) in str(error.value)
+
+
+def test_a_file_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    with pytest.raises(LiteRtError, match="not a regular file") as error:
+        extensions.load_file(str(tmp_path / "pipe.py"), "X")
+    assert error.value.status is Status.INVALID_ARGUMENT
 
 
 def test_a_file_that_failed_is_imported_again_when_repaired(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from litert.core.input_file import common_permissions, open_input
 from litert.core.status import Status
 from litert.host.cache_entry import trim_folder
 from litert.model import atomic_file
-from litert.model.atomic_file import open_atomic
+from litert.model.atomic_file import folder_beside, open_atomic
 
 WAYS = [atomic_file._OPEN_FILES, "/nowhere"]
 """Where the kernel lists open files, and where it does not: then a new file has a name from the start."""
@@ -169,13 +170,13 @@ def test_a_file_system_that_cannot_tell_is_none_that_fails(
     assert (tmp_path / "out").read_bytes() == b"new"
 
 
-def left_over_of_a_killed_process(target: Path) -> Path:
+def left_over_of_a_killed_process(target: Path, made_by: str = "open_atomic") -> Path:
     code = (
         "import os, signal, sys\n"
         "from litert.model import atomic_file\n"
         "atomic_file._OPEN_FILES = '/nowhere'\n"
-        "with atomic_file.open_atomic(sys.argv[1]) as fd:\n"
-        "    os.write(fd, b'half')\n"
+        f"with atomic_file.{made_by}(sys.argv[1]) as made:\n"
+        "    open(made + '/half', 'w') if isinstance(made, str) else os.write(made, b'half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     ended = subprocess.run([sys.executable, "-c", code, str(target)])
@@ -193,6 +194,30 @@ def test_a_later_write_sweeps_what_a_killed_process_has_left(tmp_path: Path) -> 
     write(tmp_path / "out")
     left = {*others, ".out.0123456789abcdee.tmp", "out"}
     assert set(os.listdir(tmp_path)) == left
+
+
+def make_folder_beside(path: Path) -> None:
+    with folder_beside(str(path)):
+        pass
+
+
+@pytest.mark.parametrize("next_one", [write, make_folder_beside])
+def test_a_folder_that_a_killed_process_has_left_is_swept(
+    tmp_path: Path, next_one: Callable[[Path], None]
+) -> None:
+    left = left_over_of_a_killed_process(tmp_path / "out", "folder_beside")
+    assert (left / "half").exists()
+    next_one(tmp_path / "out")
+    assert not left.exists()
+
+
+def test_a_folder_is_there_until_its_block_ends(tmp_path: Path) -> None:
+    with folder_beside(str(tmp_path / "out")) as first:
+        with folder_beside(str(tmp_path / "out")) as second:
+            assert first != second
+        write(tmp_path / "out")
+        assert os.stat(first).st_mode & 0o777 == 0o700
+    assert os.listdir(tmp_path) == ["out"]
 
 
 def test_what_is_being_written_is_not_swept(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -11,8 +11,9 @@ from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.builder import ModelBuilder
+from litert.model.builtin_options import BUILTIN_NUMBERS
 from litert.model.dispatch_op import DISPATCH_OP
-from litert.model.graph import Model
+from litert.model.graph import Model, Op
 from litert.model.table import AbsentList
 from litert.model.writer import to_bytes
 from litert.options import Options
@@ -39,6 +40,20 @@ def absent_input() -> Model:
     return compiled(with_input=False)
 
 
+def changed(name: str, inputs: Sequence[int | None], outputs: int = 1) -> Callable[[], Model]:
+    """A compiled model with an op of that name, and as many inputs; None is one that is left out."""
+
+    def make() -> Model:
+        model = compiled()
+        op = next(op for op in model.ops() if op.name == "ADD")
+        tensors = [None if index is None else op.inputs[index] for index in inputs]
+        code = model.operator_code(BUILTIN_NUMBERS[name])
+        model.subgraphs[0].ops[0] = Op(code, tensors, op.outputs[:outputs])
+        return model
+
+    return make
+
+
 def zero_byte() -> Model:
     model = compiled()
     (code,) = [code for code in model.operator_codes if code.custom_code == DISPATCH_OP]
@@ -52,6 +67,11 @@ def zero_byte() -> Model:
     [
         (no_subgraphs, "the model has no subgraph"),
         (absent_input, "ADD without its input 1"),
+        (changed("CONV_2D", [0, None, 1]), "CONV_2D without its input 1"),
+        (changed("BATCH_MATMUL", [0]), "BATCH_MATMUL without its input 1"),
+        (changed("STRIDED_SLICE", [0]), "STRIDED_SLICE without its input 1"),
+        (changed("SPLIT", [0, 1]), "SPLIT into 0 parts, with 1 outputs"),
+        (changed("SIGN", [0], outputs=0), "SIGN without its output"),
         (zero_byte, "a zero byte in its name, behind 'DISPATCH_OP'"),
     ],
 )

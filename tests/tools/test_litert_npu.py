@@ -92,9 +92,13 @@ def raising(error: BaseException) -> Callable[..., int]:
         (MemoryError(), 2, "out of memory, at "),
         (MemoryError("no room for 8 bytes"), 2, "out of memory: no room for 8 bytes"),
         (SystemExit(0), 2, "tried to end the process: SystemExit: 0. --debug"),
+        (OSError(5, "I/O error", "a/b"), 2, "FILE_IO: the system has refused a call: i/o error (a/b)."),
         (ZeroDivisionError("division"), 2, "ZeroDivisionError: division. This is a defect"),
     ],
-    ids=["ours", "Ctrl-C", "Ctrl-C in an extension", "memory", "so much memory", "a driver that exits", "defect"],
+    ids=[
+        "ours", "Ctrl-C", "Ctrl-C in an extension", "memory", "so much memory", "a driver that exits", "disk",
+        "defect",
+    ],
 )  # fmt: skip
 def test_an_error_is_one_message_and_a_traceback_only_with_debug(
     capsys: Capture, error: BaseException, status: int, said: str

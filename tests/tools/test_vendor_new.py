@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from litert_npu_tools.litert_npu import main
+from litert_npu_tools.vendor import new_command
 from litert_npu_tools.vendor.new_command import new_vendor
 
 from litert.core.errors import LiteRtError
@@ -98,6 +99,12 @@ def test_a_name_of_another_package_is_refused(tmp_path: Path, name: str) -> None
         main(["litert-npu", "vendor", "new", name, f"--o={tmp_path}/v"])
     assert error.value.status is Status.ALREADY_EXISTS
     assert not (tmp_path / "v").exists()
+
+
+def test_a_template_that_cannot_be_listed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_command, "TEMPLATES", "/no/such/folder")
+    with pytest.raises(OSError, match="/no/such/folder"):
+        new_vendor("Zinc", "python")
 
 
 def test_what_is_there_stays(tmp_path: Path) -> None:

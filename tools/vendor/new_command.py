@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from shutil import ignore_patterns
 
 from litert.core.errors import LiteRtError
+from litert.core.input_file import read_input
 from litert.core.option import Flag
 from litert.core.status import Status
 from litert.core.vendor_names import plain_name
@@ -71,13 +72,16 @@ def _read_template(lang: str) -> dict[str, str]:
     """A template's files by their paths in its folder, without what using it leaves there."""
     root = os.path.join(TEMPLATES, lang)
     files: dict[str, str] = {}
-    for folder, below, names in os.walk(root):
+    for folder, below, names in os.walk(root, onerror=_fail):
         below[:] = sorted(set(below) - _find_made(folder, below))
         for file_name in sorted(set(names) - _find_made(folder, names)):
             path = os.path.join(folder, file_name)
-            with open(path, encoding="utf-8") as stream:
-                files[os.path.relpath(path, root)] = stream.read()
+            files[os.path.relpath(path, root)] = read_input(path).decode()
     return files
+
+
+def _fail(error: OSError) -> None:
+    raise error
 
 
 def _check_free(name: str) -> None:

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from litert.core.errors import LiteRtError, file_error
 from litert.core.progress import told
 from litert.core.status import Status
+from litert.model.atomic_file import folder_beside
 
 SOURCES = os.path.dirname(os.path.abspath(__file__))
 COMPILERS = ("cc", "gcc", "clang")
@@ -124,8 +124,7 @@ def build_libraries(
         folders: list[str] = []
         for library in told("build", libraries):
             with _writing(library.output):
-                beside = tempfile.TemporaryDirectory(dir=os.path.dirname(library.output) or ".")
-                folders.append(stack.enter_context(beside))
+                folders.append(stack.enter_context(folder_beside(library.output)))
                 _build(library, folders[-1], compiler, include_folder, interpreter)
             if is_tried:
                 _try_library(library, folders[-1])
