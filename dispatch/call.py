@@ -11,6 +11,7 @@ from dispatch.api import ExecutableType, Metric, Receive
 from dispatch.device import OpenDevice, Port
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.event import Event
+from dispatch.isolation.watched_invoke import watched_invoke
 from dispatch.mem_buffer import MemBuffer
 from dispatch.metrics import check_metrics
 from dispatch.requirements import choose_own_type, find_memory_misfit
@@ -62,7 +63,7 @@ class Call:
         self._pending: Sequence[Event] = ()
         self._buffers: tuple[TensorBuffer, ...] = ()
         self._device_buffers: Sequence[DeviceBuffer] = ()
-        self._invoke = name_frames(vendor.dispatch.invoke, f"of NPU call '{function_name}'")
+        invoke = name_frames(vendor.dispatch.invoke, f"of NPU call '{function_name}'")
         with device.lock:
             self._context = vendor.create(
                 "invocation_context_create",
@@ -78,6 +79,7 @@ class Call:
         self._takes_settings = self._settings.are_taken
         self._is_measured = False
         try:
+            self._invoke = watched_invoke(vendor, self._context, function_name, invoke)
             self._inputs = [
                 Port(device, self._context, "input", index, tensor_type, self._of_this)
                 for index, tensor_type in enumerate(input_types)

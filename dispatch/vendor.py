@@ -14,6 +14,7 @@ from dispatch.table_check import check_table
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.host.serving import at_work
 from litert.host.vendor_call import ENDING, VendorCall
 
 _LOG = logging.getLogger(__name__)
@@ -38,12 +39,14 @@ class Vendor:
         part: object = self.dispatch
         if function in _ASYNC_FUNCTIONS:
             part = self.dispatch.async_interface
+        name = function + detail
         try:
-            return getattr(part, function)(*args)
+            with at_work(name):
+                return getattr(part, function)(*args)
         except ENDING:
             raise
         except BaseException:
-            with VendorCall(self.dispatch.vendor_id, function + detail):
+            with VendorCall(self.dispatch.vendor_id, name):
                 raise
 
     def bind(self, function: str, *first: Any, detail: str = "") -> Callable[..., Any]:

@@ -24,6 +24,7 @@ from litert.core.status import Status
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.environment import Environment, EnvironmentOptions
 from litert.hardware_accelerator import HardwareAccelerator
+from litert.model.blob import MappedFile
 from litert.options import CpuOptions, GpuOptions, Options
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.loading import load_model
@@ -102,9 +103,16 @@ class CompiledModel:
         return cls._load(model_data, hardware_accel, environment, options)
 
     @classmethod
+    def from_open_file(
+        cls, file: MappedFile, environment: Environment, options: Options
+    ) -> CompiledModel:
+        """Loads a model from a file that is open, whatever has its name by now; the model closes it."""
+        return cls._load(file, None, environment, options)
+
+    @classmethod
     def _load(
         cls,
-        source: str | bytes,
+        source: str | bytes | MappedFile,
         hardware_accel: HardwareAccelerator | None,
         environment: Environment | None,
         options: Options | None,

@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 
 CTRL_C = b"\x03"
 _PATIENCE_S = 60
+_LOOK_S = 0.05
 
 
 class Terminal:
@@ -54,19 +56,19 @@ class CommandInTerminal:
     ) -> None:
         """Starts the program of that name, such as `litert-npu`, in a folder."""
         program = Path(sys.executable).parent / str(command[0])
-        self._master, slave = pty.openpty()
+        # The other end stays open here: where nobody has it, Linux may drop what was written last.
+        self._master, self._slave = pty.openpty()
         environment = {**os.environ, "TERM": "xterm", **(more or {})}
         # A session of its own, whose terminal this is: Ctrl-C is for its processes.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, str(program), *map(str, command[1:])],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
             cwd=folder,
             env=environment,
             start_new_session=True,
         )
-        os.close(slave)
         self._said = b""
 
     def await_text(self, pattern: str) -> str:
@@ -96,12 +98,14 @@ class CommandInTerminal:
         return found
 
     def _read(self) -> bool:
-        try:
-            data = os.read(self._master, 1 << 16)
-        except OSError:  # the last process has closed it
-            data = b""
-        self._said += data
-        return bool(data)
+        """Reads what it shows next; False when it has ended, and shows no more."""
+        has_ended = False
+        while not select.select([self._master], [], [], _LOOK_S)[0]:
+            if has_ended:
+                return False
+            has_ended = self._process.poll() is not None
+        self._said += os.read(self._master, 1 << 16)
+        return True
 
     def __enter__(self) -> CommandInTerminal:
         return self
@@ -111,6 +115,7 @@ class CommandInTerminal:
             self._process.kill()
         self._process.wait()
         os.close(self._master)
+        os.close(self._slave)
 
 
 _START = """

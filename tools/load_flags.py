@@ -173,20 +173,28 @@ def open_model(path: str, choice: LoadChoice) -> Iterator[tuple[CompiledModel, s
     from litert.environment import Environment
 
     environment = Environment.create(options=choice.environment)
-    with _told_of_compiling(path, choice.options):
+    with told_of_compiling(path, choice.options):
         loaded = CompiledModel.from_file(path, environment=environment, options=choice.options)
     with loaded as model:
-        keys = list(model.get_signature_list())
-        if choice.signature and choice.signature not in keys:
-            raise LiteRtError(
-                Status.NOT_FOUND,
-                f"no signature '{choice.signature}'",
-                path,
-                f"Name one of {', '.join(keys) or 'none'}.",
-            )
-        if not keys:
-            raise LiteRtError(Status.NOT_FOUND, "the model has nothing to run", path)
-        yield model, choice.signature or keys[0]
+        yield model, choose_signature(choice.signature, list(model.get_signature_list()), path)
+
+
+def choose_signature(chosen: str, keys: Sequence[str], path: str) -> str:
+    """The key of the signature to run: the one that was chosen, or the first.
+
+    Raises:
+      LiteRtError: NOT_FOUND, where the model at a path has it not.
+    """
+    if chosen and chosen not in keys:
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"no signature '{chosen}'",
+            path,
+            f"Name one of {', '.join(keys) or 'none'}.",
+        )
+    if not keys:
+        raise LiteRtError(Status.NOT_FOUND, "the model has nothing to run", path)
+    return chosen or keys[0]
 
 
 def _read_accelerators(names: Sequence[str]) -> HardwareAccelerator:
@@ -236,7 +244,7 @@ def _check_place(unknown: Sequence[str]) -> None:
 
 
 @contextmanager
-def _told_of_compiling(path: str, options: Options) -> Iterator[None]:
+def told_of_compiling(path: str, options: Options) -> Iterator[None]:
     """Says on the standard error what is compiled in the block, where that was asked for.
 
     Raises:

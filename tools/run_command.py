@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
@@ -29,10 +29,10 @@ from .comparison import Comparison, compare
 from .console import PrintedReport, name_text, native_output_to_stderr
 from .destinations import writes
 from .input_ranges import INPUT_RANGE, model_ranges
-from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
+from .load_flags import LOAD_FLAGS, LoadChoice, read_load_flags
 from .pictures import Array, Range
 from .progress_bar import ProgressBar
-from .strangers import guarded
+from .strangers import open_guarded
 from .trace_file import TRACE, traced
 
 
@@ -47,6 +47,7 @@ class RunOptions:
       tolerance: the greatest difference from golden outputs that passes.
       value_range: what black and white are in pictures.
       ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
+      timeout_s: of the run of a file that runs in a process of its own.
     """
 
     load: LoadChoice = field(default_factory=LoadChoice)
@@ -57,6 +58,7 @@ class RunOptions:
     seed: int = 0
     value_range: Range = (0.0, 1.0)
     ranges: Sequence[str] = ()
+    timeout_s: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,10 @@ def run_model(path: str, options: RunOptions | None = None) -> RunReport:
     options = options or RunOptions()
     tell("load", 0, 0)
     start = time.perf_counter()
-    with open_model(path, options.load) as (model, signature), ExitStack() as stack:
+    with (
+        open_guarded(path, options.load, options.timeout_s) as (model, signature),
+        ExitStack() as stack,
+    ):
         load_s = time.perf_counter() - start
         specs = TensorSpec.all_of(model.get_input_tensor_details(signature))
         output_specs = TensorSpec.all_of(model.get_output_tensor_details(signature))
@@ -228,6 +233,13 @@ _FLAGS = (
         "picture_range", ("0", "1"), "The real numbers that stand for black and white in pictures."
     ),
     *LOAD_FLAGS,
+    Flag(
+        "run_timeout",
+        600.0,
+        "Seconds for the run of a file that you have not compiled, ops of the CPU included.",
+        least=0.001,
+        is_duration=True,
+    ),
     TRACE,
     REPORT,
 )
@@ -244,6 +256,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         flags.seed,
         _range(flags.picture_range),
         flags.input_range,
+        flags.run_timeout,
     )
     others = [path, options.golden, *options.inputs, *options.outputs]
     with (
@@ -251,7 +264,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         ProgressBar(),
         traced(flags.trace, others),
     ):
-        report = run_model(path, replace(options, load=guarded(path, options.load)))
+        report = run_model(path, options)
     report.show(flags.report)
     return 0 if report.passed else 1
 
@@ -269,7 +282,7 @@ def _range(texts: Sequence[str]) -> Range:
 COMMAND = Command(
     "FILE\nRuns a model once, and shows its outputs in numbers. With flags of apply_plugin, also a vendor's own,\n"
     "one that is not compiled is compiled when it is loaded.\n"
-    "NPU calls of a file that you have not compiled here run in a sandboxed process; --sandbox=off trusts it.\n"
+    "A compiled file that you have not compiled here runs in a sandboxed process; --sandbox=off trusts it.\n"
     "With --golden, the exit status is 1 if an output differs by more than the tolerance.",
     _FLAGS,
     _run,

@@ -1,30 +1,59 @@
-"""Compiled files that this user has not compiled: what commands do with the code in them."""
+"""Compiled files that this user has not compiled: what commands do with the graphs and the code in them."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from litert.options import Options
 
 from .console import name_text, print_text
-from .load_flags import LoadChoice
+from .load_flags import LoadChoice, choose_signature, told_of_compiling
+
+if TYPE_CHECKING:
+    from litert.compiled_model import CompiledModel
+    from litert.isolated_model import IsolatedModel
+    from litert.model.blob import MappedFile
+
+
+@contextmanager
+def open_guarded(
+    path: str, choice: LoadChoice, run_timeout_s: float
+) -> Iterator[tuple[CompiledModel | IsolatedModel, str]]:
+    """Loads a model so that a stranger's can do no harm, and closes it; with the key of the signature to run.
+
+    A compiled file that this user has not compiled is opened, and run, in a sandboxed process; a line on the
+    standard error says so. A file of this user, one that is not compiled, and any with `--sandbox=off` are loaded
+    as `choice` says. What is loaded is what was looked at, whatever has the file's name by then.
+
+    Raises:
+      LiteRtError: what is wrong with the file, or with the options; what loading raises.
+    """
+    with told_of_compiling(path, choice.options):
+        loaded = _load_guarded(path, choice, run_timeout_s)
+    with loaded as model:
+        yield model, choose_signature(choice.signature, list(model.get_signature_list()), path)
 
 
 def guarded(path: str, choice: LoadChoice) -> LoadChoice:
-    """How a file is loaded so that a stranger's kernels can do no harm; says so on the standard error.
+    """How a file is loaded, for more than a run, so that a stranger's kernels can do no harm.
 
-    The NPU calls of a file that this user has not compiled run in a sandboxed process, and the file is verified.
-    A file of this user's, one that is not compiled, and any with `--sandbox=off` are loaded as they were to be.
+    The NPU calls of a file that this user has not compiled run in a sandboxed process, and the file is verified; a
+    line on the standard error says so. A file of this user's, one that is not compiled, and any with
+    `--sandbox=off` are loaded as `choice` says.
 
     Raises:
       LiteRtError: what is wrong with the file, or with the options.
     """
-    why = _why_strange(path, choice.options)
-    if not why:
+    stranger = _look_at(path, choice.options)
+    if stranger is None:
         return choice
-    _say(path, why, "a process of their own, in a sandbox; --sandbox=off runs them in this one")
+    where = "Its NPU calls run in a process of their own, in a sandbox; --sandbox=off runs them in this one"
+    _say(path, stranger, where)
     options = copy(choice.options)
     options.isolated = options.verify = True
     return replace(choice, options=options)
@@ -36,27 +65,81 @@ def tell_inline(path: str, options: Options) -> None:
     Raises:
       LiteRtError: what is wrong with the file, or with the options.
     """
-    why = "" if options.isolated else _why_strange(path, options)
-    if why:
-        _say(path, why, "this process, with your privileges; --isolate runs them in a sandbox")
+    stranger = None if options.isolated else _look_at(path, options)
+    if stranger is not None:
+        where = "Its NPU calls run in this process, with your privileges; --isolate runs them in a sandbox"
+        _say(path, stranger, where)
 
 
-def _why_strange(path: str, options: Options) -> str:
-    """Why nobody knows that this user has compiled a file; "" for one that is trusted, or not compiled."""
+class _Stranger(NamedTuple):
+    """Who has made a file that is not known to be this user's.
+
+    Attributes:
+      why: nobody knows that it is.
+      manufacturer: whom its NPU calls are for; "" where it has none.
+    """
+
+    why: str
+    manufacturer: str
+
+
+def _load_guarded(
+    path: str, choice: LoadChoice, run_timeout_s: float
+) -> CompiledModel | IsolatedModel:
+    from litert.model.blob import MappedFile  # here: --help must not wait for it
+
+    with ExitStack() as files:
+        file = files.enter_context(MappedFile(path))
+        stranger = _find_stranger(file, choice.options)
+        if stranger is not None:
+            from litert.isolated_model import IsolatedModel
+
+            _say(
+                path,
+                stranger,
+                "It runs in a process of its own, in a sandbox; --sandbox=off runs it in this one",
+            )
+            maker, options = stranger.manufacturer, choice.options
+            return IsolatedModel(file, maker, choice.environment, options, run_timeout_s)
+        from litert.compiled_model import CompiledModel
+        from litert.environment import Environment
+
+        environment = Environment.create(options=choice.environment)
+        model = CompiledModel.from_open_file(file, environment, choice.options)
+        files.pop_all()
+        return model
+
+
+def _look_at(path: str, options: Options) -> _Stranger | None:
+    from litert.model.blob import MappedFile  # here: --help must not wait for it
+
+    with MappedFile(path) as file:
+        return _find_stranger(file, options)
+
+
+def _find_stranger(file: MappedFile, options: Options) -> _Stranger | None:
+    """Who has made a file; None for this user, for one that is not compiled, and where nobody asks."""
     from litert.host.file_seal import find_maker  # here: --help must not wait for them
     from litert.host.sandbox import SandboxMode
     from litert.model.dispatch_op import is_dispatch_op
     from litert.model.reader import read_model
+    from litert.model.stamp import read_stamp
 
     if options.device_limits().sandbox is SandboxMode.OFF:
-        return ""
-    with read_model(path) as model:
-        if not any(map(is_dispatch_op, model.ops())):
-            return ""
-        assert model.source is not None
-        return find_maker(model.source, path).why_not
+        return None
+    model = read_model(file)
+    try:
+        stamp = read_stamp(model, file.path)
+        has_calls = any(map(is_dispatch_op, model.ops()))
+        if stamp is None and not has_calls:
+            return None
+        why = find_maker(file, file.path).why_not
+        manufacturer = stamp.soc_manufacturer if stamp and has_calls else ""
+        return _Stranger(why, manufacturer) if why else None
+    finally:
+        model.release()
 
 
-def _say(path: str, why: str, place: str) -> None:
-    text = f"{name_text(path)} was not compiled here by you: {why}. Its NPU calls run in {place}."
+def _say(path: str, stranger: _Stranger, where: str) -> None:
+    text = f"{name_text(path)} was not compiled here by you: {stranger.why}. {where}."
     print_text(text, sys.stderr)

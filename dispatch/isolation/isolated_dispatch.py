@@ -11,8 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +33,7 @@ from dispatch.isolation.plain import (
     type_from_plain,
     type_to_plain,
 )
+from dispatch.isolation.table_process import TableProcess
 from dispatch.shared_memory import SharedMemory
 from litert.core.element_type import ElementType
 from litert.core.environment_options import EnvironmentOptions
@@ -42,14 +42,10 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, is_recording
 from litert.core.version import ApiVersion
-from litert.host.child import temporary_folder
-from litert.host.child_side import load_function
-from litert.host.sandbox import DRIVER_VARIABLES, Sandbox, usable
-from litert.host.service import Service
-from litert.host.serving import RING, TASK_WORD
+from litert.host.serving import RING
 
 _TARGET = "dispatch.isolation.served_table:serve_table"
-_SUBJECT = "the device's process"
+
 _AGAIN = "The next run opens the device again, in another process."
 
 Kind = str
@@ -81,7 +77,6 @@ class IsolatedCall:
     Attributes:
       types: that requirements were asked for last, by kind and index.
       attached: numbers of buffers.
-      tasks: what it runs, as far as its vendor tells: a number in the page says which.
       has_run: whether it has run in this process with the shapes as they are.
     """
 
@@ -91,18 +86,12 @@ class IsolatedCall:
     function_name: str
     num_inputs: int
     num_outputs: int
-    tasks: Sequence[str] = ()
     types: dict[tuple[Kind, int], RankedTensorType] = field(default_factory=dict)
     attached: dict[tuple[Kind, int], IsolatedBuffer] = field(default_factory=dict)
     scheduling_info: SchedulingInfo | None = None
     run_options: Mapping[str, str] | None = None
     detail_level: int | None = None
     has_run: bool = False
-
-    @property
-    def place(self) -> str:
-        """For messages."""
-        return f" of '{self.function_name}'"
 
 
 class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
@@ -129,14 +118,8 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
           LiteRtError: UNSUPPORTED, where a sandbox is required, and the system has none.
         """
         self.vendor_id = manufacturer  # until it says it itself
-        self._found = manufacturer, library_path
         self._files = tuple(dict.fromkeys(files))
         self._limits = limits
-        self._options = dict(options)
-        self._host_side: Callable[..., object] | None = None
-        self._sandbox = usable(Sandbox(variables=DRIVER_VARIABLES, mode=limits.sandbox), _SUBJECT)
-        self._folder = ""
-        self._resources = ExitStack()
         self._lock = threading.RLock()
         self._owner = os.getpid()
         self._numbers = 0
@@ -145,27 +128,30 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         self._checked: tuple[Any, ...] | None = None
         self._device: IsolatedDevice | None = None
         self._copies: dict[tuple[int, int], tuple[MemBuffer, TensorBuffer]] = {}
-        self._running: IsolatedCall | None = None
         self._receive: Receive | None = None
         self._raised: BaseException | None = None
         self.shared_memory = self._memory = SharedMemory(limits.most_bytes)
-        self._resources.callback(self._memory.close)
         try:
-            if self._sandbox is not None:
-                self._folder = self._resources.enter_context(temporary_folder())
-            self._service = self._start()
+            self._process = TableProcess(
+                _TARGET,
+                (manufacturer, library_path, dict(options)),
+                limits,
+                {"receive": self._show},
+                subject="the device's process",
+                shared=[self._memory.fd, *self._files],
+            )
         except BaseException:
-            self._resources.close()
+            self._memory.close()
             raise
 
     def close(self) -> None:
         """Ends the process."""
         with self._lock:
             self._is_closed = True
-            self._service.close()
+            self._process.close()
             self._device = None
             self._copies.clear()
-            self._resources.close()
+            self._memory.close()
 
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
@@ -274,17 +260,14 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             self._ensure_open()
             limits = self._limits
             timeout_s = limits.call_timeout_s if call.has_run else limits.build_timeout_s
-            self._running = call
-            self._service.words[TASK_WORD] = 0
+            service = self._process.service
             try:
                 if RECORDINGS and is_recording():
-                    self._service.ask(RING, call.number, timeout_s)
+                    service.ask(RING, call.number, timeout_s)
                 else:
-                    self._service.ring("invoke", call.number, timeout_s)
+                    service.ring("invoke", call.number, timeout_s)
             except ChildEndedError as error:
                 raise _ended(error) from error
-            finally:
-                self._running = None
             call.has_run = True
 
     def invoke_tapped(self, invocation_context: IsolatedCall, receive: Receive) -> None:
@@ -322,39 +305,16 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             invocation_context.run_options = run_options
             self._set_up(invocation_context)
 
-    def _start(self) -> Service:
-        service = Service(
-            _TARGET,
-            timeout_s=self._limits.call_timeout_s,
-            subject=_SUBJECT,
-            where="",
-            sandbox=self._sandbox,
-            enters_later=self._sandbox is not None,
-            temporary_folder=self._folder,
-            shared=[self._memory.fd, *self._files],
-            memory_bytes=self._limits.most_bytes,
-            answer=self._answer,
-            describe=self._describe,
-        )
-        try:
-            service.begin("load", self._load_request)
-        except BaseException:
-            service.close()
-            raise
-        return service
-
-    @property
-    def _load_request(self) -> list[Any]:
-        return [*self._found, self._memory.fd, self._options, self._folder]
-
     def _load(self) -> None:
         """Waits until the process has the table, and initializes that."""
         assert self._initial is not None
         environment, options = self._initial
-        # Nothing of the model is read there before its answer, which is to be trusted, therefore.
-        host_side = self._ask_now("load", self._load_request)
-        self._host_side = load_function(host_side) if host_side else None
-        found = self._ask_now("initialize", [environment_to_plain(environment), options])
+        try:
+            self._process.load()
+        except ChildEndedError as error:
+            raise _ended(error) from error
+        request = [self._memory.fd, environment_to_plain(environment), options]
+        found = self._ask_now("initialize", request)
         self.vendor_id, self.build_id = found["vendor_id"], found["build_id"]
         self.can_reshape = found["can_reshape"]
         # The host asks which functions are filled, and does not call the others.
@@ -367,11 +327,11 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
 
     def _ensure_open(self) -> None:
         """Starts another process in place of one that has ended, and has it do what that one had done."""
-        if self._service.is_alive:
+        if self._process.service.is_alive:
             return
         if self._is_closed:
             raise LiteRtError(Status.RUNTIME_FAILURE, "the device is closed")
-        self._service = self._start()
+        self._process.start()
         try:
             self._load()
             if self._checked is not None:
@@ -379,7 +339,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             if self._device is not None:
                 self._restore(self._device)
         except BaseException:
-            self._service.close()
+            self._process.service.close()
             raise
 
     def _restore(self, device: IsolatedDevice) -> None:
@@ -404,7 +364,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         place = self._place_bytes(call.byte_code)
         sizes = [call.num_inputs, call.num_outputs]
         request = [call.number, int(call.executable_type), place, call.function_name, *sizes]
-        call.tasks = self._ask_now("invocation_context_create", request)
+        self._ask_now("invocation_context_create", request)
         call.has_run = False
 
     def _register(self, made: IsolatedBuffer) -> None:
@@ -463,44 +423,27 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
     def _ask_now(self, call: str, argument: object) -> Any:
         """Asks the process as it is; what it opens, loads and builds may take longer."""
         try:
-            return self._service.ask(call, argument, self._limits.build_timeout_s)
+            return self._process.service.ask(call, argument, self._limits.build_timeout_s)
         except ChildEndedError as error:
             raise _ended(error) from error
 
     def _release(self, call: str, argument: object) -> None:
         """Has the process let go of something; one that has ended has nothing."""
         with self._lock:
-            if self._service.is_alive and os.getpid() == self._owner:
+            if self._process.service.is_alive and os.getpid() == self._owner:
                 self._ask_now(call, argument)
 
-    def _describe(self, call: str) -> str:
-        """What the process was at, for the error when it ends."""
-        running = self._running
-        if running is None:
-            return call
-        what = f"{call}{running.place}"
-        task = self._service.words[TASK_WORD]
-        tasks = running.tasks if not task else running.tasks[task - 1 : task]
-        if len(tasks) == 1:
-            return f"{what}, {tasks[0]}"
-        return f"{what}, one of {'; '.join(tasks)}" if tasks else what
-
-    def _answer(self, question: str, argument: Any) -> object:
-        """Answers what the process asks in a call."""
-        if question != "receive":
-            if self._host_side is None:
-                raise LiteRtError(Status.UNSUPPORTED, f"nobody answers '{question}' here")
-            return self._host_side(self._options, question, argument)
+    def _show(self, argument: Any) -> None:
+        """Hands on a tensor that the process shows."""
         if self._receive is None:
             raise LiteRtError(Status.RUNTIME_FAILURE, "nobody wants tensors")
         name, plain, size = argument
         try:
-            data = memoryview(os.pread(self._service.fd, size, 0))
+            data = memoryview(os.pread(self._process.service.fd, size, 0))
             self._receive(name, type_from_plain(plain), data)
         except BaseException as error:
             self._raised = error
             raise LiteRtError(Status.CANCELLED, "the host wants no more tensors") from error
-        return None
 
 
 def _bytes_type(size: int) -> RankedTensorType:

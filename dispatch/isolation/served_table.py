@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch.api import Dispatch, ExecutableType, is_filled
+from dispatch.api import ExecutableType, is_filled
 from dispatch.device_buffer import DeviceBuffer
 from dispatch.isolation.mapped_bytes import MappedFiles, MappedTensor
 from dispatch.isolation.plain import (
@@ -18,7 +17,8 @@ from dispatch.isolation.plain import (
     type_from_plain,
     type_to_plain,
 )
-from dispatch.loader import find_dispatch
+from dispatch.isolation.table_in_child import load_table
+from dispatch.isolation.watched_invoke import watched_invoke
 from dispatch.metrics import check_metrics
 from dispatch.requirements import ask_requirements, choose_own_type
 from dispatch.run_settings import RunSettings
@@ -27,7 +27,7 @@ from dispatch.vendor import Vendor
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import ApiVersion
-from litert.host.serving import RING, TASK_WORD, Handlers, ask_host, enter_sandbox, shared_words
+from litert.host.serving import RING, Handlers, ask_host
 
 Slot = tuple[str, int]
 """`input` or `output`, and its index."""
@@ -92,25 +92,16 @@ class _ServedTable:
         )  # fmt: skip
         self.handlers: Handlers = {name: getattr(self, f"_{name}") for name in names}
 
-    def _load(self, argument: Sequence[Any]) -> object:
-        manufacturer, library_path, self._memory_fd, options, folder = argument
-        self._files = MappedFiles(self._memory_fd)
-        if folder:
-            os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a table that imports NumPy starts no threads
-        self._table: Dispatch[Any, Any] = find_dispatch(manufacturer, library_path)
-        self._vendor = Vendor(self._table)
-        if folder:
-            needs = self._vendor.call("sandbox_needs", options)
-            code = _code_folders(self._table, library_path)
-            enter_sandbox(
-                replace(
-                    needs, readable=(*needs.readable, *code), writable=(*needs.writable, folder)
-                )
-            )
-        return self._table.host_side
+    def _load(self, argument: Sequence[Any]) -> str:
+        table = load_table(*argument)
+        assert table is not None
+        self._table = table
+        self._vendor = Vendor(table)
+        return table.host_side
 
     def _initialize(self, argument: Sequence[Any]) -> object:
-        environment, options = argument
+        self._memory_fd, environment, options = argument
+        self._files = MappedFiles(self._memory_fd)
         self._vendor.call("initialize", EnvironmentOptions(**environment), options)
         table = self._table  # a library says what it is when it is initialized
         optional = ("set_scheduling_info", "set_options")
@@ -141,7 +132,7 @@ class _ServedTable:
         bytes_ = self._files.find(place)
         self._vendor.call("register_asset", self._device, name, bytes_, detail=f" '{name}'")
 
-    def _invocation_context_create(self, argument: Sequence[Any]) -> Sequence[str]:
+    def _invocation_context_create(self, argument: Sequence[Any]) -> None:
         number, kind, place, name, num_inputs, num_outputs = argument
         of_this = f" of '{name}'"
         byte_code = self._files.find(place)
@@ -157,9 +148,8 @@ class _ServedTable:
         )
         settings = RunSettings(self._vendor, context, of_this)
         invoke = self._vendor.bind("invoke", context, detail=of_this)
-        self._calls[number] = _Call(context, of_this, settings, invoke)
-        word = shared_words()[TASK_WORD : TASK_WORD + 1]
-        return list(self._vendor.call("watch_tasks", context, word, detail=of_this))
+        watched = watched_invoke(self._vendor, context, name, invoke)
+        self._calls[number] = _Call(context, of_this, settings, watched)
 
     def _invocation_context_destroy(self, number: int) -> None:
         call = self._calls.pop(number)
@@ -295,16 +285,6 @@ class _ServedTable:
         for (kind, _), own in call.own.items():
             if kind == "output":
                 _copy(own.memory, own.stands_for.buffer)
-
-
-def _code_folders(table: object, library_path: str) -> Iterator[str]:
-    """Where the code of a table is, and of this package."""
-    for package in {type(table).__module__.partition(".")[0], __name__.partition(".")[0]}:
-        file = getattr(sys.modules.get(package), "__file__", None)
-        if file:
-            yield os.path.dirname(os.path.abspath(file))
-    if library_path:
-        yield os.path.abspath(library_path)
 
 
 def _copy(source: TensorBuffer, destination: TensorBuffer) -> None:

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
@@ -29,6 +29,7 @@ _ANSWER_LIMIT = 64 << 20
 _ERRORS_KEPT = 4096
 _EXIT_GRACE_S = 2
 _POLL_S = 0.001
+_LOOK_S = 0.2
 _MOST_READS = 64
 """Of what is printed: somebody who prints for ever is not waited for."""
 
@@ -36,6 +37,10 @@ _HINTS = {
     errno.EMFILE: "Allow more open files (ulimit -n): each such process takes five.",
     errno.EAGAIN: "Allow more processes (ulimit -u).",
 }
+
+
+Watch: TypeAlias = Callable[[], tuple[float, float]]
+"""The seconds that are left for something, and how many it may take."""
 
 
 class ChildProcess:
@@ -55,6 +60,7 @@ class ChildProcess:
         temporary_folder: str = "",
         sandbox: Sandbox | None = None,
         enters_later: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         """Starts a child.
 
@@ -71,6 +77,7 @@ class ChildProcess:
             process's go.
           sandbox: what it may use, and its temporary folder; None for all that this process may.
           enters_later: whether it enters a sandbox by itself, once it knows what it needs.
+          watch: says, now and then, how many seconds are left for what the child is at, and how many that had.
 
         Raises:
           LiteRtError: DYNAMIC_LOADING, if it cannot be started; UNSUPPORTED, if this system lacks a sandbox that
@@ -80,6 +87,7 @@ class ChildProcess:
         self._where = where or target
         self._hear = hear
         self._doing = doing
+        self._watch = watch
         self._errors = b""
         self._received = b""
         self._timeout_s = 0.0
@@ -221,13 +229,15 @@ class ChildProcess:
         child.wait()
 
     def _time_left(self) -> float:
-        left = self._deadline - time.monotonic()
+        left, limit = self._deadline - time.monotonic(), self._timeout_s
+        if self._watch is not None:
+            left, limit = min((left, limit), self._watch())
         if left <= 0:
             raise self.error(
-                f"was not done{self._doing()} after {self._timeout_s:g} s, and was stopped",
+                f"was not done{self._doing()} after {limit:g} s, and was stopped",
                 Status.TIMEOUT_EXPIRED,
             )
-        return left
+        return left if self._watch is None else min(left, _LOOK_S)
 
     def _wait(self, timeout_s: float) -> int | None:
         """Its exit status, or minus the signal that ended it; None if it has not ended by then."""

@@ -26,7 +26,7 @@ from typing import Any
 from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import is_recording, take_in
-from litert.host.child_process import ChildProcess
+from litert.host.child_process import ChildProcess, Watch
 from litert.host.child_side import error_message, raise_error
 from litert.host.sandbox import Sandbox
 from litert.host.serving import NUMBER_WORD, PAGE_SIZE
@@ -38,6 +38,10 @@ _FIRST_SHARED = 3
 """Lower numbers are the child's standard streams, also where this process has closed its own."""
 
 _logger = logging.getLogger(__name__)
+
+
+def _as_it_is(answer: Any) -> Any:
+    return answer
 
 
 class Service:
@@ -63,6 +67,7 @@ class Service:
         memory_bytes: int = 0,
         answer: Answer | None = None,
         describe: Callable[[str], str] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         """Starts the child, and does not wait for it.
 
@@ -78,6 +83,7 @@ class Service:
           memory_bytes: how much data it may have in memory; 0 for no limit.
           answer: what its questions are answered with.
           describe: says more of a call that did not end well: what the child was at.
+          watch: limits what the child is at in a call.
         """
         self.subject = subject
         self._timeout_s = timeout_s
@@ -114,6 +120,7 @@ class Service:
                 sandbox=sandbox,
                 enters_later=enters_later,
                 temporary_folder=temporary_folder,
+                watch=watch,
             )
             self._ring, self._rung = bells
             self._poll = select.poll()
@@ -127,8 +134,20 @@ class Service:
         self._begun = call, argument
         self._child.send(self._request(call, argument, self._timeout_s))
 
-    def ask(self, call: str, argument: object = None, timeout_s: float = 0) -> Any:
-        """Has the child answer one call; `timeout_s` is another limit than that of each, if not 0.
+    def ask(
+        self,
+        call: str,
+        argument: object = None,
+        timeout_s: float = 0,
+        read: Callable[[Any], Any] = _as_it_is,
+    ) -> Any:
+        """Has the child answer one call.
+
+        Args:
+          call: its name.
+          argument: for it.
+          timeout_s: another limit than that of each, if not 0.
+          read: makes something of the answer; what it raises says that the answer makes no sense.
 
         Raises:
           ChildEndedError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, in this call or in an earlier one.
@@ -138,7 +157,7 @@ class Service:
             self._check_alive()
             self._running.call = call
             timeout_s = timeout_s or self._timeout_s
-            return self._guarded(lambda: self._ask(call, argument, timeout_s))
+            return self._guarded(lambda: read(self._ask(call, argument, timeout_s)))
 
     def ring(self, call: str, number: int, timeout_s: float) -> None:
         """Has the child make a call with nothing but a number, and no answer; errors are those of `ask`.

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, Any, TypeAlias
 
 from litert.core.errors import LiteRtError
@@ -34,6 +34,12 @@ PAGE_SIZE = 4096
 NUMBER_WORD = 64
 """The word of the page that has the number of a call that is rung."""
 
+CALL_WORD, RUN_WORD = 66, 67
+"""The words where the child says which NPU call it is at, 0 for none, and in which of its runs."""
+
+OP_WORD = 68
+"""The word where the child may say which op of the CPU it is at."""
+
 TASK_WORD = 80
 """The word where the child may say which task it is at; devices want it aligned."""
 
@@ -43,8 +49,11 @@ RING = "ring"
 Handlers: TypeAlias = Mapping[str, Callable[[Any], object]]
 """What the child answers each call with, by the call's name: JSON in, JSON out."""
 
+_MOST_LETTERS = 4 * NUMBER_WORD - 1
 _EXIT_S = 1
 _LOOK_S = 0.05
+
+_NO_WORK = nullcontext()
 
 _server: _Server | None = None
 """In the child."""
@@ -72,16 +81,13 @@ def serve(target: str, settings: str) -> None:
 @contextmanager
 def native_call(name: str) -> Iterator[None]:
     """Measures a native function of a plugin; in the child also says that it runs, should it be the last."""
-    with span(SpanKind.PLUGIN, name):
-        if _server is None:
-            yield
-            return
-        page, data = _server.page, name.encode()[:255]
-        page[: 1 + len(data)] = bytes([len(data)]) + data
-        try:
-            yield
-        finally:
-            page[0] = 0
+    with span(SpanKind.PLUGIN, name), at_work(name):
+        yield
+
+
+def at_work(name: str) -> AbstractContextManager[None]:
+    """In the child: says what runs in the block, should it be the last; elsewhere it does nothing."""
+    return _NO_WORK if _server is None else _server.at_work(name)
 
 
 def ask_host(question: str, argument: object) -> Any:
@@ -158,6 +164,17 @@ class _Server:
                 self._is_busy = True
                 self._answer(json.loads(line))
             self._is_busy = False
+
+    @contextmanager
+    def at_work(self, name: str) -> Iterator[None]:
+        """Has the page say what runs in the block."""
+        page, data = self.page, name.encode(errors="replace")[:_MOST_LETTERS]
+        before = page[: 1 + page[0]]
+        page[: 1 + len(data)] = bytes([len(data)]) + data
+        try:
+            yield
+        finally:
+            page[: len(before)] = before
 
     def ask(self, question: str, argument: object) -> Any:
         """Has the parent answer a question."""

@@ -7,12 +7,14 @@ import os
 
 
 def user_folder(kind: str, variable: str) -> str:
-    """The folder for files of a kind, `data` or `cache`, which need not exist.
+    """The folder for files of a kind, `data` or `cache`, as an absolute path; it need not exist.
+
+    A variable of the environment may name it, where `~` is the user's home.
 
     Raises:
       FileNotFoundError: this user has no such folder.
     """
-    parent = os.environ.get(variable)
+    parent = os.path.expanduser(os.environ.get(variable, ""))
     if not parent:
         import platformdirs  # here: most calls find the variable, or need no folder at all
 
@@ -20,4 +22,6 @@ def user_folder(kind: str, variable: str) -> str:
             parent = str(getattr(platformdirs, f"user_{kind}_dir")())
         except RuntimeError as error:  # no HOME, and a user that the system does not know
             raise FileNotFoundError(errno.ENOENT, f"no {kind} folder: {error}") from error
+    if parent.startswith("~"):  # older versions of `platformdirs` leave it there, too
+        raise FileNotFoundError(errno.ENOENT, f"no {kind} folder: whose home is unknown", parent)
     return os.path.abspath(parent)

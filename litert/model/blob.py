@@ -32,8 +32,12 @@ class MappedFile:
 
     __slots__ = ("_file", "_map", "data", "fd", "path", "size", "view")
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens and maps `path`.
+    def __init__(self, path: str | os.PathLike[str], fd: int = -1) -> None:
+        """Opens and maps a file.
+
+        Args:
+          path: of the file.
+          fd: of the file, where it is open already; it is this object's then.
 
         Raises:
           LiteRtError: NOT_FOUND; INVALID_ARGUMENT, for what is no regular file; FILE_IO; MEMORY_ALLOCATION_FAILURE
@@ -42,7 +46,7 @@ class MappedFile:
         self.path = os.fspath(path)
         self.data: bytes | None = None
         self._map: mmap.mmap | None = None
-        self._file = open_input(self.path)
+        self._file = open_input(self.path) if fd < 0 else os.fdopen(fd, "rb", buffering=0)
         try:
             self.fd = self._file.fileno()
             self.size = os.fstat(self.fd).st_size

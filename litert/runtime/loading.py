@@ -82,12 +82,12 @@ class _OpenedModel(NamedTuple):
 
 
 def load_model(
-    source: str | bytes, environment: EnvironmentOptions, options: Options
+    source: str | bytes | MappedFile, environment: EnvironmentOptions, options: Options
 ) -> LoadedModel:
     """Loads a model; one that is not compiled is first compiled, where the NPU may run it.
 
     Args:
-      source: a path, or the model's bytes.
+      source: a path, the model's bytes, or its file, which is closed with the model.
       environment: where plugins and dispatch tables are.
       options: how. What this runtime cannot do is refused, or left out with a warning.
 
@@ -106,7 +106,7 @@ def load_model(
 
 
 def load_unplanned(
-    source: str | bytes,
+    source: str | bytes | MappedFile,
     environment: EnvironmentOptions,
     options: Options,
     stock_arguments: Mapping[str, Any] | None = None,
@@ -123,7 +123,7 @@ def load_unplanned(
     num_threads = max(1, operator.index(options.cpu_options.num_threads))
     if HardwareAccelerator.NPU in accelerators:
         _check_compiler_options(options)
-    where = source if isinstance(source, str) else "model from a buffer"
+    where = "model from a buffer" if isinstance(source, bytes) else _path_of(source)
     lock = model_lock()
     with (
         lock,
@@ -266,6 +266,10 @@ def _open(
     model = read_model(source)
     graph.callback(model.release)
     return _OpenedModel(model, source, read_manifest(model, where), is_checked=bool(root))
+
+
+def _path_of(source: str | MappedFile) -> str:
+    return source if isinstance(source, str) else source.path
 
 
 def _path_of_open(file: MappedFile) -> str:

@@ -12,7 +12,8 @@ from litert.core import tracing
 from litert.core.tracing import Span, SpanKind
 from litert.runtime.call_parts import call_parts
 from litert.runtime.metrics import OpMetrics, OpPlace, Spread
-from litert.runtime.op_timer import Node, OpRun
+from litert.runtime.op_hooks import Node
+from litert.runtime.op_timer import OpRun
 from litert.runtime.subgraph import InterpreterSubgraph
 from litert.runtime.timing_code import OperatorEvent
 from litert.runtime.xnnpack_operators import OperatorGroup, group_operators

@@ -1,20 +1,17 @@
 """Measures each op of a model: for the time of a collection, another function runs in front of each op's own.
 
-The interpreter has a copy of each op's `TfLiteRegistration`, and calls what its `invoke` points to. XNNPACK runs
-its part of a model as one op, and tells the times of its operators to a profiler, where the model was loaded with
-one.
+XNNPACK runs its part of a model as one op, and tells the times of its operators to a profiler, where the model was
+loaded with one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from litert.runtime.op_hooks import Node, OpHooks
 from litert.runtime.subgraph import InterpreterSubgraph
 from litert.runtime.timing_code import EventLog, OperatorEvent, OpEvent, Profiler
-
-Node: TypeAlias = tuple[int, int]
-"""A subgraph by its index in the file, and an op of the interpreter's in it."""
 
 
 class OpRun(NamedTuple):
@@ -46,11 +43,9 @@ class OpTimer:
     ) -> None:
         """Measures nothing before `install`; `profiler` is the one that the model was loaded with."""
         self.num_lost = 0
-        self._subgraphs = subgraphs
+        self._hooks = OpHooks(subgraphs)
         self._profiler = profiler
         self._log: EventLog | None = None
-        self._nodes: Sequence[Node] = ()
-        self._originals: Sequence[int] = ()
 
     def install(self) -> None:
         """Measures from now on; again, after a plan that may have changed which ops run.
@@ -59,31 +54,16 @@ class OpTimer:
           LiteRtError: UNSUPPORTED, where there is no such code, or it may not run. Nothing is changed then.
         """
         self.uninstall()
-        nodes = [
-            (index, node.index)
-            for index, subgraph in self._subgraphs.items()
-            for node in subgraph.nodes()
-            if subgraph.registration(node.index).invoke
-        ]
-        originals = [self._subgraphs[i].registration(op).invoke or 0 for i, op in nodes]
-        log = EventLog(originals)
-        for number, (index, op) in enumerate(nodes):
-            self._subgraphs[index].registration(op).invoke = log.function(number)
-        self._log, self._nodes, self._originals = log, nodes, originals
+        self._hooks.install(self._make_log)
         if self._profiler is not None:
-            self._profiler.write_to(log)
+            self._profiler.write_to(self._log)
 
     def uninstall(self) -> None:
         """Gives each op its own function back."""
-        log, self._log = self._log, None
-        if log is None:
-            return
-        if self._profiler is not None:
+        self._hooks.uninstall()
+        if self._log is not None and self._profiler is not None:
             self._profiler.write_to(None)
-        for number, (index, op) in enumerate(self._nodes):
-            registration = self._subgraphs[index].registration(op)
-            if registration.invoke == log.function(number):
-                registration.invoke = self._originals[number]
+        self._log = None
 
     def drop_runs(self) -> None:
         """Forgets runs that failed, or that nobody waited for."""
@@ -96,7 +76,11 @@ class OpTimer:
             return []
         events, num_lost = self._log.take()
         self.num_lost += num_lost
-        return _nest(events, self._nodes)
+        return _nest(events, self._hooks.nodes)
+
+    def _make_log(self, originals: Sequence[int]) -> Sequence[int]:
+        self._log = EventLog(originals)
+        return self._log.functions
 
 
 def _nest(events: Sequence[OpEvent | OperatorEvent], nodes: Sequence[Node]) -> list[OpRun]:

@@ -1,8 +1,7 @@
 """Machine code that measures ops where the interpreter calls them, and where XNNPACK tells its own.
 
 A function around an op in Python would cost as much as a small op, and would hold the lock of all Python threads.
-This code reads the clock of `time.perf_counter_ns` before and after an op, and writes an event into a log. It lies
-in a file in memory, which is mapped for execution, and is never written where it is executed.
+This code reads the clock of `time.perf_counter_ns` before and after an op, and writes an event into a log.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from litert.core.errors import LiteRtError
-from litert.core.status import Status
+from litert.runtime.machine_code import Executable, for_machine
 
 CAPACITY = 1 << 17
 """Events of one run: 12 MiB, of which those that a run writes are in memory."""
@@ -90,16 +88,18 @@ class EventLog:
         self._state = (ctypes.c_size_t * (_HEADER + len(originals)))(
             clock, start, end, 0, *originals
         )
-        self._code = _Executable(measuring_code(os.uname().machine, self.address, len(originals)))
+        self._code = Executable(measuring_code(os.uname().machine, self.address, len(originals)))
 
     @property
     def address(self) -> int:
         """Of what the code reads."""
         return ctypes.addressof(self._state)
 
-    def function(self, number: int) -> int:
-        """The address of the function around an original."""
-        return self._code.address + number * _STUB_SIZE
+    @property
+    def functions(self) -> Sequence[int]:
+        """The addresses of the functions around the originals."""
+        first, count = self._code.address, len(self._state) - _HEADER
+        return range(first, first + count * _STUB_SIZE, _STUB_SIZE)
 
     def take(self) -> tuple[list[OpEvent | OperatorEvent], int]:
         """The events since the last time, an op's when it has ended; and how many there was no place for."""
@@ -120,32 +120,10 @@ def _read(data: bytes) -> Iterator[OpEvent | OperatorEvent]:
             yield OperatorEvent(text, duration_us)
 
 
-class _Executable:
-    """Code that can be called."""
-
-    def __init__(self, code: bytes) -> None:
-        import numpy as np  # which finds the address of memory that cannot be written
-
-        try:
-            fd = os.memfd_create("litert_npu_timing", os.MFD_CLOEXEC)
-            try:
-                os.write(fd, code)
-                self._memory = mmap.mmap(
-                    fd, len(code), mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC
-                )
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise LiteRtError(
-                Status.UNSUPPORTED, f"this system does not let code run that measures ops: {error}"
-            ) from error
-        self.address = int(np.frombuffer(self._memory, np.uint8).ctypes.data)
-
-
 @cache
-def _profiler_code() -> _Executable:
+def _profiler_code() -> Executable:
     """`AddEvent`, and behind it a function that does nothing."""
-    return _Executable(profiler_code(os.uname().machine))
+    return Executable(profiler_code(os.uname().machine))
 
 
 def profiler_code(machine: str) -> bytes:
@@ -153,7 +131,7 @@ def profiler_code(machine: str) -> bytes:
 
     The second word of `this` is the log, or NULL.
     """
-    return _of(_PROFILERS, machine)
+    return for_machine(_PROFILERS, machine)
 
 
 def measuring_code(machine: str, state: int, count: int) -> bytes:
@@ -162,7 +140,7 @@ def measuring_code(machine: str, state: int, count: int) -> bytes:
     The state is the address of a function like `clock_gettime`, the place of the next event, the end of the log,
     the number of events lost, and then the originals.
     """
-    common = _of(_COMMON, machine).replace(_PLACEHOLDER, struct.pack("<Q", state))
+    common = for_machine(_COMMON, machine).replace(_PLACEHOLDER, struct.pack("<Q", state))
     stubs = b""
     for number in range(count):
         distance = (count - number) * _STUB_SIZE
@@ -173,15 +151,6 @@ def measuring_code(machine: str, state: int, count: int) -> bytes:
             stub = struct.pack("<III", low, high, 0x14000000 | (distance - 8) // 4)
         stubs += stub.ljust(_STUB_SIZE, b"\0")
     return stubs + common
-
-
-def _of(codes: dict[str, bytes], machine: str) -> bytes:
-    if machine not in codes:
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            f"ops of the CPU are not measured on {machine}, only on {' and '.join(codes)}",
-        )
-    return codes[machine]
 
 
 _PLACEHOLDER = b"\x88\x77\x66\x55\x44\x33\x22\x11"

@@ -19,6 +19,7 @@ import pytest
 from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, record
+from litert.host.child_process import Watch
 from litert.host.service import Service
 from litert.host.serving import PAGE_SIZE, TASK_WORD
 
@@ -26,7 +27,7 @@ FUNCTIONS = """
 import ctypes, logging, os, signal, subprocess, sys, threading, time
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.serving import TASK_WORD, ask_host, native_call, shared_words
+from litert.host.serving import TASK_WORD, ask_host, at_work, native_call, shared_words
 
 def handlers(fd):
     state = []
@@ -108,6 +109,13 @@ def handlers(fd):
             pass
         os.kill(os.getpid(), signal.SIGABRT)
 
+    def nested(inner):
+        with at_work("LiteRtOuter"):
+            with at_work(inner or "LiteRtFine"):
+                if inner:
+                    os.abort()
+            os.abort()
+
     def measured(argument):
         with native_call("LiteRtFine"):
             return argument
@@ -125,13 +133,14 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-def start(timeout_s: float = 30, function: str = "handlers") -> Service:
+def start(timeout_s: float = 30, function: str = "handlers", watch: Watch | None = None) -> Service:
     target = f"functions_of_test_service:{function}"
     return Service(
         target,
         timeout_s=timeout_s,
         subject="the plugin libX.so",
         where="/x/libX.so",
+        watch=watch,
     )
 
 
@@ -411,3 +420,27 @@ def test_questions_without_end_do_not_keep_a_call_from_ending() -> None:
         with pytest.raises(ChildEndedError) as error:
             service.ask("ask_for_ever")
         assert error.value.status is Status.TIMEOUT_EXPIRED
+
+
+def test_what_a_child_is_at_has_a_limit_of_its_own() -> None:
+    """Within a call that may take longer: nothing, then something that takes too long."""
+    left = iter([(float("inf"), 0.0), (3.0, 3.0), (0.0, 3.0)])
+    with start(watch=lambda: next(left)) as service:
+        with pytest.raises(ChildEndedError, match="in LiteRtHang after 3 s") as error:
+            service.ask("hang")
+        assert error.value.status is Status.TIMEOUT_EXPIRED
+
+
+def test_an_answer_that_cannot_be_read_makes_no_sense() -> None:
+    with start() as service:
+        assert service.ask("count", 1, read=len) == 1
+        with pytest.raises(ChildEndedError, match=r"says what makes no sense: .*int"):
+            service.ask("count", 1, read=int)
+        assert not service.is_alive
+
+
+def test_what_is_at_work_inside_of_something_is_told_and_then_that() -> None:
+    with start() as service, pytest.raises(ChildEndedError, match=r"in LiteRtOuter \(SIGABRT"):
+        service.ask("nested", "")
+    with start() as service, pytest.raises(ChildEndedError, match=r"in LiteRt\?Inner \(SIGABRT"):
+        service.ask("nested", "LiteRt\udcffInner")

@@ -76,3 +76,24 @@ def test_a_key_of_another_size_is_refused(data: Path, size: int) -> None:
     (data / "litert-npu" / "key").write_bytes(bytes(size))
     with pytest.raises(OSError, match="no key"):
         user_key()
+
+
+@pytest.mark.parametrize("place", ["LITERT_NPU_DATA_DIR", "HOME", "an old platformdirs"])
+def test_a_home_is_never_a_folder_that_is_called_like_its_sign(
+    data: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """`~` would be looked for in whatever folder the program runs in."""
+    monkeypatch.chdir(data)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("LITERT_NPU_DATA_DIR", "~/data" if place == "LITERT_NPU_DATA_DIR" else "")
+    if (
+        place == "an old platformdirs"
+    ):  # where HOME is not set, and the system does not know the user
+        monkeypatch.setattr("platformdirs.user_data_dir", lambda: "~/.local/share")
+        with pytest.raises(OSError, match="no data folder"):
+            user_key()
+    else:
+        monkeypatch.setenv("HOME", str(data / "home"))
+        user_key()
+        assert (data / "home").is_dir()
+    assert not (data / "~").exists()

@@ -67,7 +67,7 @@ def load(environment: Environment) -> Iterator[Load]:
 
 def pids_of(model: CompiledModel) -> list[int]:
     table = table_of(model)
-    return [table._service._child.pid] if table else []
+    return [table._process.service._child.pid] if table else []
 
 
 def inside(model: CompiledModel) -> Any:
@@ -352,7 +352,7 @@ environment = Environment.create(dispatch_library_path=str(VENDORS))
 model = CompiledModel.from_buffer(
     one_call("fragile"), environment=environment, options=Options(3, isolated=True))
 model.run({"x": np.ones((1, 4), np.float32)})
-print(model._loaded._kernels[0].call._vendor.dispatch._service._child.pid, flush=True)
+print(model._loaded._kernels[0].call._vendor.dispatch._process.service._child.pid, flush=True)
 """
 
 

@@ -1,0 +1,57 @@
+"""In a child process: finds a vendor's table, and enters the sandbox that it needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dispatch.api import Dispatch
+from dispatch.loader import find_dispatch
+from dispatch.vendor import Vendor
+from litert.host.sandbox import Sandbox
+from litert.host.serving import enter_sandbox
+
+
+def load_table(
+    manufacturer: str,
+    library_path: str,
+    options: Mapping[str, str],
+    folder: str,
+    readable: Sequence[str],
+) -> Dispatch[Any, Any] | None:
+    """Loads a table, and enters its sandbox. Nothing of a model may have been read before.
+
+    Args:
+      manufacturer: whose table; "" for none.
+      library_path: where, as `find_dispatch` has it.
+      options: the vendor's, which decide what its driver needs.
+      folder: for temporary files; "" for a process without a sandbox.
+      readable: further files that may be read.
+    """
+    if folder:
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a table that imports NumPy starts no threads
+    table = find_dispatch(manufacturer, library_path) if manufacturer else None
+    if folder:
+        needs = Vendor(table).call("sandbox_needs", options) if table is not None else Sandbox()
+        code = _code_folders(table, library_path)
+        enter_sandbox(
+            replace(
+                needs,
+                readable=(*needs.readable, *code, *readable),
+                writable=(*needs.writable, folder),
+            )
+        )
+    return table
+
+
+def _code_folders(table: object, library_path: str) -> Iterator[str]:
+    """Where the code of a table is, and of this package."""
+    for package in {type(table).__module__.partition(".")[0], __name__.partition(".")[0]}:
+        file = getattr(sys.modules.get(package), "__file__", None)
+        if file:
+            yield os.path.dirname(os.path.abspath(file))
+    if library_path:
+        yield os.path.abspath(library_path)

@@ -1,0 +1,155 @@
+"""A child process that a vendor's table works in: its sandbox, what it asks, and which NPU call it is at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from dispatch.isolation.limits import Limits
+from dispatch.isolation.watched_invoke import MOST_CALLS, TASKS
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.child import temporary_folder
+from litert.host.child_side import load_function
+from litert.host.sandbox import DRIVER_VARIABLES, Sandbox, usable
+from litert.host.service import Service
+from litert.host.serving import CALL_WORD, RUN_WORD, TASK_WORD
+
+
+class TableProcess:
+    """The process, which can be started again when it has ended; to be closed.
+
+    Attributes:
+      service: asks it.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        table: tuple[str, str, dict[str, str]],
+        limits: Limits,
+        answers: Mapping[str, Callable[[Any], object]],
+        *,
+        subject: str,
+        where: str = "",
+        shared: Sequence[int] = (),
+        readable: Sequence[str] = (),
+        is_watched: bool = False,
+        describe: Callable[[str], str] = str,
+    ) -> None:
+        """Starts the process, and does not wait for it.
+
+        Args:
+          target: of the service; its handler `load` calls `load_table` with what it gets, and returns the table's
+            `host_side`.
+          table: manufacturer, library path, and the vendor's options.
+          limits: of the process.
+          answers: to what the process asks that is not for the table's `host_side`, by question.
+          subject: who it is, for messages.
+          where: what errors say under `where`.
+          shared: descriptors that the process has, too, under the same numbers.
+          readable: files that it may open by their paths.
+          is_watched: whether each run of an NPU call in it is limited here; else whoever rings it does that.
+          describe: says more of a call outside of NPU calls.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where a sandbox is required, and the system has none.
+        """
+        self._target = target
+        self._limits = limits
+        self._answers = {**answers, TASKS: self._note_tasks}
+        self._describe_others = describe
+        self._subject, self._where = subject, where
+        self._shared = shared
+        self._is_watched = is_watched
+        self._options = table[2]
+        self._host_side: Any = None
+        self._calls: dict[int, tuple[str, Sequence[str]]] = {}
+        self._seen, self._seen_s = (0, 0), 0.0
+        self._sandbox = usable(Sandbox(variables=DRIVER_VARIABLES, mode=limits.sandbox), subject)
+        self._resources = ExitStack()
+        self._folder = ""
+        if self._sandbox is not None:
+            self._folder = self._resources.enter_context(temporary_folder())
+        self._request = [*table, self._folder, list(readable)]
+        try:
+            self.start()
+        except BaseException:
+            self._resources.close()
+            raise
+
+    def start(self) -> None:
+        """Starts it, or another one in its place."""
+        self.service = service = Service(
+            self._target,
+            timeout_s=self._limits.call_timeout_s,
+            subject=self._subject,
+            where=self._where,
+            sandbox=self._sandbox,
+            enters_later=self._sandbox is not None,
+            temporary_folder=self._folder,
+            shared=self._shared,
+            memory_bytes=self._limits.most_bytes,
+            answer=self._answer,
+            describe=self._describe,
+            watch=self._find_limit if self._is_watched else None,
+        )
+        self._calls.clear()
+        try:
+            service.begin("load", self._request)
+        except BaseException:
+            service.close()
+            raise
+
+    def load(self) -> None:
+        """Waits until the process has the table, and is in its sandbox."""
+        # Nothing of the model is read there before its answer, which is to be trusted, therefore.
+        host_side = self.service.ask("load", self._request, self._limits.build_timeout_s)
+        self._host_side = load_function(host_side) if host_side else None
+
+    def close(self) -> None:
+        """Ends it."""
+        self.service.close()
+        self._resources.close()
+
+    def _answer(self, question: str, argument: Any) -> object:
+        start_s = time.monotonic()
+        try:
+            if question in self._answers:
+                return self._answers[question](argument)
+            if self._host_side is None:
+                raise LiteRtError(Status.UNSUPPORTED, f"nobody answers '{question}' here")
+            return self._host_side(self._options, question, argument)
+        finally:
+            self._seen_s += time.monotonic() - start_s
+
+    def _note_tasks(self, argument: Any) -> None:
+        number, name, tasks = argument
+        self._calls[int(number) % (MOST_CALLS + 1)] = str(name), list(map(str, tasks))
+
+    def _describe(self, call: str) -> str:
+        """What the process is at, for the error when it ends."""
+        words = self.service.words  # which the process may change at any time
+        number, task = words[CALL_WORD], words[TASK_WORD]
+        if number not in self._calls:
+            return self._describe_others(call)
+        name, tasks = self._calls[number]
+        what = f"invoke of '{name}'"
+        tasks = tasks if not task else tasks[task - 1 : task]
+        if len(tasks) == 1:
+            return f"{what}, {tasks[0]}"
+        return f"{what}, one of {'; '.join(tasks)}" if tasks else what
+
+    def _find_limit(self) -> tuple[float, float]:
+        """The seconds that are left for the run of an NPU call that it is at, and how many it may take."""
+        words = self.service.words
+        seen = words[CALL_WORD], words[RUN_WORD]
+        if seen != self._seen:
+            self._seen, self._seen_s = seen, time.monotonic()
+        limits = self._limits
+        if not seen[0]:
+            return float("inf"), 0
+        limit_s = limits.build_timeout_s if seen[1] == 1 else limits.call_timeout_s
+        return self._seen_s + limit_s - time.monotonic(), limit_s

@@ -1,0 +1,51 @@
+"""In a child process with a vendor's table: says in the page that the host has, too, which NPU call it is at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from dispatch.vendor import Vendor
+from litert.host.serving import (
+    CALL_WORD,
+    RUN_WORD,
+    TASK_WORD,
+    ask_host,
+    has_host,
+    shared_words,
+)
+
+MOST_CALLS = 1 << 14
+"""Whose tasks the host keeps; a later one takes the number of an old one."""
+
+TASKS = "tasks"
+"""The question that tells the host of a call: its number, name, and tasks, as far as the vendor names them."""
+
+_numbers = count()
+
+
+def watched_invoke(
+    vendor: Vendor, context: Any, function_name: str, invoke: Callable[..., Any]
+) -> Callable[..., Any]:
+    """What runs a context, and says so meanwhile; `invoke` as it is where there is no host.
+
+    Raises:
+      LiteRtError: the vendor's.
+    """
+    if not has_host():
+        return invoke
+    words, number, runs = shared_words(), next(_numbers) % MOST_CALLS + 1, count(1)
+    task = words[TASK_WORD : TASK_WORD + 1]
+    tasks = vendor.call("watch_tasks", context, task, detail=f" of '{function_name}'")
+    ask_host(TASKS, [number, function_name, list(tasks)])
+
+    def invoke_watched(*args: Any) -> Any:
+        words[TASK_WORD], words[RUN_WORD] = 0, next(runs) & 0xFFFFFFFF
+        words[CALL_WORD] = number
+        try:
+            return invoke(*args)
+        finally:
+            words[CALL_WORD] = 0
+
+    return invoke_watched

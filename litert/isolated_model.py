@@ -1,0 +1,210 @@
+"""A model that is a stranger's: all of it, CPU ops and NPU calls, is in a process of its own, in a sandbox.
+
+That process may crash, hang, end or be taken over without harm to this one: a call of it fails then, and so do all
+later ones. What it says is not trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dispatch.isolation.plain import type_from_plain, type_to_plain
+from dispatch.isolation.table_process import TableProcess
+from dispatch.shared_memory import SharedMemory
+from dispatch.tensor_buffer import TensorBuffer
+from litert.core.element_type import ElementType
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import ChildEndedError
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.host.serving import OP_WORD
+from litert.model.blob import MappedFile
+from litert.options import Options
+from litert.served_model import OPS, ROOM
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_Read = TypeVar("_Read")
+_TARGET = "litert.served_model:serve_model"
+_DAMAGED = "The file is damaged, or made to do harm: get it again from where it came."
+_LIMITED = "Allow it more time: --build_timeout, --call_timeout, --run_timeout."
+
+
+class IsolatedModel:
+    """The model, as `CompiledModel` has it, as far as a run needs; a context manager."""
+
+    def __init__(
+        self,
+        file: MappedFile,
+        manufacturer: str,
+        environment: EnvironmentOptions,
+        options: Options,
+        run_timeout_s: float,
+    ) -> None:
+        """Loads it.
+
+        Args:
+          file: a compiled one; it may be closed then.
+          manufacturer: whom it is for; "" for a file without NPU calls.
+          environment: where dispatch tables are.
+          options: how; those for a compiler are of no consequence.
+          run_timeout_s: seconds for a run.
+
+        Raises:
+          ChildEndedError: the process has crashed, or takes too long.
+          LiteRtError: as `CompiledModel.from_file`; UNSUPPORTED, where a sandbox is required, and there is none.
+        """
+        limits = options.device_limits()
+        self._build_timeout_s, self._run_timeout_s = limits.build_timeout_s, run_timeout_s
+        self._ops: Sequence[str] = ()
+        self._rooms: Sequence[TensorBuffer] = ()
+        self._memory = SharedMemory(limits.most_bytes)
+        dispatch_options = options.all_dispatch_options()
+        try:
+            self._process = TableProcess(
+                _TARGET,
+                (manufacturer, environment.dispatch_library_path, dispatch_options),
+                limits,
+                {ROOM: self._make_room, OPS: self._note_ops},
+                subject="the model's process",
+                where=file.path,
+                shared=[file.fd, self._memory.fd],
+                readable=[f"/proc/self/fd/{file.fd}"],
+                is_watched=True,
+                describe=self._describe,
+            )
+        except BaseException:
+            self._memory.close()
+            raise
+        try:
+            self._process.load()
+            request = {
+                "file": file.fd,
+                "path": file.path,
+                "memory": self._memory.fd,
+                "environment": asdict(environment),
+                "accelerators": int(options.hardware_accelerators),
+                "cpu_options": asdict(options.cpu_options),
+                "dispatch_options": dispatch_options,
+            }
+            self._signatures = self._ask("open", request, _read_signatures)
+        except BaseException:
+            self.close()
+            raise
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """As `CompiledModel` has it."""
+        return self._signatures
+
+    def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
+        """As `CompiledModel` has it."""
+        return self._details("input", signature_key)
+
+    def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
+        """As `CompiledModel` has it."""
+        return self._details("output", signature_key)
+
+    def run(
+        self, inputs: Mapping[str, np.ndarray[Any, Any]], signature: str | None = None
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """As `CompiledModel` has it, on arrays alone.
+
+        Raises:
+          ChildEndedError: the process has crashed in the run, with what it was at, or took too long.
+          LiteRtError: as `CompiledModel.run`.
+        """
+        types = [
+            RankedTensorType.of(ElementType.from_numpy(array.dtype), array.shape)
+            for array in inputs.values()
+        ]
+        buffers = list(map(self._memory.allocate, types))
+        given = []
+        for (name, array), tensor_type, buffer in zip(inputs.items(), types, buffers, strict=True):
+            buffer.array()[...] = array
+            given.append([name, type_to_plain(tensor_type), self._memory.find(buffer)])
+        try:
+            return self._ask("run", [signature, given], self._read_outputs, self._run_timeout_s)
+        finally:
+            self._rooms = ()
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.close()
+        self._memory.close()
+
+    def __enter__(self) -> IsolatedModel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _details(self, kind: str, signature: str) -> dict[str, dict[str, Any]]:
+        return self._ask("details", [kind, signature], _read_details)
+
+    def _ask(
+        self, call: str, argument: object, read: Callable[[Any], _Read], timeout_s: float = 0
+    ) -> _Read:
+        try:
+            limit_s = timeout_s or self._build_timeout_s
+            found: _Read = self._process.service.ask(call, argument, limit_s, read)
+            return found
+        except ChildEndedError as error:
+            hint = _LIMITED if error.status is Status.TIMEOUT_EXPIRED else _DAMAGED
+            raise ChildEndedError(error.status, error.what, error.where, hint) from error
+
+    def _make_room(self, types: Any) -> list[int | None]:
+        """Memory for what a run has made, which is kept until it is read."""
+        self._rooms = [self._memory.allocate(_read_type(plain)) for plain in types]
+        return list(map(self._memory.find, self._rooms))
+
+    def _note_ops(self, names: Any) -> None:
+        self._ops = list(map(str, names))
+
+    def _read_outputs(self, names: Any) -> dict[str, np.ndarray[Any, Any]]:
+        """Copies of the outputs: the process may still write to their memory."""
+        arrays = [room.array().copy() for room in self._rooms]
+        return {_read_text(name): array for name, array in zip(names, arrays, strict=True)}
+
+    def _describe(self, call: str) -> str:
+        """What the process is at outside of NPU calls."""
+        if call != "run":
+            return call
+        number = self._process.service.words[OP_WORD]
+        op = self._ops[number - 1] if 0 < number <= len(self._ops) else ""
+        return f"stock's interpreter, {op}" if op else "stock's interpreter"
+
+
+def _read_text(plain: Any) -> str:
+    if not isinstance(plain, str):
+        raise TypeError(f"{plain!r:.80} is no text")
+    return plain
+
+
+def _read_type(plain: Any) -> RankedTensorType:
+    """The type of an array, all of whose sizes are known."""
+    found = type_from_plain(plain)
+    if not all(isinstance(size, int) and size >= 0 for size in found.shape):
+        raise ValueError(f"no shape of an array: {found.shape!r:.80}")
+    return RankedTensorType.of(found.element_type, found.shape)
+
+
+def _read_signatures(plain: Any) -> dict[str, dict[str, list[str]]]:
+    return {
+        key: {kind: list(map(_read_text, entry[kind])) for kind in ("inputs", "outputs")}
+        for key, entry in plain.items()
+    }
+
+
+def _read_details(plain: Any) -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            "name": _read_text(details["name"]),
+            "index": int(details["index"]),
+            "dtype": ElementType[details["dtype"].upper()].name.lower(),
+            "shape": [int(size) for size in details["shape"]],
+        }
+        for name, details in plain.items()
+    }

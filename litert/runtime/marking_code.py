@@ -1,0 +1,65 @@
+"""Machine code that says which op runs: a function in front of each writes its number, and goes on to the op."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Sequence
+
+from litert.runtime.machine_code import Executable, for_machine
+
+STUB_SIZE = 48
+
+
+class OpMarks:
+    """The functions, which must live as long as somebody may call them.
+
+    Attributes:
+      functions: their addresses, one for each original.
+    """
+
+    def __init__(self, word: int, originals: Sequence[int]) -> None:
+        """Makes them.
+
+        Args:
+          word: the address of 32 bits that get the number of the op, from 1 on.
+          originals: the addresses of the ops' own functions.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where there is no such code, or it may not run.
+        """
+        self._code = Executable(marking_code(os.uname().machine, word, originals))
+        first = self._code.address
+        self.functions = range(first, first + len(originals) * STUB_SIZE, STUB_SIZE)
+
+
+def marking_code(machine: str, word: int, originals: Sequence[int]) -> bytes:
+    """A function of 48 bytes for each original: it writes to the word, and jumps there with what it was given."""
+    make = for_machine({"x86_64": _x86_64, "aarch64": _aarch64}, machine)
+    numbered = enumerate(originals, 1)
+    return b"".join(make(word, number, at).ljust(STUB_SIZE, b"\0") for number, at in numbered)
+
+
+def _x86_64(word: int, number: int, original: int) -> bytes:
+    return b"".join(
+        (
+            b"\x48\xb8" + struct.pack("<Q", word),  # mov rax, word
+            b"\xc7\x00" + struct.pack("<I", number),  # mov dword [rax], number
+            b"\x48\xb8" + struct.pack("<Q", original),  # mov rax, original
+            b"\xff\xe0",  # jmp rax
+        )
+    )
+
+
+def _aarch64(word: int, number: int, original: int) -> bytes:
+    return struct.pack(
+        "<6I2Q",
+        0x580000C9,  # ldr x9, word
+        0x5280000A | (number & 0xFFFF) << 5,  # movz w10, number
+        0x72A0000A | (number >> 16) << 5,  # movk w10, number, lsl 16
+        0xB900012A,  # str w10, [x9]
+        0x58000089,  # ldr x9, original
+        0xD61F0120,  # br x9
+        word,
+        original,
+    )
