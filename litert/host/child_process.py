@@ -177,7 +177,7 @@ class ChildProcess:
     def said(self) -> str:
         """What it has printed since the last call of this; nothing where `hear` gets it."""
         self._drain()
-        text, self._errors = self._errors.decode("utf-8", "replace").strip(), b""
+        text, self._errors = _lines_of(self._errors), b""
         return text
 
     def await_end(self) -> None:
@@ -212,7 +212,7 @@ class ChildProcess:
 
     def error(self, ending: str, status: Status = Status.RUNTIME_FAILURE) -> ChildEndedError:
         """An error that says what became of the child, and what it has printed."""
-        said = self._errors.decode("utf-8", "replace").strip()
+        said = _lines_of(self._errors)
         what = f"{self._subject} {ending}" + (f":\n{said}" if said else "")
         return ChildEndedError(status, what, self._where)
 
@@ -263,6 +263,12 @@ class ChildProcess:
             self._hear(data)
         else:
             self._errors = (self._errors + data)[-_ERRORS_KEPT:]
+
+
+def _lines_of(printed: bytes) -> str:
+    """What was printed, without the notes that LiteRT's own libraries make of what they do."""
+    lines = printed.decode("utf-8", "replace").splitlines()
+    return "\n".join(line for line in lines if not line.startswith("INFO: ")).strip()
 
 
 def half_of_memory() -> int:

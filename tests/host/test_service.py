@@ -42,7 +42,7 @@ def handlers(fd):
 
     def print_and_refuse(status):
         print("printed by Python", flush=True)
-        os.system("echo printed by native code")
+        os.system("echo INFO: what LiteRT does; echo printed by native code")
         raise LiteRtError(Status(status), "what", "where", "Hint.")
 
     def crash(argument):
