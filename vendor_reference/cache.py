@@ -11,6 +11,7 @@ import functools
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -95,9 +96,8 @@ def _noting() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        from litert.host.serving import has_host  # here: who has a cache needs none
-
-        if not has_host():
+        serving = sys.modules.get("litert.host.serving")  # which the process of a device has
+        if serving is None or not serving.has_host():
             _note(": ".join(filter(None, (error.strerror, error.filename))))
         raise
 
