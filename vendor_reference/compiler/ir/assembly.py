@@ -105,7 +105,7 @@ def take_number(
 def parse_binary(parser: Parser) -> tuple[str, SSAValue]:
     """`VPUIP.OCL from %code`: the kind of a layer's task, and code that is compiled ahead."""
     at = parser.pos
-    name = parser.parse_identifier(" for a kind of task")
+    name = parser.parse_identifier(context_msg=" for a kind of task")
     if name not in [f"VPUIP.{task}" for task in TASKS]:
         parser.raise_error(f"a layer of type {name}, expected VPUIP.{' or VPUIP.'.join(TASKS)}", at)
     parser.parse_keyword("from")

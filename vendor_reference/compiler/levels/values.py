@@ -88,7 +88,7 @@ class AnyConstantOp(IRDLOperation):
         parser.parse_punctuation("=")
         if parser.parse_optional_keyword("dense_resource") is not None:
             parser.parse_punctuation("<")
-            key = parser.parse_identifier(" for a resource")
+            key = parser.parse_identifier(context_msg=" for a resource")
             parser.parse_punctuation(">")
             return cls(DenseResourceAttr.from_params(key, ir_type))  # type: ignore[arg-type]
         parser.parse_keyword("dense")
