@@ -221,9 +221,6 @@ NOTED = {
         '<CompilerOptions options="-DS=3"/>',
         '<CompilerOptions options="-DS=3"/>\n<CompilerOptions options="-w"/>',
         "line 15: <CompilerOptions> 2 <CompilerOptions> are joined; OpenVINO takes the first."),
-    "two kernels": (
-        "</Kernel>", '</Kernel>\n<Kernel entry="other"/>',
-        "line 8: <Kernel> is ignored: the first one, in line 2, counts."),
     "a scalar": (
         "<Data", '<Scalar arg-index="9"/><Data',
         "line 11: <Scalar> is unknown in <Buffers>, and ignored."),
@@ -337,6 +334,13 @@ BAD = {
     "another version": ('version="1"', 'version="2"', "<CustomLayer> of layer 'Full': version '2'"),
     "a version with a point": ('version="1"', 'version="1.0"', "version '1.0' is not a whole number"),
     "no kernel": ("Kernel", "Kernal", "<CustomLayer> of layer 'Full': no <Kernel> in it"),
+    "two kernels": (
+        "</Kernel>", '</Kernel><Kernel entry="b"/>', "<Kernel> of layer 'Full': there is one in line 2 already"),
+    "two buffers": (
+        "</Buffers>", "</Buffers><Buffers/>", "<Buffers> of layer 'Full': there is one in line 8 already"),
+    "two work sizes": (
+        "<WorkSizes", '<WorkSizes global="X"/>\n<WorkSizes',
+        "<WorkSizes> of layer 'Full': there is one in line 15 already"),
     "no entry": ('entry="run"', "", "<Kernel> of layer 'Full': attribute 'entry' (the kernel's name) is missing"),
     "an empty entry": ('entry="run"', 'entry=""', "<Kernel> of layer 'Full': attribute 'entry'"),
     "an entry that is no name": ('entry="run"', 'entry="a b"', "<Kernel> of layer 'Full': entry 'a b'"),

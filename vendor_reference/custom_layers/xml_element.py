@@ -45,16 +45,19 @@ class XmlElement:
         """The children of these names, in order."""
         return [child for child in self.children if child.name in names]
 
-    def first(self, name: str) -> XmlElement | None:
-        """The first child of that name; others are ignored, with a note."""
+    def find_only(self, name: str) -> XmlElement | None:
+        """The child of that name; None where there is none. Two are an error."""
         children = self.named(name)
-        for other in children[1:]:
-            other.note(f"is ignored: the first one, in line {children[0].line}, counts")
+        if len(children) > 1:
+            raise children[1].error(
+                f"there is one in line {children[0].line} already",
+                f"A layer has one <{name}>: take the other away.",
+            )
         return children[0] if children else None
 
     def only(self, name: str) -> XmlElement:
         """The same where there must be one."""
-        child = self.first(name)
+        child = self.find_only(name)
         if child is None:
             raise self.error(f"no <{name}> in it")
         return child

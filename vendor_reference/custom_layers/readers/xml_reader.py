@@ -4,7 +4,8 @@ The file's only layer is for the op that the user gives it for, whatever its nam
 name. Where a name occurs twice, the last layer counts.
 
 What OpenVINO takes is taken, but for its accidents; what it ignores is ignored with a note. Where it takes only
-the first of several `CompilerOptions`, all are joined in order, as the format's description has them.
+the first of several, the format's description counts: `CompilerOptions` are joined in order, and a second
+`Kernel`, `Buffers` or `WorkSizes` is an error.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def _read_layer(element: XmlElement, files: AssetFiles) -> CustomLayer:
     spec = KernelSpec(
         name, arguments, where=files.file_name, entry=entry, build_options=_build_options(element)
     )
-    spec = _with_work_sizes(spec, element.first("WorkSizes"))
+    spec = _with_work_sizes(spec, element.find_only("WorkSizes"))
     return CustomLayer(name, spec, sources, defines=defines)
 
 
