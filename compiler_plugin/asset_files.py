@@ -7,7 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.compiler_options import (
+    CUSTOM_LAYERS_VARIABLE,
+    CompilerOptions,
+    CustomOpInfo,
+    environment_layers,
+)
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, measured
@@ -90,13 +95,32 @@ def find_custom_layers(
 
     The plugin uses them from now on. The report gets a warning where layers are given, and none is for the model.
     """
-    if not options.custom_layers:
-        return ()
     by_flag = {info.op_name for info in options.custom_op_infos}
-    names = sorted({op.name for op in model.ops()} - by_flag)
-    found = plugin.custom_layers(options.custom_layers, names)
-    if not found:
+    found = layers_for_any_model(plugin, options, {op.name for op in model.ops()} - by_flag)
+    if options.custom_layers and not found:
         report.warnings.append("no layer of --custom_layers is for an op of the model")
+    return found
+
+
+def layers_for_any_model(
+    plugin: VendorPlugin, options: CompilerOptions, op_names: Collection[str]
+) -> Sequence[CustomOpInfo]:
+    """The assets for ops of those names among layers for any model: of the options, and else of the environment.
+
+    Raises:
+      LiteRtError: what the plugin raises; where it is about the environment's layers, with the variable's name.
+    """
+    found: list[CustomOpInfo] = []
+    if options.custom_layers:
+        found += plugin.custom_layers(options.custom_layers, sorted(op_names))
+    if layers := environment_layers():
+        names = sorted(set(op_names) - {info.op_name for info in found})
+        try:
+            found += plugin.custom_layers(layers, names)
+        except LiteRtError as error:
+            if error.status is not Status.UNSUPPORTED:  # the vendor has no layers for any model
+                where = ", ".join(filter(None, [error.where, f"variable {CUSTOM_LAYERS_VARIABLE}"]))
+                raise LiteRtError(error.status, error.what, where, error.hint) from error
     return found
 
 

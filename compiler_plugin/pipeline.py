@@ -48,7 +48,11 @@ from compiler_plugin.registry import (
 from compiler_plugin.report import Report, TransformationReport, report_assets
 from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
-from litert.core.compiler_options import DEFAULT_MANUFACTURER, CustomOpInfo
+from litert.core.compiler_options import (
+    CUSTOM_LAYERS_VARIABLE,
+    DEFAULT_MANUFACTURER,
+    CustomOpInfo,
+)
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.input_file import common_permissions
 from litert.core.option import Goes, given_flags, holds_path
@@ -71,7 +75,7 @@ __all__ = ["ApplyOptions", "apply_in_memory", "apply_plugin"]
 Watch = Callable[[Model, Report], None]
 """Shown a model and a report that says where each of its ops goes, before calls take the ops' places."""
 
-_LAYER_HINT = "It is a layer of --custom_layers."
+_LAYER_HINT = f"It is a layer of --custom_layers, or of {CUSTOM_LAYERS_VARIABLE}."
 _logger = logging.getLogger(__name__)
 
 

@@ -181,8 +181,9 @@ class CompilerPlugin(Protocol):
     ) -> Sequence[CustomOpInfo]:
         """Finds layers for a model among those for any model (`--custom_layers`). Optional.
 
-        The host asks once, before `partition`, and embeds what comes back like the assets of flags. The plugin
-        uses it for the ops of those names, as though it had been in `custom_op_infos`.
+        The host asks before `partition`: with the paths of flags, then with those of the environment for the ops
+        that are left. It embeds what comes back like the assets of flags. The plugin uses it for the ops of those
+        names, as though it had been in `custom_op_infos`.
 
         Args:
           paths: the user's files and folders; what may be in them is the vendor's to say. Of a folder those files

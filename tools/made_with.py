@@ -5,6 +5,7 @@ A file may be a stranger's: it names no file or folder to read, load or write, a
 
 from __future__ import annotations
 
+from litert.core.compiler_options import environment_layers
 from litert.core.errors import LiteRtError
 from litert.core.option import Goes, holds_path
 from litert.core.status import Status
@@ -56,7 +57,8 @@ def add_made_with(flags: FlagValues, path: str) -> list[str]:
         given = {"soc_manufacturer": stamp.soc_manufacturer, "soc_model": stamp.soc_model}
         given |= manifest.flags if manifest is not None else {}
         ops = [asset.op_name for asset in read_assets(model) if not asset.companion_path]
-    if ops and not (flags["npu_custom_op_info"].present or flags["custom_layers"].present):
+    by_flag = flags["npu_custom_op_info"].present or flags["custom_layers"].present
+    if ops and not (by_flag or environment_layers()):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"the file was compiled with assets for {', '.join(ops)}, and does not say their paths",

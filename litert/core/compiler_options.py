@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ DEFAULT_MANUFACTURER = "Reference"
 
 PARTITION_STRATEGIES = ("default", "weakly_connected")
 """How ops become partitions: as a plugin has it, or those that data join; the names are stock's, in its order."""
+
+CUSTOM_LAYERS_VARIABLE = "LITERT_NPU_CUSTOM_LAYERS"
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _TO_PLUGIN = Goes.ENVIRONMENT | Goes.PAYLOAD
@@ -48,6 +51,11 @@ class CustomOpInfo:
                 hint="Write it as op_name,path/to/asset.",
             )
         return cls(op_name, asset_path)
+
+
+def environment_layers() -> Sequence[str]:
+    """The files and folders of layers for every model that the environment names, with `:` between them."""
+    return [p for p in os.environ.get(CUSTOM_LAYERS_VARIABLE, "").split(os.pathsep) if p]
 
 
 _SHAPES = re.compile(
@@ -137,7 +145,7 @@ class CompilerOptions:
       allow_native_assets: whether machine code of the user's may run in this process.
       vendor_options: the plugin's own, by name, as text.
       custom_layers: files and folders of layer descriptions that hold for all models; an asset of
-        `custom_op_infos` goes before them.
+        `custom_op_infos` goes before them, and they before those of `environment_layers()`.
       asset_root: the folder that files named by assets may lie in; "" for each asset's own.
       shape_bounds: the largest shapes of tensors of dynamic shape, by name: of inputs, and of those for which
         no bound is derived.
@@ -187,7 +195,8 @@ class CompilerOptions:
         Flag(
             "custom_layers",
             (),
-            "Descriptions of custom layers for any model: a file, or a folder of them. May be repeated.",
+            "Descriptions of custom layers for any model: a file, or a folder of them. May be repeated. The "
+            f"variable {CUSTOM_LAYERS_VARIABLE} names more, for ops that have none here.",
             is_repeated=True,
         ),
         Section.LAYERS,

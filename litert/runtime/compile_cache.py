@@ -34,6 +34,7 @@ from litert.runtime.compile_key import (
     environment_asset_root,
     environment_infos,
     layer_files,
+    layer_paths,
 )
 from litert.runtime.npu_parts import read_npu_parts
 
@@ -156,7 +157,7 @@ def _problem(kept: Kept, options: Options) -> str:
     parts = read_npu_parts(model, read_manifest(model), file.blob(), file.path, AT_LOAD_LIMIT)
     assets = parts.assets if parts else ()
     infos = [*options.custom_op_infos, *environment_infos(options.custom_op_infos)]
-    files = layer_files(options.custom_layers)
+    files = layer_files(layer_paths(options))
     infos += list(_layer_infos(infos, assets, files))
     named = {info.op_name for info in infos}
     root = options.asset_root or environment_asset_root()

@@ -23,7 +23,12 @@ from compiler_plugin.native.exported.options import (
     environment_parts,
 )
 from dispatch.loader import list_dispatch
-from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.compiler_options import (
+    CUSTOM_LAYERS_VARIABLE,
+    CompilerOptions,
+    CustomOpInfo,
+    environment_layers,
+)
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Goes, options_of
@@ -38,7 +43,7 @@ DIGEST_SUFFIX = ".digest"
 
 _FORMAT = 6
 _PURPOSE = "digest of a model"
-_VARIABLES = (CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)  # which exported plugins read
+_VARIABLES = (CUSTOM_LAYERS_VARIABLE, CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)
 _ASSET_HINT = "Check the path in Options.custom_op_infos."
 _LARGE_FILE = 16 << 20
 _CLOCK_NS = 2 * 10**9  # as coarse as file systems' clocks may be: a newer file may change unseen
@@ -75,7 +80,7 @@ def _option_values(options: Options) -> Any:
     values["custom_op_infos"] = [
         [i.op_name, os.path.basename(i.asset_path), digests[i.op_name]] for i in infos
     ]
-    values["custom_layers"] = map(os.path.realpath, options.custom_layers)
+    values["custom_layers"] = map(os.path.realpath, layer_paths(options))
     # The folder that companions may lie in, and the assets: companions have their names from both.
     within = [root, *(info.asset_path for info in infos)] if root else []
     values["asset_root"] = map(os.path.realpath, within)
@@ -116,12 +121,17 @@ def _digest_named_files(options: Options, cache_folder: str) -> Sequence[tuple[s
     """The files that options and the environment name, each with a digest, in a stable order."""
     found: dict[str, str] = {}
     named = {path for value in _values(options) for path in _paths(value)}
-    for path in named.union(layer_files(options.custom_layers)):
+    for path in named.union(layer_files(layer_paths(options))):
         if os.path.isfile(path):
             found[path] = _digest(path, cache_folder)
     for folder in _layer_folders():
         found[folder] = fingerprint(folder)
     return sorted(found.items())
+
+
+def layer_paths(options: Options) -> Sequence[str]:
+    """The files and folders of layers for any model: of the program, then of the environment."""
+    return [*options.custom_layers, *environment_layers()]
 
 
 def layer_files(paths: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from litert.core.compiler_options import DEFAULT_MANUFACTURER
+from litert.core.compiler_options import DEFAULT_MANUFACTURER, environment_layers
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -131,7 +131,7 @@ def fingerprint(path: str) -> str:
 
 
 def _is_for_reference(options: Options) -> bool:
-    return bool(options.custom_op_infos or options.custom_layers) or any(
+    return bool(options.custom_op_infos or options.custom_layers or environment_layers()) or any(
         is_option_of(DEFAULT_MANUFACTURER, option) for option in options.compiler_options
     )
 

@@ -75,6 +75,43 @@ def test_layers_of_which_none_is_for_the_model_are_told_of(
     assert not report.assets
 
 
+def test_layers_that_the_environment_names_are_for_ops_that_have_none_else(
+    chain: Chain, layers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, more = tmp_path / "own", tmp_path / "more"
+    for folder, name in ((own, "A"), (more, "C")):
+        folder.mkdir()
+        (folder / f"{name}.layer").write_text(f"{folder.name} of {name}")
+    monkeypatch.setenv("LITERT_NPU_CUSTOM_LAYERS", f"{layers}:{more}")
+    report = apply_plugin(chain("A", "B", "C"), tmp_path / "out.bin", null_options(own))
+    assert [(a.name, a.path) for a in report.assets] == [
+        ("A", str(own / "A.layer")),
+        ("B", str(layers / "B.layer")),
+        ("C", str(more / "C.layer")),
+    ]
+    report = apply_plugin(chain("D"), tmp_path / "out.bin", null_options())
+    assert not report.assets and report.warnings == ["no op went to the NPU"]
+
+
+def test_an_error_in_a_layer_that_the_environment_names_says_so(
+    chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITERT_NPU_CUSTOM_LAYERS", str(tmp_path / "nowhere.xml"))
+    with pytest.raises(LiteRtError) as error:
+        apply_plugin(chain("A"), tmp_path / "out.bin")
+    assert error.value.status is Status.NOT_FOUND
+    assert error.value.where == (
+        f"vendor 'Reference', custom_layers: {tmp_path}/nowhere.xml, variable LITERT_NPU_CUSTOM_LAYERS"
+    )
+
+
+def test_a_vendor_without_such_layers_does_not_read_the_environments(
+    chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITERT_NPU_CUSTOM_LAYERS", str(tmp_path / "nowhere.xml"))
+    apply_plugin(chain("A"), tmp_path / "out.bin", ApplyOptions("Fake", libs=[VENDORS]))
+
+
 def test_partition_and_compile_find_the_same_layers(
     chain: Chain, layers: Path, tmp_path: Path
 ) -> None:

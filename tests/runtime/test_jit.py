@@ -289,7 +289,9 @@ def test_what_exported_plugins_read_of_the_environment_compiles_anew(
     assert len(compilations) == 2
 
 
-@pytest.mark.parametrize("where", ["option", "list", "layers", "layer", "options", "assets"])
+@pytest.mark.parametrize(
+    "where", ["option", "list", "layers", "layer", "variable", "options", "assets"]
+)
 def test_a_file_that_is_named_and_has_changed_compiles_anew(
     load: Load,
     compilations: list[str],
@@ -308,6 +310,7 @@ def test_a_file_that_is_named_and_has_changed_compiles_anew(
     variables = {
         "layers": ("LITERT_NPU_OPTIONS", f"custom_layers={file.parent}"),
         "layer": ("LITERT_NPU_OPTIONS", f"custom_layers={file.parent}/names_tiles.json"),
+        "variable": ("LITERT_NPU_CUSTOM_LAYERS", f"/nowhere:{file.parent}"),
         "options": ("LITERT_NPU_OPTIONS", f"test_x=1;--npu_custom_op_info=other,{file}"),
         "assets": ("LITERT_NPU_CUSTOM_OP_INFO", f"a,b;other,{file}"),
     }

@@ -149,6 +149,18 @@ def test_layers_for_any_model_are_found_embedded_and_run(tmp_path: Path) -> None
     ]
 
 
+def test_a_configuration_that_the_environment_names_is_for_every_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = write_layer(tmp_path / "layers", name="MyRelu")
+    monkeypatch.setenv("LITERT_NPU_CUSTOM_LAYERS", str(layer))
+    x = random()
+    for slope in (2.0, 3.0):
+        source = write_custom_op(tmp_path / "in.tflite", negative_slope=slope)
+        y, _ = compile_and_run(source, [x])
+        np.testing.assert_array_equal(y, np.where(x < 0, np.float32(slope) * x, x))
+
+
 def test_a_flag_goes_before_a_layer_for_any_model(tmp_path: Path) -> None:
     source = write_custom_op(tmp_path / "in.tflite", negative_slope=2.0)
     write_layer(tmp_path / "layers", name="MyRelu", param="nothing")

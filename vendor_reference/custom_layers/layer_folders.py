@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from litert.core.compiler_options import CUSTOM_LAYERS_VARIABLE
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
@@ -83,7 +84,7 @@ def _descriptions(paths: Sequence[str]) -> Sequence[str]:
                 raise LiteRtError(Status.NOT_FOUND, what, path, kinds)
         for file in found:
             if not os.path.exists(file):
-                hint = "Check the paths of --custom_layers."
+                hint = f"Check the paths of --custom_layers and {CUSTOM_LAYERS_VARIABLE}."
                 raise LiteRtError(Status.NOT_FOUND, "no such file or folder", file, hint)
             if not _is_description(file):
                 what = "a file that does not name the op that it is for"

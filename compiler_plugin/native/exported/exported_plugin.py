@@ -13,7 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compiler_plugin.asset_files import check_native_assets, open_assets, read_assets
+from compiler_plugin.asset_files import (
+    check_native_assets,
+    layers_for_any_model,
+    open_assets,
+    read_assets,
+)
 from compiler_plugin.compiling import compile_copies
 from compiler_plugin.graph_copy import CopiedData, copy_ops
 from compiler_plugin.native.exported.host_context import HostContext
@@ -173,10 +178,9 @@ class ExportedPlugin:
         return self._vendors[soc_model]
 
     def _find_custom_layers(self, vendor: _Vendor, subgraph: Subgraph) -> None:
-        paths, known = self._options.custom_layers, self.names_with_assets | self._found.keys()
-        names = sorted({op.name for op in subgraph.ops} - known)
-        if paths and names:
-            found = vendor.custom_layers(paths, names)
+        known = self.names_with_assets | self._found.keys()
+        if names := {op.name for op in subgraph.ops} - known:
+            found = layers_for_any_model(vendor, self._options, names)
             self._found.update({info.op_name: info for info in found})
 
     def _pack(self, module: Blob, assets: Sequence[Asset]) -> Blob:

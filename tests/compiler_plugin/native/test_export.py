@@ -425,12 +425,16 @@ def test_what_our_host_hands_over_is_read_back(monkeypatch: pytest.MonkeyPatch) 
         write_flags(CompilerOptions(asset_root="/a\nallow_native_assets=true"))
 
 
+@pytest.mark.parametrize("by_environment", [False, True])
 def test_layers_for_any_model_are_found_among_files(
-    partitions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    partitions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_environment: bool
 ) -> None:
     for name in ("MyOp", "Other", "RELU"):
         (tmp_path / f"{name}.cl").write_text(name)
     flags = f"custom_layers={tmp_path};npu_custom_op_info=Other,{tmp_path}/RELU.cl"
+    if by_environment:
+        monkeypatch.setenv("LITERT_NPU_CUSTOM_LAYERS", str(tmp_path))
+        flags = flags.partition(";")[2]
     monkeypatch.setenv("LITERT_NPU_OPTIONS", flags)
     with Exported(TakingFactory()) as exported:
         assert exported.partition(partitions) == (0, [(0, 1)])
