@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent, indent
+
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, DenseIntOrFPElementsAttr
@@ -10,10 +12,10 @@ from xdsl.dialects.test import Test
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from tests.vendor_reference.ir_texts import normal, read
 from vendor_reference.compiler.ir.text import print_ir, read_ir
 from vendor_reference.compiler.ir.text_bounds import MAX_TEXT_BYTES
 from vendor_reference.compiler.ir.verification import check_ir
-from vendor_reference.compiler.levels.dialects import make_context
 
 
 @pytest.fixture
@@ -95,7 +97,7 @@ HOSTILE = {
     "a byte that is none": (b"\n#a = dense<[900]> : tensor<1xi8>", "2:"),
     "an op that is not there": (b"\n\n  IE.Nothing", "3:"),
     "an op in MLIR's own form that is not there": (b'"IE.Nothing"() : () -> ()', "1:"),
-    "a value that is not there": (b'"test.op"(%1) : (i32) -> ()', "1:"),
+    "a value that is not there": (b'func.func @f() {\n"test.op"(%1) : (i32) -> ()\n}', "3:"),
     "a value twice": (b'%0 = "test.op"() : () -> i8\n%0 = "test.op"() : () -> i8', "2:1"),
     "cut": (b"builtin.module {", "1:17"),
     "a resource of another dialect": (b'{-# dialect_resources: {x: {y: "z"}} #-}', "1:"),
@@ -185,16 +187,117 @@ def test_a_long_text_is_printed_once_in_front(context: Context) -> None:
     assert print_ir(again.module, again.aliases) == print_ir(again.module) == text
 
 
+READ = {
+    "func": (
+        "func private @f(!shape.type) -> tensor<4xf16>, !shape.type attributes {a}",
+        "func.func private @f(!shape.shape) -> (tensor<4xf16>, !shape.shape) attributes {a}",
+    ),
+    "call": (
+        """
+        func.func private @f(!shape.shape) -> !shape.shape
+        func.func private @g(memref<4xui32>)
+        func @h(%s: !shape.shape, %m: memref<4xui32>) -> !shape.shape {
+          %t = call @f(%s) : !shape.shape -> !shape.shape
+          call @g(%m)
+          return %t
+        }
+        """,
+        """
+        func.func private @f(!shape.shape) -> !shape.shape
+        func.func private @g(memref<4xui32>) -> ()
+        func.func @h(%s: !shape.shape, %m: memref<4xui32>) -> !shape.shape {
+          %t = func.call @f(%s) : (!shape.shape) -> !shape.shape
+          func.call @g(%m) : (memref<4xui32>) -> ()
+          func.return %t : !shape.shape
+        }
+        """,
+    ),
+    "buffers": (
+        """
+        func @main(%x: memref<4xf16>, %y: memref<4xf16>) {
+          %a = alloc : memref<4xf16>
+          IE.Copy(%x, %a)
+          IE.Copy(%a, %y)
+          dealloc %a
+          return
+        }
+        """,
+        """
+        func.func @main(%x: memref<4xf16>, %y: memref<4xf16>) {
+          %a = memref.alloc() : memref<4xf16>
+          IERT.Copy(%x, %a)
+          IERT.Copy(%a, %y)
+          memref.dealloc %a : memref<4xf16>
+          func.return
+        }
+        """,
+    ),
+    "ops outside of a function": (
+        """
+        func.func private @main(tensor<4xf16>) -> tensor<4xf16>
+        %c = IE.Constant tensor<4xf16> = dense_resource<c>
+        %y = IE.Copy(%x) : tensor<4xf16> -> tensor<4xf16>
+        %z = func.call @main(%x) : (tensor<4xf16>) -> tensor<4xf16>
+        %v = IE.Copy(%c) : tensor<4xf16> -> tensor<4xf16>
+        """,
+        """
+        func.func private @main(tensor<4xf16>) -> tensor<4xf16>
+        func.func @main_1(%x: tensor<4xf16>) -> (tensor<4xf16>, tensor<4xf16>, tensor<4xf16>) {
+          %c = IE.Constant tensor<4xf16> = dense_resource<c>
+          %y = IE.Copy(%x) : tensor<4xf16> -> tensor<4xf16>
+          %z = func.call @main(%x) : (tensor<4xf16>) -> tensor<4xf16>
+          %v = IE.Copy(%c) : tensor<4xf16> -> tensor<4xf16>
+          func.return %y, %z, %v : tensor<4xf16>, tensor<4xf16>, tensor<4xf16>
+        }
+        """,
+    ),
+}  # fmt: skip
+"""What older documents write, and MLIR's spelling of today."""
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_older_documents_write_is_printed_as_mlir_has_it_today(name: str) -> None:
+    text, today = READ[name]
+    printed = normal(text)
+    body = indent(dedent(today).strip(), "  ")
+    assert printed == f"builtin.module {{\n{body}\n}}\n"
+    assert normal(printed) == printed
+
+
 @pytest.mark.parametrize(
-    ("text", "hint"),
+    ("text", "what", "place"),
     [
-        ("func @f() {}", "It is func.func."),
-        ("func.func @f() {\n  %x = alloc : memref<4xf16>\n}", "It is memref.alloc()."),
-        ("func.func @f(%x: memref<4xf16>) {\n  dealloc %x\n}", "It is memref.dealloc."),
-        ("%c = IE.Constant tensor<4xui8> = dense<...>", "Three dots are no values"),
+        ("func @f() {\n  return %2\n}", "%2 is not defined before its use", "2:10"),
+        ("IERT.Copy(%x, %y)", "%x is not defined before its use", "1:11"),
+        ("func @f(%x: memref<4xf16>) {\n  dealloc %x\n  return\n}", "frees what no alloc", "2:3"),
+        ("%y = call @f(%x)", "%x is not defined", "1:14"),
+        ("func @f(%x: i8, f32) {}", "arguments with names, and others without", "1:22"),
+        ("func @f(%x: i8) {return}\n%y = IE.Copy(%z) : i8 -> i8, i16", "2 results", "2:1"),
+        ("func @f(%x: i8) -> i8 {\n  return %x : i16\n}", "used with type i16", "2:10"),
+        ("func @f() {\n  %a = alloc : memref<4xf16>\n  dealloc %a : i8\n}", "memref<4xf16>", "3:14"),
     ],
-)
-def test_an_old_spelling_is_told_as_mlir_has_it_today(text: str, hint: str) -> None:
+)  # fmt: skip
+def test_what_is_wrong_in_an_older_text_is_an_error_with_its_place(
+    text: str, what: str, place: str
+) -> None:
+    with pytest.raises(LiteRtError, match=what) as error:
+        read(text)
+    assert error.value.where == f"test.mlir:{place}"
+
+
+def test_three_dots_are_no_values() -> None:
     with pytest.raises(LiteRtError) as error:
-        read_ir(text, "old.mlir", make_context())
-    assert hint in error.value.hint and "The line is" in error.value.hint
+        read("%c = IE.Constant tensor<4xui8> = dense<...>")
+    assert "Three dots are no values" in error.value.hint and "The line is" in error.value.hint
+
+
+def test_a_function_sees_nothing_of_ops_outside_of_it() -> None:
+    text = """
+        %c = IE.Constant tensor<1xui8> = dense<1>
+        func @f(%c: tensor<2xui8>) -> tensor<2xui8> {
+          return %c
+        }
+    """
+    assert "func.func @f(%c: tensor<2xui8>) -> tensor<2xui8>" in normal(text)
+    with pytest.raises(LiteRtError, match="%c is not defined"):
+        read(text.replace("%c:", "%d:"))

@@ -259,7 +259,7 @@ def test_a_verifier_says_what_is_wrong(text: str, says: str) -> None:
         ("%1 = IE.CustomBinaryLayer VPUIP.GPU from %0 () -> tensor<2xf32>", "expected VPUIP.OCL or VPUIP.CPP"),
         ("%1 = IE.Constant i32 = dense<1>", "no constant can be of type i32"),
         ("%1 = IE.Constant tensor<2xf32> = dense<[1.0]>", "Shape mismatch"),
-        ("%1 = IE.Layer1(%0, %0) : tensor<2x3xf32> -> tensor<2xf32>", "expected 1 operand types but had 2"),
+        ("%1 = IE.Layer1(%0, %0, %0) : tensor<2xi8>, tensor<2xi8> -> tensor<2xi8>", "2 operand types but had 3"),
     ],
 )  # fmt: skip
 def test_a_text_that_cannot_be_read_is_refused(text: str, says: str) -> None:

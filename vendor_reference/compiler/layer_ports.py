@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr, TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, OpResult
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
-from vendor_reference.compiler.ir.names import SymbolNames, at_function, bodies, functions_of
+from vendor_reference.compiler.ir.names import at_function, functions_of
 from vendor_reference.compiler.ir.types import shape_of
 from vendor_reference.compiler.levels.ie import CustomBinaryLayerOp
 from vendor_reference.compiler.levels.layer import LayerOp
@@ -132,42 +132,3 @@ def is_layer(function: FuncOp) -> bool:
     """Whether an external function stands for a layer: it says what it asks for, or what it becomes."""
     marks = ("VPUIP.task", "VPUIP.kernel", *(f"IE.{name}" for name in NAMES))
     return function.is_declaration and any(mark in function.attributes for mark in marks)
-
-
-def settle_called_types(module: ModuleOp) -> None:
-    """Gives each external function the types that its calls have come to.
-
-    Where calls of one function differ, each kind gets a function of its own: `@Softsign_1`.
-    """
-    functions = functions_of(module)
-    names = SymbolNames(functions)
-    kinds: dict[object, FuncOp] = {}
-    used: set[str] = set()
-    for _, block in bodies(module):
-        for op in block.ops:
-            if not isinstance(op, CallOp):
-                continue
-            name = op.callee.root_reference.data
-            function = functions.get(name)
-            if function is None or not function.is_declaration:
-                continue
-            types = (tuple(op.operand_types), tuple(op.result_types))
-            kind = (name, types)
-            target = kinds.get(kind)
-            if target is None:
-                target = kinds[kind] = function if name not in used else _clone(function, names)
-                used.add(name)
-                given = target.function_type
-                if (given.inputs.data, given.outputs.data) != types:
-                    target.function_type = FunctionType.from_lists(*types)
-            if target is not function:
-                op.callee = SymbolRefAttr(target.sym_name)
-
-
-def _clone(function: FuncOp, names: SymbolNames) -> FuncOp:
-    """A copy behind the function, under a name that is free."""
-    copy: FuncOp = function.clone()
-    copy.sym_name = StringAttr(names.new(function.sym_name.data))
-    assert function.parent is not None
-    function.parent.insert_op_after(copy, function)
-    return copy

@@ -22,22 +22,21 @@ from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import Size
 from litert.core.status import Status
 from vendor_reference.compiler.ir.shape_attributes import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
     OUTPUT_PATTERNS,
     Shape,
+    read_ports,
     read_shapes,
     shapes_attribute,
 )
-from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.ir.types import ShapeType, shape_of
 from vendor_reference.compiler.levels.ie import ActualShapeOfOp
 from vendor_reference.compiler.levels.layer import (
-    DYNAMIC_INPUTS,
-    DYNAMIC_OUTPUTS,
     LayerOp,
     input_shapes_of,
     output_shapes_of,
-    read_ports,
 )
-from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.work_items import read_formula
 
 FORMULAS = "IE.formulas"

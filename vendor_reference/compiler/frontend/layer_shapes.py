@@ -28,8 +28,8 @@ from vendor_reference.compiler.ir.shape_attributes import (
     output_shapes_attribute,
     shapes_attribute,
 )
+from vendor_reference.compiler.ir.types import ShapeType
 from vendor_reference.compiler.largest_shapes import Bounds
-from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.shape_rules import (
     ByKernel,
     alike_input,

@@ -14,6 +14,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+from vendor_reference.compiler.ir.types import ShapeType
+
 TASKS = ("OCL", "CPP")
 """Kinds of tasks that a layer becomes."""
 
@@ -40,6 +42,21 @@ def parse_types(parser: Parser) -> list[Attribute]:
     while types and parser.parse_optional_punctuation(",") is not None:
         types.append(parser.parse_type())
     return types
+
+
+def resolve_operands(
+    parser: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute], at: int
+) -> Sequence[SSAValue]:
+    """Operands of these types: one type of a tensor is enough for all that are alike, and one `!shape.shape`."""
+    if 0 < len(types) < len(names):
+        shapes = [t for t in types if isinstance(t, ShapeType)]
+        tensors = [t for t in types if not isinstance(t, ShapeType)]
+        if len(shapes) == 1:
+            shapes *= len(names) - len(tensors)
+        elif len(tensors) == 1:
+            tensors *= len(names) - len(shapes)
+        types = [*tensors, *shapes]
+    return parser.resolve_operands(names, types, at)
 
 
 def parse_operands(parser: Parser) -> list[SSAValue]:

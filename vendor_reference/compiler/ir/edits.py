@@ -10,12 +10,21 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr, i32
-from xdsl.dialects.func import CallOp
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    i32,
+)
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.dialects.memref import AllocOp, DeallocOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments
 from xdsl.rewriter import Rewriter
+
+from vendor_reference.compiler.ir.names import SymbolNames, bodies, functions_of
 
 
 def replace_op(old: Operation, new: Operation) -> None:
@@ -71,6 +80,45 @@ def segment_sizes(*sizes: int) -> dict[str, Attribute]:
 @lru_cache(maxsize=256)
 def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, sizes)
+
+
+def settle_called_types(module: ModuleOp) -> None:
+    """Gives each external function the types that its calls have come to.
+
+    Where calls of one function differ, each kind gets a function of its own: `@Softsign_1`.
+    """
+    functions = functions_of(module)
+    names = SymbolNames(functions)
+    kinds: dict[object, FuncOp] = {}
+    used: set[str] = set()
+    for _, block in bodies(module):
+        for op in block.ops:
+            if not isinstance(op, CallOp):
+                continue
+            name = op.callee.root_reference.data
+            function = functions.get(name)
+            if function is None or not function.is_declaration:
+                continue
+            types = (tuple(op.operand_types), tuple(op.result_types))
+            kind = (name, types)
+            target = kinds.get(kind)
+            if target is None:
+                target = kinds[kind] = function if name not in used else _clone(function, names)
+                used.add(name)
+                given = target.function_type
+                if (given.inputs.data, given.outputs.data) != types:
+                    target.function_type = FunctionType.from_lists(*types)
+            if target is not function:
+                op.callee = SymbolRefAttr(target.sym_name)
+
+
+def _clone(function: FuncOp, names: SymbolNames) -> FuncOp:
+    """A copy behind the function, under a name that is free."""
+    copy: FuncOp = function.clone()
+    copy.sym_name = StringAttr(names.new(function.sym_name.data))
+    assert function.parent is not None
+    function.parent.insert_op_after(copy, function)
+    return copy
 
 
 _Made = TypeVar("_Made", bound=Operation)

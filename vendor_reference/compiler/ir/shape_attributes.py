@@ -39,6 +39,9 @@ INPUT_PATTERNS = "IE.input_patterns"
 OUTPUT_PATTERNS = "IE.output_patterns"
 INPUT_NAMES = "IE.input_names"
 """On a function with a body, what the model calls its arguments; for messages."""
+DYNAMIC_INPUTS = "dynamic_inputs"
+DYNAMIC_OUTPUTS = "dynamic_outputs"
+"""The inputs and outputs that shape values belong to; where they are not there, the first ones."""
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -130,3 +133,11 @@ def _read_shape(name: str, entry: Attribute) -> Shape | None:
 
 def _error(name: str, expected: str, found: object) -> LiteRtError:
     return LiteRtError(Status.INVALID_ARGUMENT, f"{name} is {found}, expected {expected}")
+
+
+def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Sequence[int]:
+    """The inputs or outputs that shapes belong to; a verifier has seen the attribute."""
+    attribute = attributes.get(name)
+    if not isinstance(attribute, ArrayAttr):
+        return range(count)
+    return [int(i.value.data) for i in attribute.data if isinstance(i, IntegerAttr)]

@@ -13,21 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
-from operator import itemgetter
 from string import ascii_lowercase
-from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AffineMapAttr,
-    AnyFloat,
-    DenseIntOrFPElementsAttr,
     ModuleOp,
-    ShapedType,
     StringAttr,
 )
-from xdsl.ir import Attribute, Operation, TypeAttribute
-from xdsl.parser import AttrParser, Parser
+from xdsl.ir import Attribute, Operation
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
@@ -37,11 +31,10 @@ from litert.core.quoting import name_text
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import hold_kernels
 from vendor_reference.compiler.ir.names import forget_numbers
+from vendor_reference.compiler.ir.parser import TextParser, place_of, text_line
 from vendor_reference.compiler.ir.text_bounds import (
     MAX_TEXT_BYTES,
-    Expansion,
     find_excess,
-    find_type_excess,
 )
 from vendor_reference.compiler.ir.types import find_order, map_order
 
@@ -168,15 +161,6 @@ def _definition(attribute: Attribute, name: str) -> str:
     )
 
 
-_SPELLINGS = {
-    "operation func is not registered": "It is func.func.",
-    "operation call is not registered": "It is func.call.",
-    "operation alloc is not registered": "It is memref.alloc().",
-    "operation dealloc is not registered": "It is memref.dealloc.",
-}
-"""Of older documents, and what MLIR has today."""
-
-
 @dataclass(frozen=True, slots=True)
 class Ir:
     """What a text holds.
@@ -202,7 +186,7 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
     decoded = _decode(text, name)
     _check_bounds(decoded, name)
     try:
-        parser = _TextParser(context, decoded, name)
+        parser = TextParser(context, decoded, name)
     except ParseError as error:
         raise _parse_error(error) from error
     try:
@@ -223,94 +207,6 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
     return Ir(module, aliases, parser.places())
 
 
-class _TextParser(Parser):
-    """xDSL's parser, which remembers where ops begin, and makes no constant that fills the memory."""
-
-    def __init__(self, context: Context, text: str, name: str) -> None:
-        super().__init__(context, text, name)
-        self._input = Input(text, name)
-        self._in_constant = False
-        self._expansion = Expansion(len(text))
-        self._starts: dict[Operation, int] = {}
-
-    def place(self) -> str:
-        """Where it is, as `file:line:column`."""
-        return _place(self._span())
-
-    def line(self) -> str:
-        """The line that it is in."""
-        return _line(self._span())
-
-    def parse_operation(self) -> Operation:
-        start = self.pos
-        op = super().parse_operation()
-        self._starts[op] = start
-        return op
-
-    def places(self) -> dict[Operation, str]:
-        """Where each op begins, as `file:line:column`; lines are counted once."""
-        text, name = self._input.content, self._input.name
-        places, line, last = {}, 1, 0
-        for op, start in sorted(self._starts.items(), key=itemgetter(1)):
-            line += text.count("\n", last, start)
-            last = start
-            places[op] = f"{name}:{line}:{start - text.rfind(chr(10), 0, start)}"
-        return places
-
-    def _parse_alias_def(self) -> None:
-        super()._parse_alias_def()  # type: ignore[no-untyped-call]
-        self._refuse(self._expansion.define(next(reversed(self.attribute_aliases.values()))))
-
-    def _parse_extended_type_or_attribute(self, name: str, is_type: Any) -> Any:
-        attribute = super()._parse_extended_type_or_attribute(name, is_type)
-        self._refuse(self._expansion.use(attribute))
-        return attribute
-
-    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr:
-        if type is not None:
-            self._check_size(type)
-        self._in_constant = True
-        try:
-            return super().parse_dense_int_or_fp_elements_attr(type)
-        finally:
-            self._in_constant = False
-
-    def _parse_tensor_literal_element(self) -> Parser._TensorLiteralElement:
-        element = super()._parse_tensor_literal_element()
-        is_bits = element.span.text[:2] in ("0x", "0X")
-        return _Bits(False, element.value, element.span) if is_bits else element
-
-    def parse_optional_type(self) -> TypeAttribute | None:
-        found = super().parse_optional_type()
-        self._refuse(find_type_excess(found))
-        if self._in_constant:
-            self._check_size(found)
-        return found
-
-    def _check_size(self, ir_type: object) -> None:
-        if isinstance(ir_type, ShapedType):
-            self._refuse(self._expansion.add_constant(ir_type.get_shape()))
-
-    def _refuse(self, reason: str) -> None:
-        if reason:
-            self.raise_error(reason)
-
-    def _span(self) -> Span:
-        return Span(self.pos, self.pos, self._input)
-
-
-class _Bits(Parser._TensorLiteralElement):
-    """An element in hexadecimal, which for a float is its bits: so MLIR writes infinities and NaN."""
-
-    def to_type(self, parser: AttrParser, type: Any) -> Any:
-        if not isinstance(type, AnyFloat):
-            return super().to_type(parser, type)
-        bits = self.to_int(parser)
-        if bits >> type.bitwidth:
-            parser.raise_error(f"more than the {type.bitwidth} bits of {type}", self.span)
-        return type.unpack(bits.to_bytes(type.bitwidth // 8, "little"), 1)[0]
-
-
 def _decode(text: str | bytes, name: str) -> str:
     if len(text) > MAX_TEXT_BYTES:
         raise _error(f"{len(text)} bytes of text, at most {MAX_TEXT_BYTES}", name, "")
@@ -328,27 +224,14 @@ def _check_bounds(text: str, name: str) -> None:
     if excess is not None:
         start, what = excess
         span = Span(start, start, Input(text, name))
-        raise _error(what, _place(span), _line(span))
+        raise _error(what, place_of(span), text_line(span))
 
 
 def _parse_error(error: ParseError) -> LiteRtError:
-    what, line = _sentence(error.msg), _line(error.span)
-    hint = _SPELLINGS.get(what, "")
+    what, line, hint = _sentence(error.msg), text_line(error.span), ""
     if "<...>" in line:
         hint = "Three dots are no values: bytes that are elsewhere are written as dense_resource<name>."
-    return _error(what, _place(error.span), line, hint)
-
-
-def _place(span: Span) -> str:
-    location = span.get_location()
-    return f"{location.file}:{location.line}:{location.col}"
-
-
-def _line(span: Span) -> str:
-    start = span.input.get_start_of_line(span.start)
-    text = span.input.content[start : span.input.get_end_of_line(span.start)].strip()
-    shown = text if len(text) <= 80 else f"{text[:77]}..."
-    return name_text(shown)
+    return _error(what, place_of(error.span), line, hint)
 
 
 def _sentence(message: str) -> str:

@@ -25,8 +25,9 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.irdl import irdl_attr_definition
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -37,6 +38,13 @@ from vendor_reference.compiler.memory_spaces import MemorySpace
 from vendor_reference.custom_layers.layout import Order as Order
 
 IrType: TypeAlias = TensorType[Attribute] | MemRefType[Attribute]
+
+
+@irdl_attr_definition
+class ShapeType(ParametrizedAttribute, TypeAttribute):
+    """`!shape.shape`: the actual shape of a tensor."""
+
+    name = "shape.shape"
 
 
 _E = ElementType

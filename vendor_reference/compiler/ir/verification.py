@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.memref import AllocOp, DeallocOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -60,6 +61,8 @@ def check_ir(
 def _check_op(op: Operation, places: Mapping[Operation, str], after: str) -> None:
     try:
         op.verify(verify_nested_ops=False)
+        if isinstance(op, DeallocOp) and not isinstance(op.memref.owner, AllocOp):
+            raise VerifyException("frees what no alloc has made: an argument is the caller's")
         if any(len(region.blocks) > 1 for region in op.regions):
             raise VerifyException("has a region of several blocks, where one is allowed")
         for block in _blocks(op):

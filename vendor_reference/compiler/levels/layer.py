@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import ArrayAttr, MemRefType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -37,20 +37,23 @@ from vendor_reference.compiler.ir.assembly import (
     print_shapes,
     print_types,
     print_values,
+    resolve_operands,
 )
 from vendor_reference.compiler.ir.edits import segment_sizes
 from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
-from vendor_reference.compiler.ir.types import IrType, shape_of
+from vendor_reference.compiler.ir.shape_attributes import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    read_ports,
+)
+from vendor_reference.compiler.ir.types import IrType, ShapeType, shape_of
 from vendor_reference.compiler.ir.verification import check_memrefs, check_tensors
-from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.library.dynamic_kernel import Sizes
 from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 INPUT_SIZES = "input_sizes"
 """On a layer with inputs whose shapes a run tells: the sizes of each; inputs of one shape value share names."""
-DYNAMIC_INPUTS = "dynamic_inputs"
-DYNAMIC_OUTPUTS = "dynamic_outputs"
 
 
 class LayoutAgnostic(OpTrait):
@@ -159,7 +162,7 @@ class LayerOp(IRDLOperation):
         parser.parse_punctuation("->")
         result_types = parse_types(parser)
         all_names = [*names, *input_names, *output_names]
-        operands = parser.resolve_operands(all_names, operand_types, at)
+        operands = resolve_operands(parser, all_names, operand_types, at)
         first, second = len(names), len(names) + len(input_names)
         outputs = [t for t in result_types if not isinstance(t, ShapeType)]
         return cls(
@@ -289,14 +292,6 @@ def output_shapes_of(op: LayerOp | AnyBufferLayerOp) -> dict[int, SSAValue]:
     """The same of its outputs."""
     shapes = [*op.output_shapes, *(op.result_shapes if isinstance(op, LayerOp) else ())]
     return dict(zip(read_ports(op.attributes, DYNAMIC_OUTPUTS, len(shapes)), shapes, strict=True))
-
-
-def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Sequence[int]:
-    """The inputs or outputs that shapes belong to; a verifier has seen the attribute."""
-    attribute = attributes.get(name)
-    if not isinstance(attribute, ArrayAttr):
-        return range(count)
-    return [int(i.value.data) for i in attribute.data if isinstance(i, IntegerAttr)]
 
 
 def _check_shapes(op: LayerOp | AnyBufferLayerOp) -> None:

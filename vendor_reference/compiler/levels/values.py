@@ -35,7 +35,7 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from vendor_reference.compiler.ir.types import shape_of
+from vendor_reference.compiler.ir.types import ShapeType, shape_of
 from vendor_reference.compiler.ir.verification import check_memrefs, check_view
 
 ConstantValue: TypeAlias = DenseIntOrFPElementsAttr[Any] | DenseResourceAttr
@@ -145,13 +145,6 @@ class AnyActualShapeOfOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[shape])
 
 
-@irdl_attr_definition
-class ShapeType(ParametrizedAttribute, TypeAttribute):
-    """`!shape.shape`: the actual shape of a tensor."""
-
-    name = "shape.shape"
-
-
 class AnyShapeOfOp(IRDLOperation):
     """The shape of a tensor, as a value."""
 
@@ -171,4 +164,15 @@ class ShapeOfOp(AnyShapeOfOp):
     name = "shape.shape_of"
 
 
-Shape = Dialect("shape", [ShapeOfOp], [ShapeType])
+@irdl_attr_definition
+class _OlderShapeType(ParametrizedAttribute, TypeAttribute):
+    """`!shape.type`, which is read as `!shape.shape`."""
+
+    name = "shape.type"
+
+    @classmethod
+    def new(cls, params: object) -> ShapeType:
+        return ShapeType()
+
+
+Shape = Dialect("shape", [ShapeOfOp], [ShapeType, _OlderShapeType])

@@ -25,23 +25,22 @@ from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
-from vendor_reference.compiler.ir.edits import remove_op
+from vendor_reference.compiler.ir.edits import remove_op, settle_called_types
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.names import SymbolNames, at_function, bodies, functions_of
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
     Formulas,
     FoundBy,
     read_output_shapes,
     read_shapes,
     shapes_attribute,
 )
-from vendor_reference.compiler.ir.types import is_open, shape_of
-from vendor_reference.compiler.layer_ports import settle_called_types
+from vendor_reference.compiler.ir.types import ShapeType, is_open, shape_of
 from vendor_reference.compiler.levels.ie import CopyOp
 from vendor_reference.compiler.levels.layer import (
-    DYNAMIC_INPUTS,
-    DYNAMIC_OUTPUTS,
     INPUT_SIZES,
     FindsShape,
     LayerOp,
@@ -49,7 +48,7 @@ from vendor_reference.compiler.levels.layer import (
     input_sizes_attribute,
     made_in,
 )
-from vendor_reference.compiler.levels.values import ShapeOfOp, ShapeType
+from vendor_reference.compiler.levels.values import ShapeOfOp
 from vendor_reference.compiler.library.dynamic_kernel import Sizes
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function

@@ -8,14 +8,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from vendor_reference.compiler.ir.edits import read_through
+from vendor_reference.compiler.ir.edits import read_through, settle_called_types
 from vendor_reference.compiler.ir.names import bodies
 from vendor_reference.compiler.ir.types import Order, order_of, with_order
 from vendor_reference.compiler.layer_ports import (
     LayerFinder,
     LayerPorts,
     agnostic_ports,
-    settle_called_types,
 )
 from vendor_reference.compiler.levels.ie import ReorderOp
 from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic

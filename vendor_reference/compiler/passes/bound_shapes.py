@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from litert.core.errors import LiteRtError
 from litert.core.sizes import Dimension, find_largest
 from litert.core.status import Status
-from vendor_reference.compiler.ir.edits import replace_op, set_type
+from vendor_reference.compiler.ir.edits import replace_op, set_type, settle_called_types
 from vendor_reference.compiler.ir.names import at_function, bodies, functions_of
 from vendor_reference.compiler.ir.shape_attributes import (
     BOUNDS,
@@ -37,7 +37,6 @@ from vendor_reference.compiler.ir.shape_attributes import (
     shapes_attribute,
 )
 from vendor_reference.compiler.ir.types import is_open, shape_of
-from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.levels.ie import ActualShapeOfOp
 from vendor_reference.compiler.levels.layer import LayerOp, input_shapes_of, output_shapes_of
 from vendor_reference.compiler.levels.values import ShapeOfOp

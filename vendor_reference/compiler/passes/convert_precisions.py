@@ -9,13 +9,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from litert.core.element_type import ElementType
-from vendor_reference.compiler.ir.edits import read_through
+from vendor_reference.compiler.ir.edits import read_through, settle_called_types
 from vendor_reference.compiler.ir.names import bodies
 from vendor_reference.compiler.ir.types import element_type_of, with_element_type
 from vendor_reference.compiler.layer_ports import (
     LayerFinder,
     LayerPorts,
-    settle_called_types,
 )
 from vendor_reference.compiler.levels.ie import ConvertOp
 from vendor_reference.compiler.pass_pipeline import CompilerPass

@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ir.edits import allocate, call, release
+from vendor_reference.compiler.ir.edits import allocate, call, release, settle_called_types
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.names import (
     SymbolNames,
@@ -40,14 +40,13 @@ from vendor_reference.compiler.ir.names import (
     keep_names,
     without_names,
 )
-from vendor_reference.compiler.ir.types import memref_of, memref_type
+from vendor_reference.compiler.ir.types import ShapeType, memref_of, memref_type
 from vendor_reference.compiler.layer_kernels import (
     check_static,
     function_spec,
     layer_spec,
     scratch_types,
 )
-from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.levels.ie import (
     ActualShapeOfOp,
     ConstantOp,
@@ -62,7 +61,6 @@ from vendor_reference.compiler.levels.iert import (
     counterpart,
 )
 from vendor_reference.compiler.levels.layer import BufferGroups, LayerOp, SharesMemory, made_in
-from vendor_reference.compiler.levels.values import ShapeType
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import (
     ShapeFunction,

@@ -45,7 +45,13 @@ from vendor_reference.compiler.ir.names import (
     keep_names,
     without_names,
 )
-from vendor_reference.compiler.ir.shape_attributes import OUTPUT_SHAPES, output_shapes_attribute
+from vendor_reference.compiler.ir.shape_attributes import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    OUTPUT_SHAPES,
+    output_shapes_attribute,
+    read_ports,
+)
 from vendor_reference.compiler.layer_kernels import (
     at_layer,
     count_outputs,
@@ -61,12 +67,9 @@ from vendor_reference.compiler.levels.iert import (
     ViewOp,
 )
 from vendor_reference.compiler.levels.layer import (
-    DYNAMIC_INPUTS,
-    DYNAMIC_OUTPUTS,
     BufferGroups,
     input_shapes_of,
     output_shapes_of,
-    read_ports,
 )
 from vendor_reference.compiler.levels.vpuip import (
     GLOBAL_SIZE,

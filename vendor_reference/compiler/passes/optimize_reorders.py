@@ -9,14 +9,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from vendor_reference.compiler.ir.edits import set_type
+from vendor_reference.compiler.ir.edits import set_type, settle_called_types
 from vendor_reference.compiler.ir.names import bodies
 from vendor_reference.compiler.ir.types import element_type_of, order_of, shape_of, with_order
 from vendor_reference.compiler.layer_ports import (
     LayerFinder,
     LayerPorts,
     agnostic_ports,
-    settle_called_types,
 )
 from vendor_reference.compiler.layout_choice import Key, Puzzle, Value, order_key
 from vendor_reference.compiler.levels.ie import ActualShapeOfOp, ConstantOp, ReorderOp

@@ -22,9 +22,10 @@ from xdsl.dialects.memref import AllocOp, DeallocOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from litert.core.errors import LiteRtError
-from vendor_reference.compiler.ir.edits import remove_op
+from vendor_reference.compiler.ir.edits import remove_op, settle_called_types
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL
 from vendor_reference.compiler.ir.names import bodies, functions_of, without_names
+from vendor_reference.compiler.ir.shape_attributes import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS
 from vendor_reference.compiler.ir.types import (
     end_bytes_of,
     order_of,
@@ -39,10 +40,8 @@ from vendor_reference.compiler.layer_kernels import (
     function_spec,
     layer_spec,
 )
-from vendor_reference.compiler.layer_ports import settle_called_types
 from vendor_reference.compiler.levels.ie import TransferOp
 from vendor_reference.compiler.levels.iert import BufferLayerOp, ViewOp
-from vendor_reference.compiler.levels.layer import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS
 from vendor_reference.compiler.library.library_op import IN_PLACE, LibraryOp, PlacedOp
 from vendor_reference.compiler.library.traced_size import TracedSize, is_same
 from vendor_reference.compiler.library.views import View

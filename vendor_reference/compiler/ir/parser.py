@@ -1,0 +1,197 @@
+"""xDSL's parser, as the levels need it: what the documents write in their own way, bounds, and places of ops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    MemRefType,
+    ModuleOp,
+    ShapedType,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, TypeAttribute
+from xdsl.parser import AttrParser, Parser
+from xdsl.utils.lexer import Input, Span
+
+from litert.core.quoting import name_text
+from vendor_reference.compiler.ir.names import SymbolNames, functions_of
+from vendor_reference.compiler.ir.readings import READINGS, Reading
+from vendor_reference.compiler.ir.text_bounds import Expansion, find_type_excess
+
+_FIRST_OPERAND = re.compile(r"\(\s*%([\w$.-]+)")
+
+
+class TextParser(Parser):
+    """xDSL's parser, which remembers where ops begin, and makes no constant that fills the memory.
+
+    Ops that stand in no function become those of `@main`: its arguments are the values that none of them makes,
+    its results the tensors that none of them reads.
+    """
+
+    def __init__(self, context: Context, text: str, name: str) -> None:
+        super().__init__(context, text, name)
+        self._input = Input(text, name)
+        self._in_constant = False
+        self._expansion = Expansion(len(text))
+        self._starts: dict[Operation, int] = {}
+        self._depth = 0
+        self._loose: list[Operation] = []
+        self._entry = Block()
+
+    def place(self) -> str:
+        """Where it is, as `file:line:column`."""
+        return place_of(self._span())
+
+    def line(self) -> str:
+        """The line that it is in."""
+        return text_line(self._span())
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        module = super().parse_module(allow_implicit_module)
+        if self._loose:
+            function = self._function_of_loose(SymbolNames(functions_of(module)).new("main"))
+            module.body.block.add_op(function)
+            self._starts[function] = self._starts[self._loose[0]]
+        return module
+
+    def _function_of_loose(self, name: str) -> FuncOp:
+        block = self._entry
+        for op in self._loose:
+            op.detach()  # type: ignore[no-untyped-call]
+            block.add_op(op)
+        if not isinstance(block.last_op, ReturnOp):
+            made = [result for op in self._loose for result in op.results]
+            unread = [r for r in made if not r.uses and not isinstance(r.type, MemRefType)]
+            block.add_op(ReturnOp(*unread))
+        assert block.last_op is not None
+        return FuncOp(name, (block.arg_types, block.last_op.operand_types), Region(block))
+
+    def parse_operation(self) -> Operation:
+        start = self.pos
+        self._depth += 1
+        op = super().parse_operation()
+        self._depth -= 1
+        self._starts[op] = start
+        if not self._depth and not isinstance(op, (FuncOp, ModuleOp)):
+            self._loose.append(op)
+            self._add_arguments()
+        return op
+
+    def _add_arguments(self) -> None:
+        """Makes what an op reads, and nothing has made, arguments."""
+        for name in [name for name, found in self.forward_ssa_references.items() if 0 in found]:
+            references = self.forward_ssa_references.pop(name)
+            argument = self._entry.insert_arg(references[0].type, len(self._entry.args))
+            argument.name_hint = name if Block.is_valid_name(name) else None
+            references[0].replace_all_uses_with(argument)
+            self.ssa_values[name] = (argument,)
+
+    def parse_optional_region(
+        self, arguments: Sequence[Parser.Argument] | None = None
+    ) -> Region | None:
+        if self._depth > 1:
+            return super().parse_optional_region(arguments)
+        outer, self.ssa_values = self.ssa_values, {}  # a function sees nothing of what is around it
+        region = super().parse_optional_region(arguments)
+        self.ssa_values = outer
+        return region
+
+    def _get_op_by_name(self, name: str) -> Any:
+        if name.startswith("IE.") and self._reads_buffers():
+            name = f"IERT.{name.removeprefix('IE.')}"
+        return READINGS.get(name) or super()._get_op_by_name(name)
+
+    def _reads_buffers(self) -> bool:
+        """Whether the op, whose name has been read, is on buffers: on IERT, also where it is called IE."""
+        first = _FIRST_OPERAND.match(self._input.content, self.pos)
+        values = self.ssa_values.get(first[1], ()) if first else ()
+        return any(isinstance(value.type, MemRefType) for value in values)
+
+    def _parse_generic_operation(self, op_type: Any) -> Operation:
+        return super()._parse_generic_operation(
+            op_type.op if isinstance(op_type, Reading) else op_type
+        )
+
+    def places(self) -> dict[Operation, str]:
+        """Where each op begins, as `file:line:column`; lines are counted once."""
+        text, name = self._input.content, self._input.name
+        places, line, last = {}, 1, 0
+        for op, start in sorted(self._starts.items(), key=itemgetter(1)):
+            line += text.count("\n", last, start)
+            last = start
+            places[op] = f"{name}:{line}:{start - text.rfind(chr(10), 0, start)}"
+        return places
+
+    def _parse_alias_def(self) -> None:
+        super()._parse_alias_def()  # type: ignore[no-untyped-call]
+        self._refuse(self._expansion.define(next(reversed(self.attribute_aliases.values()))))
+
+    def _parse_extended_type_or_attribute(self, name: str, is_type: Any) -> Any:
+        attribute = super()._parse_extended_type_or_attribute(name, is_type)
+        self._refuse(self._expansion.use(attribute))
+        return attribute
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr:
+        if type is not None:
+            self._check_size(type)
+        self._in_constant = True
+        try:
+            return super().parse_dense_int_or_fp_elements_attr(type)
+        finally:
+            self._in_constant = False
+
+    def _parse_tensor_literal_element(self) -> Parser._TensorLiteralElement:
+        element = super()._parse_tensor_literal_element()
+        is_bits = element.span.text[:2] in ("0x", "0X")
+        return _Bits(False, element.value, element.span) if is_bits else element
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        found = super().parse_optional_type()
+        self._refuse(find_type_excess(found))
+        if self._in_constant:
+            self._check_size(found)
+        return found
+
+    def _check_size(self, ir_type: object) -> None:
+        if isinstance(ir_type, ShapedType):
+            self._refuse(self._expansion.add_constant(ir_type.get_shape()))
+
+    def _refuse(self, reason: str) -> None:
+        if reason:
+            self.raise_error(reason)
+
+    def _span(self) -> Span:
+        return Span(self.pos, self.pos, self._input)
+
+
+class _Bits(Parser._TensorLiteralElement):
+    """An element in hexadecimal, which for a float is its bits: so MLIR writes infinities and NaN."""
+
+    def to_type(self, parser: AttrParser, type: Any) -> Any:
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        bits = self.to_int(parser)
+        if bits >> type.bitwidth:
+            parser.raise_error(f"more than the {type.bitwidth} bits of {type}", self.span)
+        return type.unpack(bits.to_bytes(type.bitwidth // 8, "little"), 1)[0]
+
+
+def place_of(span: Span) -> str:
+    """`file:line:column`."""
+    location = span.get_location()
+    return f"{location.file}:{location.line}:{location.col}"
+
+
+def text_line(span: Span) -> str:
+    """The line that a span begins in, as a message shows it."""
+    start = span.input.get_start_of_line(span.start)
+    text = span.input.content[start : span.input.get_end_of_line(span.start)].strip()
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    return name_text(shown)
