@@ -189,9 +189,9 @@ def own_environment(tmp_path: Path) -> dict[str, str]:
         "".join(f"import site; site.addsitedir({path!r})\n" for path in site.getsitepackages())
     )
     python = folder / "bin" / "python"
-    for name in ("apply_plugin", "litert-npu"):
+    commands = {"apply_plugin": "apply_plugin", "apply_plugin_main": "apply_plugin"}
+    for name, module in {**commands, "litert-npu": "litert_npu"}.items():
         command = folder / "bin" / name
-        module = name.replace("-", "_")
         command.write_text(f"#!{python}\nfrom litert_npu_tools.{module} import run\nrun()\n")
         command.chmod(0o755)
     return {

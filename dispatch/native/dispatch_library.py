@@ -18,6 +18,7 @@ from litert.core.version import DISPATCH_API_VERSION, ApiVersion
 _LOG = logging.getLogger(__name__)
 
 _HEADER_VERSION = (1, 0)  # of LiteRtDispatchApi
+_API = ffi.typeof("LiteRtDispatchApiWithAssets")
 _NAME = re.compile(r"(?:lib)?LiteRtDispatch[_-]?(.*)\.so")
 
 # Stock LiteRT refuses to load or to run without these.
@@ -43,9 +44,9 @@ class DispatchLibrary:
     Attributes:
       path: of its file.
       name: in the file's name, `Acme` in `libLiteRtDispatch_Acme.so`; else the file's name.
-      api: what it has filled, as cffi's `LiteRtDispatchApi*`.
-      register_asset, invoke_tapped: `LiteRtDispatchRegisterAsset`, `LiteRtDispatchInvokeTapped`; None where it has
-        none.
+      api: what it has filled, as cffi's `LiteRtDispatchApiWithAssets*`.
+      register_asset: `LiteRtDispatchRegisterAsset`, or the table's slot; None where it has neither.
+      invoke_tapped: `LiteRtDispatchInvokeTapped`; None where it has none.
       has_metrics: whether all functions for metrics are there.
     """
 
@@ -59,18 +60,16 @@ class DispatchLibrary:
         get_api = _find(library, "LiteRtDispatchGetApi")
         if get_api is None:
             raise self._broken("it does not export LiteRtDispatchGetApi")
-        self.api = ffi.new("LiteRtDispatchApi*")
-        header = self.api.abi_header
-        header.struct_size = ffi.sizeof("LiteRtDispatchApi")
-        header.major_version, header.minor_version = _HEADER_VERSION
-        check(get_api(self.api), "LiteRtDispatchGetApi failed", path)
+        self.api = new_api()
+        check(get_api(plain_api(self.api)), "LiteRtDispatchGetApi failed", path)
         self._check_version()
         interface = self.api.interface
         if not interface:
             raise self._broken("LiteRtDispatchGetApi has left `interface` empty")
         if missing := _find_missing(interface, _NEEDED):
             raise self._broken(f"its table has no {', '.join(missing)}")
-        self.register_asset = _find(library, "LiteRtDispatchRegisterAsset")
+        exported = _find(library, "LiteRtDispatchRegisterAsset")
+        self.register_asset = exported or asset_slot(self.api)
         self.invoke_tapped = _find(library, "LiteRtDispatchInvokeTapped")
         if missing := _find_missing(interface, _WANTED):
             _LOG.warning("%s has no %s: what is made stays", path, ", ".join(missing))
@@ -101,6 +100,25 @@ class DispatchLibrary:
 
     def _broken(self, what: str) -> LiteRtError:
         return LiteRtError(Status.DYNAMIC_LOADING, what, self.path, VENDOR_REPAIRS)
+
+
+def new_api() -> Any:
+    """A `LiteRtDispatchApiWithAssets*` to be filled: the header set, the rest zero."""
+    api = ffi.new(ffi.getctype(_API, "*"))
+    api.abi_header.struct_size = ffi.sizeof(_API)
+    api.abi_header.major_version, api.abi_header.minor_version = _HEADER_VERSION
+    return api
+
+
+def plain_api(api: Any) -> Any:
+    """The table that all libraries know, with which that of `new_api` begins."""
+    return ffi.cast("LiteRtDispatchApi*", api)
+
+
+def asset_slot(api: Any) -> Any:
+    """`register_asset` of a filled table; None where the library knows no such slot, or has left it empty."""
+    has_slot = api.abi_header.struct_size >= ffi.sizeof(_API)
+    return (has_slot and api.register_asset) or None
 
 
 def open_dispatch(path: str) -> Any:

@@ -35,6 +35,7 @@ This file is made from the headers in `litert/abi/include/litert_npu`, the one s
 same rules; those about pointers are kept for it. How to begin is in `docs/vendors.md`.
 """
 
+_INTERFACE = re.compile(r"typedef struct (\w+Interface|\w+WithAssets) \{")
 _SLOT = re.compile(r"(?:LiteRtStatus|void) \(\*(\w+)\)\((.*)\)")
 _EXPORT = re.compile(r"(?:LITERT_CAPI_EXPORT )?((?:LiteRtStatus|void|const char\*) (\w+)\(.*\))")
 
@@ -62,7 +63,7 @@ def _functions(pieces: Sequence[_Piece]) -> Iterator[str]:
     comment = ""
     for piece in pieces:
         slot, export = _SLOT.fullmatch(piece.text), _EXPORT.fullmatch(piece.text)
-        if interface := re.match(r"typedef struct (\w+Interface) \{", piece.text):
+        if interface := _INTERFACE.match(piece.text):
             yield f"\n### {interface[1]}\n{_prose(comment)}{_rules(comment)}"
         elif slot or export:
             name = slot[1] if slot else export[2] if export else ""

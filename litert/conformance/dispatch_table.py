@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch.api import Dispatch
-from dispatch.native.dispatch_library import open_dispatch
+from dispatch.native.dispatch_library import asset_slot, new_api, open_dispatch, plain_api
 from dispatch.native.export import export_table
 from litert.abi.definitions import ffi
 from litert.conformance.checks import BrokenRuleError
@@ -39,7 +39,7 @@ class CheckedTable(VendorFunctions):
     """A vendor's table: its functions, and those that a library exports, of which only the first must be there.
 
     Attributes:
-      api: a `LiteRtDispatchApi*`, filled.
+      api: a `LiteRtDispatchApi*`, or what begins like it, filled.
       host: that the vendor runs in.
       options: a `LiteRtOptions` that device contexts are made with; NULL for none.
     """
@@ -58,7 +58,8 @@ def load_table(path: str, trace: CallTrace) -> CheckedTable:
     if exported[GET_API] is None:
         raise BrokenRuleError(f"it does not export {GET_API}")
     api = new_api()
-    expect_ok(GET_API, trace.call(GET_API, exported[GET_API], api))
+    expect_ok(GET_API, trace.call(GET_API, exported[GET_API], plain_api(api)))
+    exported[REGISTER_ASSET] = exported[REGISTER_ASSET] or asset_slot(api)
     return CheckedTable(functions={**_slots(api), **exported}, trace=trace, kept=library, api=api)
 
 
@@ -79,11 +80,3 @@ def make_table(vendor: Dispatch[Any, Any], trace: CallTrace) -> CheckedTable:
 def _slots(api: Any) -> dict[str, Any]:
     parts = [part for part in (api.interface, api.async_interface) if part]
     return {slot: getattr(part, slot) for part in parts for slot in dir(part)}
-
-
-def new_api() -> Any:
-    """A table as LiteRT hands it out to be filled: the header set, the rest zero."""
-    api = ffi.new("LiteRtDispatchApi*")
-    api.abi_header.struct_size = ffi.sizeof("LiteRtDispatchApi")
-    api.abi_header.major_version = 1
-    return api

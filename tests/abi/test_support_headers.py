@@ -92,5 +92,6 @@ def test_the_contract_is_written_once() -> None:
 
 def test_the_guide_has_each_header() -> None:
     guide = (Path(__file__).resolve().parents[2] / "docs" / "vendors.md").read_text()
-    listed = re.findall(r"^\| `(\w+\.h)` \|", guide, re.MULTILINE)
+    rows = re.findall(r"^\| (`\w+\.h`.*?) \|", guide, re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"\w+\.h", row)]
     assert sorted(listed) == [header.name for header in HEADERS]

@@ -382,6 +382,7 @@ static LiteRtDispatchInterface table = {
 LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api) {
   CHECK(api != NULL || breaks("api.null"));
   api->version = (LiteRtApiVersion){0, 1, breaks("api.version") ? 5 : 0};
+  if (breaks("api.room")) memset(api + 1, 0, sizeof(void*));
   api->interface = breaks("api.interface") ? NULL : &table;
   api->async_interface = NULL;
   api->graph_interface = NULL;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from dispatch.native.dispatch_library import new_api, plain_api
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import new_type
 from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage, UnseenError
@@ -14,7 +15,7 @@ from litert.conformance.dispatch_subject import (
     DispatchSubject,
     create_invocation,
 )
-from litert.conformance.dispatch_table import GET_API, METRICS_SLOTS, OPTIONAL_SLOTS, new_api
+from litert.conformance.dispatch_table import GET_API, METRICS_SLOTS, OPTIONAL_SLOTS
 from litert.conformance.vendor_calls import (
     expect_no_index,
     expect_ok,
@@ -41,9 +42,21 @@ def _interface(subject: DispatchSubject) -> None:
         if slot not in OPTIONAL_SLOTS and not table.has(slot):
             raise BrokenRuleError(f"{slot} is NULL, and not optional")
     again = new_api()
-    expect_ok(f"{GET_API}, called again,", table.call_plain(GET_API, again))
+    expect_ok(f"{GET_API}, called again,", table.call_plain(GET_API, plain_api(again)))
     if again.interface != table.api.interface:
         raise BrokenRuleError(f"{GET_API} gives another `interface` when it is called again")
+
+
+def _room(subject: DispatchSubject) -> None:
+    small = new_api()
+    small.abi_header.struct_size = ffi.sizeof("LiteRtDispatchApi")
+    mark = small.register_asset = ffi.cast(ffi.typeof(small.register_asset), -1)
+    expect_ok(GET_API, subject.vendor.call_plain(GET_API, plain_api(small)))
+    if small.register_asset != mark:
+        room = ffi.sizeof("LiteRtDispatchApi")
+        raise BrokenRuleError(
+            f"{GET_API} writes behind the {room} bytes that the host has room for"
+        )
 
 
 def _null_api(subject: DispatchSubject) -> None:
@@ -210,6 +223,7 @@ RULES = Rules(
         Check("api.loads", lambda subject: subject.vendor),
         Check("api.version", _version, needs=("api.loads",)),
         Check("api.interface", _interface, needs=("api.loads",)),
+        Check("api.room", _room, needs=("api.loads",)),
         Check("api.null", _null_api, needs=("api.loads",)),
         Check("initialize.no_options", _no_options, needs=_BASE[:2]),
         Check("initialize.again", _initialize_again, needs=_BASE),

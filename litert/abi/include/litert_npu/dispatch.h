@@ -301,10 +301,27 @@ typedef struct LiteRtDispatchApi {
   LiteRtCustomTensorBufferHandlersDef* tensor_buffer_handlers_def;
 } LiteRtDispatchApi;
 
+/* The table with one more slot, which LiteRT's guide for custom op assets prints. The host says in `struct_size` how much
+ * of it there is room for, and has set all of it to zeros: this host says 64, release 2.3.0 of LiteRT 56. A library that
+ * fills the slot leaves 64 in `struct_size`, and writes no byte behind 56 where there is no room for it, as
+ * litert_npu/support/guide_dispatch.h does. One that knows 56 bytes alone writes no more, so that the slot stays NULL. */
+typedef struct LiteRtDispatchApiWithAssets {
+  LiteRtAbiHeader abi_header;
+  LiteRtApiVersion version;
+  LiteRtDispatchInterface* interface;
+  LiteRtDispatchAsyncInterface* async_interface;
+  LiteRtDispatchGraphInterface* graph_interface;
+  LiteRtCustomTensorBufferHandlersDef* tensor_buffer_handlers_def;
+  /* Optional: as LiteRtDispatchRegisterAsset below, for a library that does not export that. */
+  LiteRtStatus (*register_asset)(
+      LiteRtDispatchDeviceContext device_context, const char* asset_name, const LiteRtMemBuffer* asset_buffer);
+} LiteRtDispatchApiWithAssets;
+
 /* Fills in the table.
  *
  * [api.loads] The library loads by dlopen with RTLD_NOW | RTLD_LOCAL, and answers Ok.
  * [api.version] The version is 0.1.0.
+ * [api.room] It writes no byte behind the first `abi_header.struct_size`: stock has room for 56.
  * [api.interface] `interface` is filled, and lives as long as the library. `abi_header` may be left as it is.
  * [api.null] Recommended: NULL is refused with InvalidArgument. No host does that.
  * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or has create, destroy, lock and unlock, for 1 to 16 types of

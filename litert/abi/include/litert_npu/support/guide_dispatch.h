@@ -1,0 +1,43 @@
+/* Lets a dispatch library be written as LiteRT's guide for custom op assets prints it: with `register_asset` in its
+ * LiteRtDispatchApi. Optional; include it in one source file of the library, before the other
+ * headers of litert_npu/support.
+ *
+ * A macro makes LiteRtDispatchApi a LiteRtDispatchApiWithAssets, and gives your LiteRtDispatchGetApi, which may be
+ * `*api = MyApi;`, another name. This header exports the real one, which writes no more than the host has room for: stock
+ * LiteRT, whose table ends before `register_asset`, takes the library as well. */
+#ifndef LITERT_NPU_SUPPORT_GUIDE_DISPATCH_H_
+#define LITERT_NPU_SUPPORT_GUIDE_DISPATCH_H_
+
+#include <string.h>
+
+#include "litert_npu/dispatch.h"
+#include "litert_npu/support/errors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Yours, under the name that dispatch.h has for it: see the macros below. */
+LiteRtStatus LiteRtNpuYourGetApi(LiteRtDispatchApiWithAssets* api) __attribute__((visibility("hidden")));
+
+LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api) {
+  LITERT_NPU_CHECK(api != NULL);
+  LiteRtDispatchApiWithAssets made;
+  memset(&made, 0, sizeof(made));
+  made.abi_header = api->abi_header;
+  LITERT_NPU_TRY(LiteRtNpuYourGetApi(&made));
+  made.abi_header = api->abi_header;
+  if (made.abi_header.struct_size > sizeof(made)) made.abi_header.struct_size = sizeof(made);
+  const bool has_room = made.abi_header.struct_size == sizeof(made);
+  memcpy((void*)api, &made, has_room ? sizeof(made) : sizeof(*api));
+  return kLiteRtStatusOk;
+}
+
+#define LiteRtDispatchApi LiteRtDispatchApiWithAssets
+#define LiteRtDispatchGetApi LiteRtNpuYourGetApi
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LITERT_NPU_SUPPORT_GUIDE_DISPATCH_H_ */
