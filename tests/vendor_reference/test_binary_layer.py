@@ -18,6 +18,7 @@ from vendor_reference.executable.binary_layer import (
     DeviceCode,
     PackedFile,
     is_binary_layer,
+    open_digest,
     pack_binary_layer,
     program_digest,
     unpack_binary_layer,
@@ -27,6 +28,9 @@ from vendor_reference.executable.kernel_signature import DeclaredArgument, Kerne
 
 DEVICE = ("platform", "1", "device", "2", "3")
 SIGNATURE = KernelSignature((DeclaredArgument("__global", "float*", "x"),), 64)
+FOR_SHAPES = Program("#define PARAM_n 2\n#define NUM_INPUTS 1\n", ())
+OPEN = Program("#define INPUT0_DIMS_SIZE 4\n#define INPUT0_DIMS (int []){ 1,2,3,4, } \n", ())
+OTHER_SHAPES = Program(OPEN.prelude.replace("2,3", "30,20"), ())
 
 
 def _file(path: str, data: bytes, is_left_out: bool = False) -> PackedFile:
@@ -34,23 +38,29 @@ def _file(path: str, data: bytes, is_left_out: bool = False) -> PackedFile:
     return PackedFile(path, digest, None if is_left_out else memoryview(data))
 
 
-def _layer(*files: PackedFile, binary: bytes = b"code") -> BinaryLayer:
+def _layer(*files: PackedFile, binary: bytes = b"code", for_all: bool = False) -> BinaryLayer:
     described = (_file("layer.json", b"{}"), *files)
-    code = DeviceCode("0" * 64, DEVICE, {"Kernel": SIGNATURE}, binary)
-    return BinaryLayer("layer.json", {file.path: file for file in described}, [code])
+    codes = [DeviceCode(program_digest(FOR_SHAPES), DEVICE, {"Kernel": SIGNATURE}, binary)]
+    if for_all:
+        digest = open_digest(OPEN)
+        codes.append(DeviceCode(digest, DEVICE, {"Kernel": SIGNATURE}, b"for all", ["INPUT0_DIMS"]))
+    return BinaryLayer("layer.json", {file.path: file for file in described}, codes)
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300), st.booleans())
 def test_what_is_packed_is_unpacked(source: bytes, binary: bytes, is_left_out: bool) -> None:
-    layer = _layer(_file("sub/k.cl", source, is_left_out), binary=binary)
+    layer = _layer(_file("sub/k.cl", source, is_left_out), binary=binary, for_all=True)
     packed = pack_binary_layer(layer)
     found = unpack_binary_layer(packed, "x.bin")
     assert is_binary_layer(packed) and found.description == "layer.json"
     assert found.files == layer.files
-    code = found.find_code("0" * 64, list(DEVICE))
-    assert code is not None and bytes(code.binary) == binary and code.kernels["Kernel"] == SIGNATURE
-    assert found.find_code("1" * 64, DEVICE) is None
-    assert found.find_code("0" * 64, [*DEVICE[:-1], "4"]) is None
+    (code,) = found.find_codes(FOR_SHAPES)
+    assert bytes(code.binary) == binary and code.kernels["Kernel"] == SIGNATURE
+    assert tuple(code.device) == DEVICE and code.sizes is None
+    (for_all,) = found.find_codes(OTHER_SHAPES)
+    assert bytes(for_all.binary) == b"for all" and for_all.sizes == ["INPUT0_DIMS"]
+    assert found.open_sizes == ["INPUT0_DIMS"]
+    assert not found.find_codes(Program("#define PARAM_n 3\n", ()))
 
 
 @given(st.data())

@@ -31,8 +31,9 @@ from vendor_reference.executable.executable import (
     KernelTask,
     Program,
 )
+from vendor_reference.executable.size_arguments import OpenProgram
 from vendor_reference.programs.asset_sources import AssetSources
-from vendor_reference.programs.program_text import ProgramText, compose_text
+from vendor_reference.programs.program_text import ProgramText, compose_open_text, compose_text
 
 _VENDOR = "Reference"
 _MOST_BESIDE = 1000
@@ -94,8 +95,14 @@ class CompiledLayer:
         Raises:
           LiteRtError: INVALID_ARGUMENT, if its source was left out of a binary layer.
         """
-        data = {asset.name: asset.blob.view for asset in self.assets}
-        return compose_text(program, AssetSources(data.get).read)
+        return compose_text(program, self._sources().read)
+
+    def open_text(self, program: Program) -> tuple[ProgramText, OpenProgram]:
+        """The same for all shapes: sizes are arguments."""
+        return compose_open_text(program, self._sources().read)
+
+    def _sources(self) -> AssetSources:
+        return AssetSources({asset.name: asset.blob.view for asset in self.assets}.get)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -18,9 +17,11 @@ from vendor_reference.executable.binary_layer import (
     BinaryLayer,
     DeviceCode,
     PackedFile,
+    open_digest,
     pack_binary_layer,
     program_digest,
 )
+from vendor_reference.executable.size_arguments import PREFIX, own_arguments
 from vendor_reference.programs.compiler_process import compile_in_child
 from vendor_reference.programs.program_text import ProgramText
 
@@ -57,6 +58,8 @@ class BuiltLayer:
 class _LayerProgram(NamedTuple):
     text: ProgramText
     needs_fp16: bool  # only devices with fp16 arithmetic run it
+    sizes: Sequence[str] | None = None  # that it takes as arguments; None for one of fixed shapes
+    num_sizes: int = 0
 
 
 def build_layer(
@@ -87,6 +90,8 @@ def build_layer(
             codes += _compile(device, programs)
             devices.append(str(device.info))
         except LiteRtError as error:
+            if PREFIX in error.what:
+                error = LiteRtError(error.status, error.what, error.where, _SIZES_HINT)
             failures.append(f"{device.info}: {error.what.strip()}")
             errors.append(error)
     if errors and not devices:
@@ -103,10 +108,18 @@ def _compile(device: ChosenDevice, programs: Mapping[str, _LayerProgram]) -> lis
         if device.info.has_fp16 or not program.needs_fp16
     }
     built = compile_in_child(device.installation.library, device.info, list(texts.values()))
-    return [
-        DeviceCode(digest, device.info.identity, program.kernels, program.binary)
-        for digest, program in zip(texts, built, strict=True)
-    ]
+    codes = []
+    for digest, made in zip(texts, built, strict=True):
+        program = programs[digest]
+        kernels = own_arguments(made.kernels, program.num_sizes)
+        codes.append(DeviceCode(digest, device.info.identity, kernels, made.binary, program.sizes))
+    return codes
+
+
+_SIZES_HINT = (
+    "Sizes that a run tells are arguments of the kernel: hand them to functions beside it, and write the kernel's "
+    "name and parameters without macros."
+)
 
 
 def _none_left(path: str, first: LiteRtError, failures: Sequence[str]) -> LiteRtError:
@@ -152,12 +165,18 @@ def _programs(
             for_all = compiled.executable.programs_on(has_fp16=False)
             for index, program in enumerate(compiled.executable.programs):
                 if any(source.asset.split("/")[0] == op_name for source in program.sources):
-                    made = _LayerProgram(compiled.text(program), index not in for_all)
-                    programs[program_digest(program)] = made
-    if not programs:
-        raise LiteRtError(
-            Status.UNSUPPORTED,
-            "there is nothing to compile ahead: its text depends on shapes that a run tells",
-            os.path.basename(options.path),
-        )
+                    needs_fp16 = index not in for_all
+                    if _is_open(subject):
+                        text, opened = compiled.open_text(program)
+                        made = _LayerProgram(text, needs_fp16, opened.sizes, opened.num_arguments)
+                        programs[open_digest(program)] = made
+                    else:
+                        made = _LayerProgram(compiled.text(program), needs_fp16)
+                        programs[program_digest(program)] = made
     return programs
+
+
+def _is_open(subject: Subject) -> bool:
+    """Whether a run tells some shape of an op."""
+    tensors = [t for t in (*subject.op.inputs, *subject.op.outputs) if t is not None]
+    return not all(tensor.type.layout.is_static for tensor in tensors)

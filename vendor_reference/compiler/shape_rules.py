@@ -47,8 +47,8 @@ def shapes_refusal(op: Op, layer: CustomLayer) -> str:
     is_static = all(tensor.type.layout.is_static for tensor in tensors)
     if is_static or layer.type is LayerType.CPP:  # whose library is asked, and says what is wrong
         return ""
-    if any(file.packed_in is not None for file in layer.sources):
-        return "code that is compiled ahead takes fixed shapes alone: bring the source"
+    if any(file.sha256 and file.sizes is None for file in layer.sources):
+        return "its code is for fixed shapes: compile the layer with --shape_bounds, or bring its source"
     for index, tensor in enumerate(op.outputs):
         if not tensor.type.layout.is_static and find_shape_rule(op, layer, index) is None:
             return (

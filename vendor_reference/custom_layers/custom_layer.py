@@ -22,6 +22,8 @@ class LayerFile:
       is_asset: whether it lies in the asset itself, else a companion of it.
       sha256: of its bytes, in hex, where they are left out.
       packed_in: the asset, where the file is packed in it.
+      sizes: where its bytes are left out, built-in defines that its code for all shapes takes as arguments; None
+        where there is code for fixed shapes alone.
     """
 
     path: str
@@ -29,6 +31,7 @@ class LayerFile:
     is_asset: bool = False
     sha256: str = ""
     packed_in: bytes | None = field(default=None, repr=False)
+    sizes: Sequence[str] | None = None
 
     @property
     def digest(self) -> str:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 from pyopencl import enqueue_nd_range_kernel
 
 from litert.core.errors import LiteRtError
-from litert.core.sizes import Expression, Shapes, Size
+from litert.core.sizes import Expression, Shapes, Size, evaluate
 from litert.core.status import Status
 from vendor_reference.device.function_memory import FunctionMemory, Slot, find_slot
 from vendor_reference.device.kernel_arguments import check_arguments, describe_argument
@@ -113,6 +114,7 @@ class KernelLauncher:
         self._context = context
         self._attached = memory.attached
         self._programs = programs
+        self._sizes = programs.sizes(task.program)
         self._program: DeviceProgram | None = None
         self._kernels: Recent[DeviceProgram, cl.Kernel] = Recent(_MOST_KERNELS)
         self._kernel: cl.Kernel | None = None
@@ -147,6 +149,8 @@ class KernelLauncher:
                 if slot in self._attached:
                     kernel.set_arg(index, self._attached[slot])
         assert self._kernel is not None
+        for place, size in enumerate(self._sizes, len(task.arguments)):
+            self._kernel.set_arg(place, np.int64(evaluate(size, shapes, self._where)))
         if self._has_steady_groups and not self._names_its_group(self._kernel):
             local_size = choose_group(task.global_size, global_size)
         self._check_group(self._kernel, local_size)

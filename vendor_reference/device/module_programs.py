@@ -8,7 +8,9 @@ from collections.abc import Collection, Sequence
 from litert.core.sizes import Shapes, Size
 from vendor_reference.device.program_builder import DeviceProgram, ProgramBuilder
 from vendor_reference.device.recent import Recent
+from vendor_reference.executable.binary_layer import DeviceCode
 from vendor_reference.executable.executable import KernelTask, Program, Task
+from vendor_reference.executable.size_arguments import argument_sizes
 from vendor_reference.executable.source_text import fill_program, hole_values
 from vendor_reference.programs.asset_sources import AssetSources
 from vendor_reference.programs.program_text import ProgramText, compose_text
@@ -33,6 +35,7 @@ class ModulePrograms:
         self._sources = sources
         self._allow_native_assets = allow_native_assets
         self._built: dict[int, DeviceProgram] = {}
+        self._sizes: dict[int, Sequence[Size]] = {}
         self._filled: Recent[tuple[int, tuple[int, ...]], DeviceProgram] = Recent(MOST_FILLED)
         self._lock = threading.Lock()
 
@@ -46,11 +49,11 @@ class ModulePrograms:
         texts: dict[int, ProgramText] = {}
         for index in sorted(set(indices) - self._built.keys()):
             program = self._programs[index]
-            if program.holes:
-                continue
-            if made := self._load_code(program):
-                self._built[index] = made
-            else:
+            if found := self._find_code(program):
+                self._built[index] = self._load_code(program, found)
+                if found.sizes is not None:
+                    self._sizes[index] = argument_sizes(program, found.sizes)
+            elif not program.holes:
                 texts[index] = compose_text(program, self._sources.read)
         self._built.update(zip(texts, self._builder.build(list(texts.values())), strict=True))
 
@@ -58,10 +61,14 @@ class ModulePrograms:
         """The sizes that the text of a task's program has holes for."""
         return self._programs[task.program].holes if isinstance(task, KernelTask) else ()
 
+    def sizes(self, index: int) -> Sequence[Size]:
+        """What the kernels of a program for all shapes get behind their own arguments."""
+        return self._sizes.get(index, ())
+
     def find(self, index: int, shapes: Shapes) -> DeviceProgram:
         """The program of that index for the shapes as they are; raises what `prepare` does."""
         program = self._programs[index]
-        if not program.holes:
+        if not program.holes or index in self._built:
             return self._built[index]
         values = hole_values(program, shapes)
         with self._lock:
@@ -70,15 +77,15 @@ class ModulePrograms:
             )
 
     def _make(self, program: Program) -> DeviceProgram:
-        if made := self._load_code(program):
-            return made
+        if found := self._find_code(program):
+            return self._load_code(program, found)
         return self._builder.build([compose_text(program, self._sources.read)])[0]
 
-    def _load_code(self, program: Program) -> DeviceProgram | None:
-        """A program from machine code, if its asset has some for this device."""
+    def _find_code(self, program: Program) -> DeviceCode | None:
+        """Machine code for a program, if its asset has some for this device."""
         identity = self._builder.identity
-        code = self._sources.find_code(program, identity, self._allow_native_assets)
-        if code is None:
-            return None
+        return self._sources.find_code(program, identity, self._allow_native_assets)
+
+    def _load_code(self, program: Program, code: DeviceCode) -> DeviceProgram:
         name = ", ".join(source.file_name for source in program.sources)
         return self._builder.load_code(name, code)

@@ -11,7 +11,7 @@
 | 64- | header: one JSON object, UTF-8 |
 | next multiple of 64 | data: files and code, each from a multiple of 64, at offsets from its start |
 
-The header is `{description, files: [{path, sha256, size, offset}], codes: [{program, device, kernels, size,
+The header is `{description, files: [{path, sha256, size, offset}], codes: [{program, device, kernels, sizes, size,
 offset}]}`; a file that is left out, since its source is the author's own affair, has no offset.
 """
 
@@ -30,6 +30,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.executable.executable import ALIGNMENT, Program, align
 from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSignature
+from vendor_reference.executable.size_arguments import without_sizes
 
 MAGIC = b"LRT-LYR\n"
 VERSION = 1
@@ -60,13 +61,16 @@ class DeviceCode:
     Attributes:
       program: its digest (`program_digest`).
       device: identity of the device that it was compiled for, and its driver's.
-      kernels: what each declares, by name.
+      kernels: what each declares, by name; without `sizes`.
+      sizes: defines whose values its kernels take as arguments behind their own, so that it is for all shapes
+        (see `size_arguments.py`); None for code of fixed shapes.
     """
 
     program: str
     device: Sequence[str]
     kernels: Mapping[str, KernelSignature]
     binary: bytes | memoryview = field(repr=False)
+    sizes: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +81,19 @@ class BinaryLayer:
     files: Mapping[str, PackedFile]
     codes: Sequence[DeviceCode]
 
-    def find_code(self, program: str, device: Sequence[str]) -> DeviceCode | None:
-        """The code of a program for a device."""
-        for code in self.codes:
-            if code.program == program and list(code.device) == list(device):
-                return code
-        return None
+    def find_codes(self, program: Program) -> Sequence[DeviceCode]:
+        """The code of a program for each device: first that for its shapes, then that for all."""
+        for_shapes, for_all = program_digest(program), open_digest(program)
+        return [
+            *(code for code in self.codes if code.program == for_shapes and code.sizes is None),
+            *(code for code in self.codes if code.program == for_all and code.sizes is not None),
+        ]
+
+    @property
+    def open_sizes(self) -> Sequence[str] | None:
+        """The defines that its code for all shapes takes as arguments; None where it has no such code."""
+        sizes = [code.sizes for code in self.codes if code.sizes is not None]
+        return list(dict.fromkeys(name for names in sizes for name in names)) if sizes else None
 
 
 def program_digest(program: Program) -> str:
@@ -96,6 +107,11 @@ def program_digest(program: Program) -> str:
         [[source.file_name, source.sha256] for source in program.headers],
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def open_digest(program: Program) -> str:
+    """What the code of a program for all shapes depends on, beside the device."""
+    return program_digest(without_sizes(program))
 
 
 def is_binary_layer(data: bytes | memoryview) -> bool:
@@ -129,6 +145,7 @@ def pack_binary_layer(layer: BinaryLayer) -> bytes:
                     "program": code.program,
                     "device": list(code.device),
                     "kernels": SIGNATURES.dump(code.kernels),
+                    **({} if code.sizes is None else {"sizes": list(code.sizes)}),
                     **add(code.binary),
                 }
                 for code in layer.codes
@@ -187,12 +204,13 @@ def _file(node: JsonNode, payload: memoryview) -> PackedFile:
 
 
 def _code(node: JsonNode, payload: memoryview) -> DeviceCode:
-    fields = node.fields(("program", "device", "kernels", "size", "offset"))
+    fields = node.fields(("program", "device", "kernels", "size", "offset"), ("sizes",))
     return DeviceCode(
         SHA256.read(fields["program"]),
         [n.text() for n in fields["device"].items(1)],
         SIGNATURES.read(fields["kernels"]),
         _piece(node, fields, payload),
+        [name.text() for name in fields["sizes"].items()] if "sizes" in fields else None,
     )
 
 

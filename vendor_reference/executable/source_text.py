@@ -105,7 +105,7 @@ class _Expansion:
                 Status.INVALID_ARGUMENT, f"includes more than {_DEPTH_LIMIT} deep", name
             )
         parts, end = [self._mark(1, name)], 0
-        for found in _DIRECTIVE.finditer(_without_comments(text)):
+        for found in _DIRECTIVE.finditer(blank_comments(text)):
             if found["name"]:
                 self._defined[found["name"]] = found["value"]
                 continue
@@ -145,7 +145,7 @@ def _decode(data: memoryview, name: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _without_comments(text: str) -> str:
+def blank_comments(text: str) -> str:
     """The text with blanks for comments; places and lines stay."""
 
     def blank(found: re.Match[str]) -> str:

@@ -11,7 +11,6 @@ from vendor_reference.executable.binary_layer import (
     BinaryLayer,
     DeviceCode,
     is_binary_layer,
-    program_digest,
     unpack_binary_layer,
 )
 from vendor_reference.executable.executable import Program, Source
@@ -51,7 +50,8 @@ class AssetSources:
         asset, layer = self._packed(program)
         if layer is None:
             return None
-        code = layer.find_code(program_digest(program), device)
+        codes = layer.find_codes(program)
+        code = next((code for code in codes if list(code.device) == list(device)), None)
         if code is not None and is_allowed:
             return code
         left_out = _left_out(layer, program)
@@ -75,10 +75,8 @@ class AssetSources:
         asset, layer = self._packed(program)
         if layer is None or not _left_out(layer, program):
             return None
-        digest = program_digest(program)
-        for code in layer.codes:
-            if code.program == digest:
-                return code.kernels
+        for code in layer.find_codes(program):
+            return code.kernels
         raise _no_code(layer, program, "", asset)
 
     def _read(self, source: Source) -> memoryview:
@@ -130,12 +128,11 @@ def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
 
 
 def _no_code(layer: BinaryLayer, program: Program, for_device: str, asset: str) -> LiteRtError:
-    digest = program_digest(program)
-    devices = "; ".join(" ".join(code.device) for code in layer.codes if code.program == digest)
+    devices = "; ".join(" ".join(code.device) for code in layer.find_codes(program))
     return LiteRtError(
         Status.NOT_FOUND,
         f"no code{for_device}, and its source is left out",
         f"asset '{asset}', {', '.join(_left_out(layer, program))}",
         f"There is code for: {devices or 'other shapes and options only'}. Make it again with "
-        "litert-npu layer build.",
+        "litert-npu layer build, where a run tells shapes with --shape_bounds.",
     )

@@ -7,10 +7,11 @@ is shown with the author's own line, and no file needs to be read for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vendor_reference.executable.executable import Program, Source
+from vendor_reference.executable.size_arguments import OpenProgram, open_program
 from vendor_reference.executable.source_text import expand_sources, line_mark
 
 _PRELUDE = "defines of this op"
@@ -31,8 +32,23 @@ class ProgramText:
 
 def compose_text(program: Program, read: Callable[[Source], memoryview]) -> ProgramText:
     """Puts a program together; `read` gives a source's bytes."""
-    sources = expand_sources(program, read, has_line_marks=True)
-    text = "".join([line_mark(1, _PRELUDE), program.prelude, "\n", *sources])
+    return _join(program, program.prelude, expand_sources(program, read, has_line_marks=True))
+
+
+def compose_open_text(
+    program: Program, read: Callable[[Source], memoryview]
+) -> tuple[ProgramText, OpenProgram]:
+    """The same for all shapes, with sizes as arguments; and which these are.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if a source is no text; what `read` raises.
+    """
+    opened = open_program(program, read)
+    return _join(program, opened.prelude, opened.sources), opened
+
+
+def _join(program: Program, prelude: str, sources: Sequence[str]) -> ProgramText:
+    text = "".join([line_mark(1, _PRELUDE), prelude, "\n", *sources])
     name = ", ".join(source.file_name for source in program.sources)
     return ProgramText(name, text, program.build_options)
 

@@ -17,6 +17,7 @@ from vendor_reference.executable.binary_layer import (
     pack_binary_layer,
     unpack_binary_layer,
 )
+from vendor_reference.executable.executable import Program
 
 _PREFIX = struct.Struct("<8sIxxxxQQ32s")
 _FILES = {
@@ -52,7 +53,7 @@ def _damage(data: bytes, random: Random) -> bytes:
 
 def _run(data: bytes) -> None:
     layer = unpack_binary_layer(data, "x.bin")
-    layer.find_code("0" * 64, DEVICE)
+    layer.find_codes(Program("", ()))
     read_layer("Full", write_input("x.bin", data), memoryview(data))
 
 

@@ -15,6 +15,8 @@ from litert import CompiledModel, HardwareAccelerator, Options
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu
 from tests.tools.layer.conftest import SOFTSIGN
 from vendor_reference.authoring import layer_build
@@ -231,3 +233,111 @@ def test_code_for_another_processor_is_not_loaded(described: Path, litert_npu: L
     (described / "s.bin").write_bytes(pack_binary_layer(replace(layer, codes=codes)))
     with pytest.raises(LiteRtError, match=r"no code for the device"):
         _result(_apply(described, "s.bin"), allow_native=True)
+
+
+UPSCALE = """__kernel void Upscale(__global const float* x, __global float* y) {
+  const size_t f = get_global_id(0), column = get_global_id(1);
+  const size_t row = get_global_id(2) % OUTPUT0_DIMS[2], b = get_global_id(2) / OUTPUT0_DIMS[2];
+  y[b * OUTPUT0_PITCHES[0] + f * OUTPUT0_PITCHES[1] + row * OUTPUT0_PITCHES[2] +
+    column * OUTPUT0_PITCHES[3] + OUTPUT0_OFFSET] =
+      x[((b * INPUT0_DIMS[2] + row / 2) * INPUT0_DIMS[3] + column / 2) * INPUT0_DIMS[1] + f];
+}
+"""
+
+
+def _upscale(folder: Path, kernel: str = UPSCALE) -> None:
+    """A layer of shapes that a run tells, a model of such an op, and one of fixed shapes."""
+    (folder / "upscale.cl").write_text(kernel)
+    described = {
+        "version": 1,
+        "sources": ["upscale.cl"],
+        "work_sizes": {"global": ["F", "X", "B*Y"]},
+        "output_shapes": [["B", "Y*2", "X*2", "F"]],
+    }
+    (folder / "upscale.json").write_text(json.dumps(described))
+    for name, signature in (("open", (-1, -1, -1, 2)), ("fixed", None)):
+        b = ModelBuilder()
+        x = b.input("x", "float32", (1, 3, 5, 2), shape_signature=signature)
+        y = b.tensor("y", "float32", (1, 6, 10, 2), shape_signature=signature)
+        b.output(b.custom("Upscale", [x], [y]))
+        write_model(b.build(), str(folder / f"{name}.tflite"))
+
+
+BUILD_OPEN = ("layer", "build", "upscale.json", "--model=open.tflite", "-o", "u.bin")
+BOUNDS = {"x": (4, 64, 64, 2)}
+OPEN_SHAPES = [(1, 8, 8, 2), (2, 5, 7, 2), (4, 64, 64, 2), (2, 5, 7, 2)]
+
+
+def _apply_upscale(model: str) -> None:
+    bounds = BOUNDS if model == "open.tflite" else {}
+    options = CompilerOptions([CustomOpInfo("Upscale", "u.bin")], shape_bounds=bounds)
+    apply_plugin(model, "u.npu", ApplyOptions(compiler=options))
+
+
+@pytest.mark.parametrize("model", ["open.tflite", "fixed.tflite"])
+def test_code_for_open_shapes_runs_on_every_shape(
+    author: Path, litert_npu: LitertNpu, model: str
+) -> None:
+    _upscale(author)
+    assert litert_npu(*BUILD_OPEN, "--shape_bounds=x:4x64x64x2", "--nosource") == 0
+    _apply_upscale(model)
+    options = Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU)
+    options.allow_native_assets = True
+    with CompiledModel.from_file("u.npu", options=options) as compiled:
+        for shape in OPEN_SHAPES if model == "open.tflite" else [(1, 3, 5, 2)]:
+            x = np.random.default_rng(1).random(shape, np.float32)
+            np.testing.assert_array_equal(compiled.run({"x": x})["y"], x.repeat(2, 1).repeat(2, 2))
+
+
+def test_without_consent_the_source_is_built_for_each_shape(
+    author: Path, litert_npu: LitertNpu
+) -> None:
+    _upscale(author)
+    assert litert_npu(*BUILD_OPEN, "--shape_bounds=x:4x64x64x2") == 0
+    _apply_upscale("open.tflite")
+    with CompiledModel.from_file("u.npu") as compiled:
+        for shape in OPEN_SHAPES[:2]:
+            x = np.random.default_rng(1).random(shape, np.float32)
+            np.testing.assert_array_equal(compiled.run({"x": x})["y"], x.repeat(2, 1).repeat(2, 2))
+
+
+def test_code_for_fixed_shapes_alone_says_how_to_open_them(
+    author: Path, litert_npu: LitertNpu
+) -> None:
+    _upscale(author)
+    fixed = [argument.replace("open", "fixed") for argument in BUILD_OPEN]
+    assert litert_npu(*fixed, "--nosource") == 0
+    options = CompilerOptions([CustomOpInfo("Upscale", "u.bin")], shape_bounds=BOUNDS)
+    report = apply_plugin("open.tflite", "u.npu", ApplyOptions(compiler=options))
+    (left,) = report.cpu_ops
+    assert "compile the layer with --shape_bounds, or bring its source" in left.reason
+
+
+def test_a_bound_that_lacks_is_named(author: Path, litert_npu: LitertNpu, capsys: Capture) -> None:
+    _upscale(author)
+    assert litert_npu(*BUILD_OPEN) == 2
+    assert "--shape_bounds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kernel", "says"),
+    [
+        (
+            "int height(void) { return INPUT0_DIMS[2]; }\n"
+            + UPSCALE.replace("INPUT0_DIMS[2]", "height()"),
+            "hand them to functions beside it",
+        ),
+        (
+            "#define ENTRY(name) __kernel void name\nENTRY(Upscale)"
+            + UPSCALE.partition("Upscale")[2],
+            "parameters without macros",
+        ),
+    ],
+)
+def test_sizes_that_cannot_be_arguments_say_why(
+    author: Path, litert_npu: LitertNpu, capsys: Capture, kernel: str, says: str
+) -> None:
+    _upscale(author, kernel)
+    assert litert_npu(*BUILD_OPEN, "--shape_bounds=x:4x64x64x2") == 2
+    assert says in capsys.readouterr().err
+    assert not (author / "u.bin").exists()

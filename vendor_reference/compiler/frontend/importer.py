@@ -173,7 +173,7 @@ class _FunctionImport:
         operands = self._operands([tensor for tensor in op.inputs if tensor is not None])
         operands = list(map(self._in_blocks, operands, layouts))
         types = [memory_type(t, config) for t, config in zip(op.outputs, outputs, strict=True)]
-        code = _packed_in(layer)
+        code = _packed_in(layer, op)
         made: Operation
         if code is None:
             callee = SymbolRefAttr(self._module.layer_functions.symbol(op, layer, self._has_fp16))
@@ -291,8 +291,10 @@ class _FunctionImport:
         return constant.output
 
 
-def _packed_in(layer: CustomLayer) -> bytes | None:
-    """The code of a layer that is compiled ahead; None for one that is not."""
+def _packed_in(layer: CustomLayer, op: Op) -> bytes | None:
+    """The code of a layer that is compiled ahead, for an op of fixed shapes; None for others, which are calls."""
+    if not all(t is None or t.type.layout.is_static for t in (*op.inputs, *op.outputs)):
+        return None
     return next((file.packed_in for file in layer.sources if file.packed_in is not None), None)
 
 

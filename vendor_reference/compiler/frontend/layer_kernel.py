@@ -30,11 +30,9 @@ from vendor_reference.custom_layers.kernel_spec import (
 )
 from vendor_reference.custom_layers.value_sources import OpValues, Value, find_data_input
 from vendor_reference.executable.executable import Source
+from vendor_reference.executable.size_arguments import SIZE_DEFINES
 
-_SIZES = re.compile(
-    r"\b(?:(?:INPUT|OUTPUT)\d+_(?:DIMS|PITCHES|LOWER_PADDING|UPPER_PADDING|OFFSET)|"
-    r"(?:GLOBAL|LOCAL)_WORKSIZE)(?:_INIT)?\b"
-)
+_SIZES = re.compile(rf"\b{SIZE_DEFINES}(?:_INIT)?\b")
 
 
 def layer_kernel(
@@ -224,4 +222,5 @@ def find_mentions(layer: CustomLayer, op: Op) -> tuple[str, ...] | None:
     texts.append(layer.kernel.build_options)
     if any("##" in text or "\\\n" in text for text in texts):
         return None
+    texts += [name for file in layer.sources for name in file.sizes or ()]
     return tuple(sorted({name for text in texts for name in _SIZES.findall(text)}))

@@ -59,7 +59,8 @@ class PackedFiles(AssetFiles):
 
     def _unpack(self, file: PackedFile) -> LayerFile:
         if file.data is None:
-            return LayerFile(file.path, b"", True, file.sha256, self._packed)
+            sizes = self._layer.open_sizes
+            return LayerFile(file.path, b"", True, file.sha256, self._packed, sizes)
         return LayerFile(file.path, bytes(file.data), True, packed_in=self._packed)
 
 

@@ -1,0 +1,187 @@
+"""One program for all shapes: what it would know of sizes by defines, its kernels take as arguments.
+
+    #define INPUT0_DIMS (int []){ LITERT_NPU_INPUT0_DIMS_0,LITERT_NPU_INPUT0_DIMS_1, }
+    __kernel void Scale(__global float* x, const long LITERT_NPU_INPUT0_DIMS_0, ...)
+
+So a layer that is compiled ahead runs on shapes that only a run tells. Only the sizes that its text names are
+arguments; they stand behind the kernel's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from litert.core.errors import LiteRtError
+from litert.core.sizes import Size
+from litert.core.status import Status
+from vendor_reference.executable.executable import HOLE, Program, Source
+from vendor_reference.executable.kernel_signature import KernelSignature
+from vendor_reference.executable.source_text import blank_comments, expand_sources
+
+SIZE_DEFINES = (
+    r"(?:(?:INPUT|OUTPUT)\d+_(?:DIMS|PITCHES|LOWER_PADDING|UPPER_PADDING|OFFSET)|"
+    r"(?:GLOBAL|LOCAL)_WORKSIZE)"
+)
+"""The built-in defines that depend on shapes, as a regular expression; each may have `_INIT` behind it."""
+
+PREFIX = "LITERT_NPU_"
+"""How the names of such arguments begin."""
+
+_NAMED = re.compile(rf"\b({SIZE_DEFINES})(?:_INIT)?\b")
+_VALUE = rf"(?:-?\d+|{HOLE})"
+_LINE = re.compile(
+    rf"#define (?P<name>{SIZE_DEFINES})(?:_INIT)? "
+    rf"(?P<before>(?:\(\w+ \[\]\))?\{{ )?(?P<values>(?:{_VALUE},?)*)(?P<behind>.*)\n?"
+)
+_KERNEL = re.compile(r"\b(?:__)?kernel\b")
+_PARENTHESIS = re.compile(r"[()]")
+_WORD_OR_GROUP = re.compile(r"\s*(?:__attribute(?:__)?\s*\(|(?P<word>[A-Za-z_]\w*)|(?P<open>\())")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProgram:
+    """A program for all shapes: its text, and the defines whose values are arguments, in order."""
+
+    prelude: str
+    sources: Sequence[str]
+    sizes: tuple[str, ...]
+    num_arguments: int
+
+
+def without_sizes(program: Program) -> Program:
+    """What stays of a program where sizes are arguments: equal for all shapes."""
+    lines = program.prelude.splitlines(keepends=True)
+    kept = "".join(line for line in lines if not _LINE.fullmatch(line))
+    return replace(program, prelude=kept, holes=())
+
+
+def open_program(program: Program, read: Callable[[Source], memoryview]) -> OpenProgram:
+    """The text of a program that takes sizes as arguments; `read` gives a source's bytes.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a kernel whose parameters the text does not show.
+    """
+    sources = expand_sources(program, read, has_line_marks=True)
+    rest = without_sizes(program).prelude
+    texts = [rest, program.build_options, *sources]
+    named = {name for text in texts for name in _NAMED.findall(text)}
+    can_be_any = any("##" in text for text in texts)
+    prelude: list[str] = []
+    arguments: dict[str, list[str]] = {}
+    for line in program.prelude.splitlines(keepends=True):
+        found = _LINE.fullmatch(line)
+        if found is None:
+            prelude.append(line)
+        elif can_be_any or found["name"] in named:
+            name = found["name"]
+            count = len(re.findall(_VALUE, found["values"]))
+            arguments[name] = [f"{PREFIX}{name}_{index}" for index in range(count)]
+            prelude.append(_with_arguments(found, arguments[name]))
+    parameters = [argument for names in arguments.values() for argument in names]
+    shown = [_with_parameters(text, parameters) for text in sources]
+    return OpenProgram("".join(prelude), shown, tuple(arguments), len(parameters))
+
+
+def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
+    """The sizes that a program for all shapes takes, for the shapes of this one; they follow `names`.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a name that the program does not define.
+    """
+    holes = iter(program.holes)
+    values: dict[str, list[Size]] = {}
+    for line in program.prelude.splitlines(keepends=True):
+        found = _LINE.fullmatch(line)
+        if found is not None:
+            texts = re.findall(_VALUE, found["values"])
+            values[found["name"]] = [next(holes) if t == HOLE else int(t) for t in texts]
+        else:
+            for _ in range(line.count(HOLE)):
+                next(holes)
+    for name in names:
+        if name not in values:
+            what = f"its code takes {name}, which the op does not have"
+            raise LiteRtError(Status.INVALID_ARGUMENT, what)
+    return [size for name in names for size in values[name]]
+
+
+def own_arguments(
+    kernels: Mapping[str, KernelSignature], num_sizes: int
+) -> Mapping[str, KernelSignature]:
+    """What kernels of a program for all shapes declare themselves, without the sizes.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, for a kernel that does not take the sizes.
+    """
+    own = {}
+    for name, kernel in kernels.items():
+        num_own = len(kernel.arguments) - num_sizes
+        names = [a.name for a in kernel.arguments[max(num_own, 0) :]]
+        if num_own < 0 or any(n and not n.startswith(PREFIX) for n in names):
+            raise _hidden_parameters(f"kernel '{name}'")
+        own[name] = replace(kernel, arguments=kernel.arguments[:num_own])
+    return own
+
+
+def _with_arguments(line: re.Match[str], names: Sequence[str]) -> str:
+    """A define with names in place of numbers."""
+    before = line["before"] or ""
+    values = "".join(f"{name}," for name in names) if before else f"((int){names[0]})"
+    return f"{line.string[: line.start('values')]}{values}{line['behind']}\n"
+
+
+def _with_parameters(text: str, names: Sequence[str]) -> str:
+    """A source whose kernels have further parameters."""
+    if not names:
+        return text
+    more = "".join(f", const long {name}" for name in names)
+    plain = blank_comments(text)
+    parts, end = [], 0
+    for found in _KERNEL.finditer(plain):
+        close = _find_parameters_end(plain[: _end_of_directive(plain, found)], found.end())
+        if close > end:
+            parts += [text[end:close], more]
+            end = close
+    return "".join([*parts, text[end:]])
+
+
+def _end_of_directive(text: str, kernel: re.Match[str]) -> int:
+    """Where the directive ends that a keyword stands in; the text's end for one that stands in none."""
+    line = text[text.rfind("\n", 0, kernel.start()) + 1 : kernel.start()]
+    end = text.find("\n", kernel.end()) if line.lstrip().startswith("#") else -1
+    return end if end >= 0 else len(text)
+
+
+def _find_parameters_end(text: str, start: int) -> int:
+    """Where the parameters end of the kernel whose keyword ends at `start`; -1 where no kernel follows."""
+    at, has_name = start, False
+    while found := _WORD_OR_GROUP.match(text, at):
+        at = found.end()
+        if found["word"]:
+            has_name = True
+            continue
+        close = _find_closing(text, at)
+        if found["open"] or close < 0:
+            return close if has_name else -1
+        at = close + 1
+    return -1
+
+
+def _find_closing(text: str, at: int) -> int:
+    """Where the parenthesis closes that opens in front of `at`; -1 where it does not."""
+    depth = 1
+    for found in _PARENTHESIS.finditer(text, at):
+        depth += 1 if found[0] == "(" else -1
+        if depth == 0:
+            return found.start()
+    return -1
+
+
+def _hidden_parameters(kernel: str) -> LiteRtError:
+    return LiteRtError(
+        Status.UNSUPPORTED,
+        f"{kernel} does not take the sizes of all shapes as arguments: its text does not show its parameters",
+        hint="Write the kernel's name and parameters without macros.",
+    )
