@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import threading
@@ -14,6 +13,7 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
+from litert.host.service import seal_size
 
 _LEAST_BYTES = 64 << 20
 _BEHIND = 64
@@ -41,7 +41,7 @@ class SharedMemory:
         self.fd = os.memfd_create("litert-npu", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             self._map = self._map_all()
-            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+            seal_size(self.fd)
         except OSError as error:
             os.close(self.fd)
             raise LiteRtError(

@@ -170,6 +170,7 @@ def enter(text: str) -> None:
     global _is_entered
     import ctypes
 
+    from litert.host.capabilities import give_up_capabilities
     from litert.host.landlock import READ, USE_DEVICE, WRITE, Access, restrict
     from litert.host.seccomp import deny_calls
 
@@ -185,6 +186,7 @@ def enter(text: str) -> None:
     if ctypes.CDLL(None, use_errno=True).prctl(no_new_privileges, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "new privileges cannot be given up")
     restrict(rules)
+    give_up_capabilities()
     deny_calls(may_start_programs=bool(sandbox.programs))
     _is_entered = True
 

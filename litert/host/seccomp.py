@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _DENIED = """
-socket 41 198
+socket 41 198, socketpair 53 199
 ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, process_madvise 440 440
 pidfd_getfd 438 438, kcmp 312 272, perf_event_open 298 241, process_mrelease 448 448
 rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240, pidfd_send_signal 424 424, tkill 200 130
@@ -31,6 +31,7 @@ io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427
 fanotify_init 300 262, truncate 76 45
 chmod 90 -, fchmod 91 52, fchmodat 268 53, chown 92 -, lchown 94 -, fchown 93 55, fchownat 260 54
 setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
+getxattr 191 8, lgetxattr 192 9, fgetxattr 193 10, listxattr 194 11, llistxattr 195 12, flistxattr 196 13
 utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88
 shmget 29 194, shmat 30 196, shmctl 31 195, semget 64 190, semop 65 193, semctl 66 191, semtimedop 220 192
 msgget 68 186, msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_open 240 180, mq_unlink 241 181
@@ -41,8 +42,9 @@ sethostname 170 161, setdomainname 171 162, iopl 172 -, ioperm 173 -, modify_ldt
 quotactl 179 60, quotactl_fd 443 443, lookup_dcookie 212 18, migrate_pages 256 238, move_pages 279 239
 """
 """Each call with its numbers on x86-64 and aarch64: network, other processes, signals and sessions, priorities,
-limits and memory that they do not count, mounts, keys, the kernel's own programs, other processes' files, owners
-and modes of files, System V's shared memory, the machine. Landlock denies `truncate` only since Linux 6.2."""
+limits and memory that they do not count, mounts, keys, the kernel's own programs, other processes' files, owners,
+modes and attributes of files, System V's shared memory, the machine. Landlock denies `truncate` only since Linux
+6.2. A datagram socket of a pair sends to any path."""
 
 _STARTING = "fork 57 -, vfork 58 -, execve 59 221, execveat 322 281"
 _DISGUISED = "execveat 322 281"
@@ -66,6 +68,9 @@ _DENIED_BITS = (
     (_MMAP, 3, 0x100, 0x100),  # MAP_GROWSDOWN: the same
     (_FCNTL, 1, 0xFFFFFFFF, 8),  # F_SETOWN: whom a file sends signals
     (_FCNTL, 1, 0xFFFFFFFF, 15),  # F_SETOWN_EX
+    (_FCNTL, 1, 0xFFFFFFFF, 1024),  # F_SETLEASE: who opens the file waits
+    (_IOCTL, 1, 0xFFFFFFFF, 0x40086602),  # FS_IOC_SETFLAGS: a file that may be read is enough
+    (_IOCTL, 1, 0xFFFFFFFF, 0x401C5820),  # FS_IOC_FSSETXATTR
     (_IOCTL, 1, 0xFFFFFFFF, 0x8901),  # FIOSETOWN
     (_IOCTL, 1, 0xFFFFFFFF, 0x8902),  # SIOCSPGRP
 )
@@ -153,14 +158,14 @@ def _argument_checks(column: int, may_start_programs: bool) -> list[_Step]:
         [_Step(_HAS_BITS, _CLONE_NAMESPACES, skip_else=1), deny, *threads_only, allow],
     )
     own = os.getpid()
-    for call in (_KILL, _TGKILL, _PRLIMIT):  # 0 is this process, or its group
-        itself = [_Step(_IS, 0, skip_if=2), _Step(_IS, own, skip_if=1), deny, allow]
-        if call is _PRLIMIT:  # the third argument, an address, says what a limit is to be
-            itself[-1:] = [
-                *(_Step(_LOAD, _ARGUMENTS + 8 * 2), _Step(_IS, 0, skip_if=1), deny),
-                *(_Step(_LOAD, _ARGUMENTS + 8 * 2 + 4), _Step(_IS, 0, skip_if=1), deny, allow),
-            ]
-        steps += _for_call(call[column], itself)
+    for call in (_KILL, _TGKILL):  # 0 is the group, in which others may be
+        steps += _for_call(call[column], [_Step(_IS, own, skip_if=1), deny, allow])
+    limits = [  # 0 is this process; the third argument, an address, says what a limit is to be
+        *(_Step(_IS, 0, skip_if=2), _Step(_IS, own, skip_if=1), deny),
+        *(_Step(_LOAD, _ARGUMENTS + 8 * 2), _Step(_IS, 0, skip_if=1), deny),
+        *(_Step(_LOAD, _ARGUMENTS + 8 * 2 + 4), _Step(_IS, 0, skip_if=1), deny, allow),
+    ]
+    steps += _for_call(_PRLIMIT[column], limits)
     for numbers, argument, mask, value in _DENIED_BITS:
         bits = [_Step(_AND, mask), _Step(_IS, value, skip_else=1), deny, _Step(_LOAD, _NUMBER)]
         steps += _for_call(numbers[column], bits, argument)

@@ -315,6 +315,11 @@ class _Running:
         return f" in {native or self._describe(self.call)}"
 
 
+def seal_size(fd: int) -> None:
+    """Fixes the size of a file in memory that a child has, too; no child seals what the next one needs."""
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+
+
 def _own_file(files: ExitStack) -> int:
     import tempfile  # here: the child needs none
 
@@ -330,7 +335,7 @@ def _shared_page(files: ExitStack) -> tuple[int, mmap.mmap]:
     finally:
         os.close(made)
     os.ftruncate(fd, PAGE_SIZE)
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    seal_size(fd)
     return fd, files.enter_context(mmap.mmap(fd, PAGE_SIZE))
 
 

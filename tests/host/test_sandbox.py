@@ -141,10 +141,12 @@ def test_there_is_no_network_no_program_and_no_other_process(tmp_path: Path) -> 
         tmp_path,
         "__import__('socket').socket()",
         "__import__('socket').socket(__import__('socket').AF_UNIX)",
+        "__import__('socket').socketpair(__import__('socket').AF_UNIX, __import__('socket').SOCK_DGRAM)",
         "os.execv('/bin/true', ['true'])",
         "os.fork()",
         "run('/bin/true')",
         f"os.kill({own}, 0)",
+        "os.kill(0, 0)",
         "os.kill(os.getppid(), 9)",
         f"__import__('resource').prlimit({own}, 0)",
         f"os.setpriority(os.PRIO_PROCESS, {own}, 19)",
@@ -154,7 +156,7 @@ def test_there_is_no_network_no_program_and_no_other_process(tmp_path: Path) -> 
         f"os.chmod({secret!r}, 0o777)",
         "os.setsid()",
     )
-    assert len(found) == 14 and set(found) <= {"EPERM", "EACCES"}
+    assert len(found) == 16 and set(found) <= {"EPERM", "EACCES"}
     assert os.getpriority(os.PRIO_PROCESS, 0) == priority
     assert (tmp_path / "secret").stat().st_mode & 0o777 != 0o777
 
@@ -187,6 +189,32 @@ def test_files_that_may_be_read_stay_as_they_are(tmp_path: Path) -> None:
         tmp_path, f"os.truncate({own!r}, 0)", f"os.open({own!r}, os.O_RDONLY | os.O_TRUNC)"
     )
     assert found == ["EPERM"] * 2
+
+
+@needs_sandbox
+def test_files_that_may_be_read_keep_their_attributes_and_wait_for_nobody(tmp_path: Path) -> None:
+    own = f"os.open({str(tmp_path / 'functions' / f'{MODULE}.py')!r}, os.O_RDONLY)"
+    ioctl, fcntl_of = "__import__('fcntl').ioctl", "__import__('fcntl').fcntl"
+    found = attempt(
+        tmp_path,
+        f"{ioctl}({own}, 0x40086602, bytes(8))",
+        f"{ioctl}({own}, 0x401C5820, bytes(28))",
+        f"{fcntl_of}({own}, {fcntl.F_SETLEASE}, {fcntl.F_RDLCK})",
+        f"os.getxattr({str(tmp_path / 'secret')!r}, 'user.note')",
+    )
+    assert found == ["EPERM"] * 4
+
+
+@needs_sandbox
+def test_root_is_a_user_among_others(tmp_path: Path) -> None:
+    """Freezing is for root alone; `/proc` cannot be frozen, which is another error."""
+    found = attempt(
+        tmp_path,
+        "__import__('fcntl').ioctl(os.open('/proc/self/status', os.O_RDONLY), 0xC0045877, 0)",
+        "os.setgroups([])",
+        "__import__('numpy').arange(3).tolist()",
+    )
+    assert found == ["EPERM", "EPERM", "[0, 1, 2]"]
 
 
 @needs_sandbox

@@ -390,6 +390,38 @@ def test_the_process_ends_with_this_one(end: str, status: int) -> None:
     assert not is_alive(pid)
 
 
+SEALS = """
+import fcntl
+
+def _seal(inputs, outputs):
+    names = {fd: os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if int(fd) > 9}
+    for fd in [int(fd) for fd, name in names.items() if name.startswith("/memfd:")]:
+        try:
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, 0x10)  # F_SEAL_FUTURE_WRITE
+        except PermissionError:
+            outputs[0].fill(1)
+    if inputs[0][0, 0] < 0:
+        os._exit(1)
+"""
+
+
+def test_a_device_closes_no_memory_to_the_next_process(tmp_path: Path) -> None:
+    vendor = (VENDORS / "LiteRtDispatch_Test.py").read_text()
+    (tmp_path / "LiteRtDispatch_Test.py").write_text(
+        vendor.replace("\nclass ", f"{SEALS}\n\nclass ", 1).replace(
+            '    "nap": _nap,\n', '    "nap": _nap,\n    "seals": _seal,\n'
+        )
+    )
+    model = CompiledModel.from_buffer(
+        one_call("seals"),
+        environment=Environment.create(dispatch_library_path=str(tmp_path)),
+        options=isolated(),
+    )
+    with model:
+        assert "ended with status 1" in fails(model, -1).what
+        assert (run(model, X) == 1).all()
+
+
 @pytest.mark.skipif(bool(why_missing()), reason="this system has no sandbox")
 @pytest.mark.parametrize("sandbox", ["require", "try", "off"])
 def test_a_vendor_in_a_sandbox_reads_no_file(load: Load, tmp_path: Path, sandbox: str) -> None:
