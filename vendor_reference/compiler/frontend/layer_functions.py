@@ -5,7 +5,8 @@ A layer asks of its op's tensors for formats, precisions, and whether they can b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
@@ -43,6 +44,8 @@ from vendor_reference.custom_layers.kernel_spec import (
 from vendor_reference.custom_layers.layout import Format, format_order
 from vendor_reference.executable.executable import Source
 
+_FORMAT_NAME = re.compile(rb"\b((?:INPUT|OUTPUT)\d+)_FORMAT_")
+
 
 class LayerFunctions:
     """The functions of a module's layers, in order; ops with the same kernel and types share one."""
@@ -65,6 +68,7 @@ class LayerFunctions:
         self._halves = halves
         self._notes = notes
         self._sources: dict[str, tuple[Sequence[Source], Sequence[Source]]] = {}
+        self._formats: dict[str, Collection[str]] = {}
         self._symbols: dict[object, str] = {}
 
     def symbol(self, op: Op, layer: CustomLayer, has_fp16: bool) -> str:
@@ -107,14 +111,16 @@ class LayerFunctions:
     def requirements(self, op: Op, layer: CustomLayer, has_fp16: bool) -> Requirements:
         """What a kernel on the NPU asks of an op's tensors, on devices with fp16 arithmetic or without."""
         is_half = self._halves.is_half(op.name, has_fp16)
-        return layer_requirements(tensor_bindings(layer, op), op, is_half)
+        formats = self._named_formats(layer)
+        return layer_requirements(tensor_bindings(layer, op), op, is_half, formats)
 
     def is_by_device(self, op: Op, layer: CustomLayer) -> bool:
         """Whether the device decides what an op's kernel gets of half tensors."""
         if self._halves.tensors is not HalfTensors.DEVICE or op in self._cpu_kernels:
             return False
-        bindings = tensor_bindings(layer, op)
-        if layer_requirements(bindings, op, False) == layer_requirements(bindings, op, True):
+        bindings, formats = tensor_bindings(layer, op), self._named_formats(layer)
+        halves = layer_requirements(bindings, op, True, formats)
+        if layer_requirements(bindings, op, False, formats) == halves:
             return False
         where = f"{layer.file_name}, op '{op.name}'"
         if op.name in self._halves.half_ops:
@@ -128,6 +134,14 @@ class LayerFunctions:
         )
         return True
 
+    def _named_formats(self, layer: CustomLayer) -> Collection[str]:
+        """The tensors, as `INPUT0`, of which a layer's text names a format: it has code for each that it knows."""
+        if layer.op_name not in self._formats:
+            texts = (file.data for file in layer.files())
+            found = {name.decode() for text in texts for name in _FORMAT_NAME.findall(text)}
+            self._formats[layer.op_name] = found
+        return self._formats[layer.op_name]
+
 
 def _layer_types(
     op: Op, kernel: CpuKernel | None
@@ -140,12 +154,15 @@ def _layer_types(
     )
 
 
-def layer_requirements(bindings: Sequence[KernelArgument], op: Op, is_half: bool) -> Requirements:
+def layer_requirements(
+    bindings: Sequence[KernelArgument], op: Op, is_half: bool, formats: Collection[str]
+) -> Requirements:
     """The requirements of a layer, for the op's inputs that are there, and its outputs.
 
     Elements are to be as the model has them where the layer names no others, since the kernel was written for
     that; `is_half` says whether half tensors are half then, and not float. A kernel that asks for no format gets
-    row order, unless it goes by pitches: then it takes what comes. The first binding of a tensor counts.
+    row order, unless it goes by pitches: then it takes what comes, but where `formats` has the tensor: what comes
+    can be an order that no format is, and its text has no code for. The first binding of a tensor counts.
     """
     first: dict[tuple[bool, int], TensorArgument] = {}
     for binding in bindings:
@@ -156,7 +173,8 @@ def layer_requirements(bindings: Sequence[KernelArgument], op: Op, is_half: bool
         binding = first.get((is_output, index))
         if binding is None:  # the kernel does not read it
             return TensorRequirement(takes_view=True)
-        takes_any = binding.format is Format.ANY and binding.is_strided
+        has_code = f"{'OUTPUT' if is_output else 'INPUT'}{index}" in formats
+        takes_any = binding.format is Format.ANY and binding.is_strided and not has_code
         return TensorRequirement(
             None if takes_any else format_order(binding.format, len(tensor.shape)),
             kernel_type(tensor.element_type, binding.element_type, is_half),
