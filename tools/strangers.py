@@ -52,7 +52,8 @@ def guarded(path: str, choice: LoadChoice) -> LoadChoice:
     stranger = _look_at(path, choice.options)
     if stranger is None:
         return choice
-    where = "Its NPU calls run in a process of their own, in a sandbox; --sandbox=off runs them in this one"
+    apart = f"in a process of their own{_in_a_sandbox()}"
+    where = f"Its NPU calls run {apart}; --sandbox=off runs them in this one"
     _say(path, stranger, where)
     options = copy(choice.options)
     options.isolated = options.verify = True
@@ -67,7 +68,10 @@ def tell_inline(path: str, options: Options) -> None:
     """
     stranger = None if options.isolated else _look_at(path, options)
     if stranger is not None:
-        where = "Its NPU calls run in this process, with your privileges; --isolate runs them in a sandbox"
+        apart = f"in a process of their own{_in_a_sandbox()}"
+        where = (
+            f"Its NPU calls run in this process, with your privileges; --isolate runs them {apart}"
+        )
         _say(path, stranger, where)
 
 
@@ -97,7 +101,7 @@ def _load_guarded(
             _say(
                 path,
                 stranger,
-                "It runs in a process of its own, in a sandbox; --sandbox=off runs it in this one",
+                f"It runs in a process of its own{_in_a_sandbox()}; --sandbox=off runs it in this one",
             )
             maker, options = stranger.manufacturer, choice.options
             return IsolatedModel(file, maker, choice.environment, options, run_timeout_s)
@@ -138,6 +142,13 @@ def _find_stranger(file: MappedFile, options: Options) -> _Stranger | None:
         return _Stranger(why, manufacturer) if why else None
     finally:
         model.release()
+
+
+def _in_a_sandbox() -> str:
+    """Nothing where this system has none, which a warning says."""
+    from litert.host.sandbox import why_missing  # here: --help must not wait for it
+
+    return "" if why_missing() else ", in a sandbox"
 
 
 def _say(path: str, stranger: _Stranger, where: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from litert_npu_tools.load_flags import LoadChoice
-from litert_npu_tools.strangers import open_guarded
+from litert_npu_tools.strangers import guarded, open_guarded, tell_inline
 
 from litert.compiled_model import CompiledModel
 from litert.core.errors import LiteRtError
@@ -76,6 +76,19 @@ def test_another_users_file_is_isolated(strange: str, capsys: Capture, isolated:
     assert text.count("\n") == 1
     assert "copying.tflite was not compiled here by you: its seal is of another user" in text
     assert "--sandbox=off" in text
+
+
+@pytest.mark.parametrize("missing", ["", "no Landlock"])
+def test_a_sandbox_is_promised_where_there_is_one(
+    strange: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture, missing: str
+) -> None:
+    monkeypatch.setattr("litert.host.sandbox.why_missing", lambda: missing)
+    options = Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU)
+    tell_inline(strange, options)
+    guarded(strange, LoadChoice(options=options))
+    told = capsys.readouterr().err
+    assert told.count("of their own") == 2
+    assert told.count("of their own, in a sandbox") == (0 if missing else 2)
 
 
 def test_a_file_without_a_seal_is_a_strangers(
