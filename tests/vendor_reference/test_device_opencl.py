@@ -119,6 +119,27 @@ def test_a_program_that_has_openvino_loaded_gets_a_driver_or_is_told_why() -> No
     assert done.returncode == 0 or "NPU before them" in done.stderr
 
 
+BEHIND_PYOPENCL = """
+import os, pyopencl, sys
+from vendor_reference.dispatch import open_device
+context = pyopencl.Context([open_device().cl_device])
+pyopencl.Kernel(pyopencl._cl._Program(context, "__kernel void k(int i) {}").build(b""), "k")
+print(os.listdir(os.environ["HOME"]))
+"""
+
+
+def test_pyopencl_keeps_nothing_in_the_home_folder_whoever_imports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may, or a module that the authors' tools load first; who has no home cannot run kernels then."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    command = [sys.executable, "-c", BEHIND_PYOPENCL]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
 def test_variables_are_set_for_the_drivers_alone(cl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str | None] = []
 

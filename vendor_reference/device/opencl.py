@@ -81,13 +81,14 @@ def import_pyopencl() -> None:
     # It keeps code in the home folder otherwise, and fails where it cannot write there.
     with _environment({"PYOPENCL_NO_CACHE": "1"}):
         try:
-            import pyopencl  # noqa: F401  # here: 0.1 s
+            import pyopencl  # here: 0.1 s
         except ImportError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
                 f"pyopencl cannot be imported: {error}",
                 hint=_PYOPENCL_HINT,
             ) from error
+    pyopencl._PYOPENCL_NO_CACHE = True  # also where somebody has imported it before
 
 
 def describe_device(device: cl.Device) -> DeviceInfo:
