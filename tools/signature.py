@@ -7,10 +7,12 @@ is none of anything else that the key may sign.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from typing import Any
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
+from litert.core.input_file import open_input
 from litert.core.status import Status
 from litert.model.atomic_file import open_atomic
 from litert.model.blob import MappedFile
@@ -67,11 +69,19 @@ def is_signed(path: str, key_path: str, signature_path: str) -> bool:
 
 def _message(path: str) -> bytes:
     digest = hashlib.sha256()
-    with MappedFile(path) as file:
-        for start in range(0, file.size, _PIECE):
-            digest.update(file.view[start : start + _PIECE])
-            if file.size > _PIECE:
-                file.release_pages()
+    with open_input(path) as file:  # not mapped: a file that is cut meanwhile would end the process
+        try:
+            left = os.fstat(file.fileno()).st_size
+            while left:
+                piece = file.read(min(_PIECE, left))
+                if not piece:
+                    raise LiteRtError(
+                        Status.FILE_IO, "the file became shorter while it was read", path
+                    )
+                digest.update(piece)
+                left -= len(piece)
+        except OSError as error:
+            raise file_error(error, "cannot read", path) from error
     return f"litert-npu signature 1\nsha256 {digest.hexdigest()}\n".encode()
 
 

@@ -115,3 +115,26 @@ def test_openssl_verifies_it_too(litert_npu: LitertNpu) -> None:
     ]
     ran = subprocess.run([*verify, "model.tflite.sig"], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+CUT_WHILE_READ = """
+import os, sys
+from litert_npu_tools import signature
+os.truncate("large", 64 << 20)
+hashed = signature.hashlib.sha256
+class Cutting:
+    def __init__(self):
+        self.digest = hashed()
+    def update(self, data):
+        self.digest.update(data)
+        os.truncate("large", 100)
+signature.hashlib.sha256 = Cutting
+signature.sign_file("large", "mine.pem", "large.sig")
+"""
+
+
+def test_a_file_that_is_cut_while_it_is_signed_is_an_error() -> None:
+    Path("large").touch()
+    done = subprocess.run([sys.executable, "-c", CUT_WHILE_READ], capture_output=True, text=True)
+    assert done.returncode == 1 and not Path("large.sig").exists()
+    assert "FILE_IO: the file became shorter while it was read (large)" in done.stderr
