@@ -60,7 +60,7 @@ def writing_to(stream: TextIO) -> Iterator[None]:
 
 def is_closed(stream: TextIO) -> bool:
     """Whether a standard stream was closed when the process began, and what is written to it goes nowhere."""
-    return stream.name == os.devnull
+    return getattr(stream, "name", "") == os.devnull
 
 
 def drop_output(stream: TextIO) -> None:

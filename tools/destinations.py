@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from litert.core.errors import LiteRtError, file_error
 from litert.core.interrupts import on_interrupt
@@ -123,12 +123,9 @@ def open_output(output: str) -> Iterator[str]:
     import shutil
     from tempfile import TemporaryDirectory
 
-    if is_closed(sys.stdout if output == STDOUT else sys.stderr):
-        what = "the output would go to a standard stream that is closed"
-        raise LiteRtError(Status.FILE_IO, what, output, "Name a file to write.")
+    stream = open_stream(output)
     with ExitStack() as stack:
         path = os.path.join(stack.enter_context(TemporaryDirectory()), "model")
-        stream = sys.stdout if output == STDOUT else sys.stderr
         with redirect_stdout(sys.stderr):
             yield path
         file = stack.enter_context(open(path, "rb"))
@@ -229,3 +226,12 @@ def _make_folders(folder: str, made: list[str]) -> None:
 
 def _write_text(text: str, file: BinaryIO) -> None:
     file.write(text.encode())
+
+
+def open_stream(output: str) -> TextIO:
+    """The standard stream that an output goes to; FILE_IO, where it is closed."""
+    stream = sys.stdout if output == STDOUT else sys.stderr
+    if is_closed(stream):
+        what = "the output would go to a standard stream that is closed"
+        raise LiteRtError(Status.FILE_IO, what, output, "Name a file to write.")
+    return stream

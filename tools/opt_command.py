@@ -18,7 +18,7 @@ from litert.core.status import Status
 from .command import Command
 from .command_line import FlagValues, usage_error
 from .console import print_text
-from .destinations import write_file
+from .destinations import open_stream, write_file
 
 _STANDARD = "-"
 _FLAGS = (
@@ -42,6 +42,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if not arguments:
         raise usage_error("no file", "Give one with IR text; - is the standard input.")
     (path,) = arguments
+    if flags.o == _STANDARD:
+        open_stream(flags.o)
     result = _transform_in_child(_read(path), path, flags)
     if flags.o == _STANDARD:
         print_text(result.rstrip("\n"), sys.stdout)

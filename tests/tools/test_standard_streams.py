@@ -81,6 +81,13 @@ def test_an_output_to_a_closed_stream_is_an_error(tool: str, tmp_path: Path) -> 
     assert "FILE_IO: the output would go to a standard stream that is closed (-)" in done.stderr
 
 
+def test_ir_text_to_a_closed_stream_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "text.mlir").write_text("builtin.module {}")
+    done = run("litert_npu", "opt", tmp_path / "text.mlir", closed=">&-")
+    assert done.returncode == 2
+    assert "FILE_IO: the output would go to a standard stream that is closed (-)" in done.stderr
+
+
 def test_a_report_to_a_disk_that_is_full_is_an_error(tmp_path: Path) -> None:
     source, report = tmp_path / "model.tflite", tmp_path / "report.json"
     write_model(model(), source)
