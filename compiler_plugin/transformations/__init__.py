@@ -73,14 +73,14 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        from compiler_plugin.transformations.counterparts import CLASS_NAMES
-
-        if name in CLASS_NAMES:  # an AttributeError's text would not reach who imports it
-            raise ImportError(f"{name} is {CLASS_NAMES[name]} in {__name__}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name not in _MODULES:
+        if name[0].isupper():
+            other = import_module(".model_optimizer", __name__)
+            if name in other.__all__:  # an AttributeError's text would not reach who imports it
+                raise ImportError(f"{name} is in {other.__name__}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_MODULES[name], __name__), name)
     globals()[name] = value
     return value

@@ -122,7 +122,7 @@ def _writable(graph: Graph) -> Iterator[None]:
     """For as long as it takes: no tensor that nothing has, and a type for each."""
     for node in graph.known_nodes:
         write_options(node)
-    graph.topological_sort()
+    graph.sort_ops()
     _write_control_dependencies(graph)
     tensors = graph.subgraph.tensors
     dead = find_dead_tensors(graph.model, graph.subgraph, tensors)

@@ -7,25 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-CLASS_NAMES: Mapping[str, str] = {
-    "BackReplacementPattern": "PatternReplacement, or Transformation",
-    "FrontExtractorOp": "Extractor",
-    "FrontReplacementFromConfigFileGeneral": "GeneralReplacement",
-    "FrontReplacementFromConfigFileOp": "SubgraphReplacement, or a description with an 'op'",
-    "FrontReplacementFromConfigFileSubGraph": "SubgraphReplacement",
-    "FrontReplacementOp": "OpReplacement",
-    "FrontReplacementPattern": "Transformation",
-    "FrontReplacementSubgraph": "PatternReplacement",
-    "MiddleReplacementPattern": "PatternReplacement, or Transformation",
-    "Port": "InPort and OutPort",
-}
-"""Of classes there, by their names."""
+MODULE = "compiler_plugin.transformations.model_optimizer"
+"""Where classes and functions of the Model Optimizer's are, under their own names."""
 
 NODE_NAMES: Mapping[str, str] = {
-    "in_node": "in_port(i).get_source().node",
-    "in_nodes": "in_ports(), each with its get_source().node",
-    "out_node": "out_port(i).get_destinations(), each with its node",
-    "out_nodes": "out_ports(), each with its get_destinations()",
     "in_edge": "in_port(i)",
     "in_edges": "in_ports()",
     "out_edge": "out_port(i)",
@@ -36,8 +21,9 @@ NODE_NAMES: Mapping[str, str] = {
 }
 """Of what nodes have there."""
 
-_PACKAGES = ("mo", "openvino", "extensions")
+_PACKAGES = ("mo", "openvino", "extensions", "networkx")
 _PORTS = "Use ports: in_port(i), out_port(i), and get_source, get_destinations, connect of them."
+_NODES = "Use graph.nodes, a list of nodes without inputs and results, or graph.find_node(name)."
 _OF_GRAPHS: Mapping[str, str] = {
     **dict.fromkeys(
         (
@@ -46,24 +32,37 @@ _OF_GRAPHS: Mapping[str, str] = {
         ),
         _PORTS,
     ),
+    **dict.fromkeys(("node", "nodes", "has_node_id", "get_node_id_by_name"), _NODES),
     "graph": "Use graph.layout, graph.static_shape and graph.stage.",
-    "node": "Use graph.nodes, or graph.find_node(name).",
     "add_node": "Use graph.create_op, or create_node of the op's class.",
     "unique_id": "Names and ids are made unique where they are taken.",
+    "remove_nodes_from": "Use graph.remove_node(node) for each; graph.clean_up() takes out what nobody reads.",
     "erase_node": "Connect the readers to another port; graph.clean_up() then takes the node away.",
     "get_data_nodes": "There are no data nodes: in_port(i).data and out_port(i).data have shape and value.",
     "pseudo_topological_sort": "Use graph.topological_sort().",
 }  # fmt: skip
+_OF_SHAPES = ("copy", "size", "shape", "tolist", "astype", "dtype", "prod")
+
+
+def find_graph_counterpart(name: str) -> str:
+    """What to use in place of a name that a graph lacks, in a sentence; "" where nothing is known."""
+    return _OF_GRAPHS.get(name, "")
 
 
 def find_counterpart(error: BaseException | None) -> str:
-    """What to use in place of a name that an import or graph lacks, in a sentence; "" where nothing is known."""
+    """What to use in place of what an import or a shape lacks, in a sentence; "" where nothing is known."""
     if isinstance(error, ModuleNotFoundError):
         if (error.name or "").partition(".")[0] in _PACKAGES:
             return (
-                "The Model Optimizer's classes have counterparts in compiler_plugin.transformations, "
-                "which docs/transformations.md lists."
+                f"Names of the Model Optimizer's are in {MODULE}: change the line to `from {MODULE} import ...`. "
+                "docs/transformations.md has the list."
             )
-    elif isinstance(error, AttributeError) and type(error.obj).__name__ == "Graph":
-        return _OF_GRAPHS.get(str(error.name), "")
+    elif isinstance(error, AttributeError):
+        if isinstance(error.obj, tuple) and error.name in _OF_SHAPES:
+            return _SHAPES
+    elif isinstance(error, TypeError) and str(error).startswith("tuple indices must be integers"):
+        return _SHAPES
     return ""
+
+
+_SHAPES = "Shapes and lists among attributes are tuples here: np.array(shape) makes an array."

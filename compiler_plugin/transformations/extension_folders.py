@@ -37,8 +37,8 @@ _FOLDERS: Mapping[str, Phase | None] = {
 ALL = "all"
 RESERVED = (ALL, *(phase.value for phase in Phase))
 _METHODS = (
-    "find_and_replace_pattern", "replace_op", "rewrite", "replace_sub_graph", "transform_graph",
-    "extract",
+    "find_and_replace_pattern", "replace_op", "rewrite", "replace_sub_graph", "replace_pattern",
+    "transform_graph", "extract",
 )  # fmt: skip
 
 
@@ -243,6 +243,9 @@ def _check_place(cls: type, origin: ExtensionOrigin) -> None:
     elif issubclass(cls, Transformation) and origin.phase is None:
         what = f"{cls.__name__} is a transformation, and lies in no phase's folder"
         hint = "Put it into front, middle or back."
+    elif issubclass(cls, Transformation) and cls.phase not in (None, origin.phase):
+        what = f"{cls.__name__} is of the {cls.phase.value} phase, and does not lie in {cls.phase.value}"
+        hint = f"Put it into {cls.phase.value}, or derive it from the class of another phase."
     elif issubclass(cls, Extractor) and origin.phase is not Phase.FRONT:
         what = f"{cls.__name__} is an extractor, and does not lie in front"
         hint = "Put it into front/tflite: attributes are found before the front phase."

@@ -61,7 +61,7 @@ def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]
             made[tensor] = constant
     gone = 0
     for node in reversed(foldable.values()):
-        if any(port.is_read for port in node.out_ports()):
+        if any(port.is_read for port in node.out_ports().values()):
             continue
         names = [(made[t], t.name) for t in node.output_tensors if t in made]
         graph.remove_node(node)
@@ -79,7 +79,7 @@ def _has_small_type(node: Node) -> bool:
         is_self_contained(op)
         and not has_side_effects(op)
         and all(tensor.element_type in VALUE_TYPES for tensor in op.outputs)
-        and all(_size(port) is not None for port in node.out_ports())
+        and all(_size(port) is not None for port in node.out_ports().values())
     )
 
 
@@ -105,7 +105,7 @@ def _choose(graph: Graph, foldable: dict[Op, Node]) -> list[OutPort]:
     for op, node in reversed(foldable.items()):
         ports = [
             port
-            for port in node.out_ports()
+            for port in node.out_ports().values()
             if any(end.node.model_op not in folded for end in port.get_destinations())
         ]
         is_result = any(port.is_result for port in ports)

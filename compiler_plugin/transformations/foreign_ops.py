@@ -123,7 +123,7 @@ def infer_by_definition(graph: InferredGraph, node: Node) -> bool:
     graph.expect_shapes(node)
     with _call(node, "infer", infer):
         infer(node)
-        for port in node.out_ports():
+        for port in node.out_ports().values():
             if graph.is_unset(port):
                 raise LiteRtError(
                     Status.SHAPE_INFERENCE_FAILED,
@@ -139,7 +139,7 @@ def _infer_default_types(node: Node) -> None:
     Of output 0 that holds unless the model says another type than that of input 0; others keep what they have.
     """
     definition, data_type = node.op_definition, node.soft_get("data_type")
-    for port in node.out_ports():
+    for port in node.out_ports().values():
         is_open = port.index == 0 and not (definition is not None and definition.keeps_type)
         is_open |= port.tensor.element_type is ElementType.NONE
         if data_type is not None:

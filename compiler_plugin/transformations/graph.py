@@ -17,11 +17,12 @@ from typing import Any, Protocol
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transform_options import DEFAULT_FOLD_LIMIT, Phase
+from compiler_plugin.transformations.data_node import DataNode
 from compiler_plugin.transformations.graph_view import not_in_graph
 from compiler_plugin.transformations.inferred_graph import Inference, InferredGraph
 from compiler_plugin.transformations.node import InPort, InputLike, Node, OutPort, not_an_output
 from compiler_plugin.transformations.op_request import (
-    TensorNames,
+    FreeNames,
     builtin_number,
     check_name,
     check_request,
@@ -72,7 +73,7 @@ class Graph(InferredGraph):
         self.fold_limit = fold_limit
         self.creation_count = 0
         self.made_constants: list[Tensor] = []
-        self._names = TensorNames(subgraph)
+        self._names = FreeNames(lambda: (tensor.name for tensor in subgraph.tensors))
         self._lost_readers: dict[Op, None] = {}
         self.ops = ops
         if ops is not None:
@@ -92,13 +93,14 @@ class Graph(InferredGraph):
         outputs: int | None = None,
         version: int = 1,
         is_custom: bool = False,
+        node_id: str = "",
     ) -> Node:
         """Adds an op, connected to its inputs; shapes and types of its outputs are inferred.
 
         Args:
           op: a builtin operator's name in the schema (`CONV_2D`), or a custom code.
-          inputs: an output port, a node (its output 0), an array or number (a new constant; plain numbers are
-            float32 or int32), or None for an optional input that is left out.
+          inputs: an output port, a node (its output 0), a node with the number of its output, an array or number
+            (a new constant; plain numbers are float32 or int32), or None for an optional input that is left out.
           attributes: a builtin op's options, enums by name; a custom op's entries of its FlexBuffer. What is
             not given has the schema's default; but strides are 1, and types that SHAPE and ARG_MAX give INT32.
           name: of its first output tensor.
@@ -106,6 +108,8 @@ class Graph(InferredGraph):
             custom one.
           version: of the operator.
           is_custom: whether `op` is a custom code.
+          node_id: of the node, which nothing else in the graph has as its id or name; also its name, where none is
+            given.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
@@ -114,6 +118,10 @@ class Graph(InferredGraph):
         number, options, count = check_request(
             op, inputs, attributes, name, outputs, version, is_custom
         )
+        if node_id and (self._ids.has(node_id) or self.find_node(node_id) is not None):
+            raise refused(
+                f"the id '{node_id}' of a new {op} is taken", "Ids and names of nodes are unique."
+            )
         values = [self._check_input(value) for value in inputs]
         # Nothing was changed up to here, and nothing is refused from here on.
         code = self.model.operator_code(number, op if is_custom else None, version)
@@ -124,12 +132,12 @@ class Graph(InferredGraph):
             for index, value in enumerate(values)
         ]
         tensors = [port.tensor if port else None for port in ports]
-        base = name or op.lower()
+        base = name or node_id or op.lower()
         made = [self.create_tensor(f"{base}:{index}" if index else base) for index in range(count)]
         model_op = Op(code, tensors, made, options[0])
         model_op.options_2 = options[1]
         self._ops.add(model_op)
-        node = self.node_of(model_op)
+        node = self.node_of(model_op, node_id)
         self.creation_count += 1
         node.creation = self.creation_count
         if is_custom:
@@ -246,16 +254,17 @@ class Graph(InferredGraph):
         else:
             self.touch(node)
 
-    def remove_node(self, node: Node) -> None:
-        """Takes out an op or a constant that nobody reads.
+    def remove_node(self, node: Node | str) -> None:
+        """Takes out an op or a constant that nobody reads; its id will do.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, for a node that is read, or an input or result of the model.
         """
+        node = self.as_node(node)
         self._check_own(node)
         if not (node.is_op or node.is_const):
             raise refused(f"{node} is an end of the model, which stays as it is")
-        for port in node.out_ports():
+        for port in node.out_ports().values():
             readers = port.get_destinations()
             if readers:
                 raise refused(
@@ -366,17 +375,24 @@ class Graph(InferredGraph):
         if tensor is not None and tensor.producer is not None:
             self._lost_readers[tensor.producer] = None
 
-    def _check_input(self, value: InputLike) -> OutPort | tuple[RankedTensorType, Blob] | None:
+    def _check_input(self, value: Any) -> OutPort | tuple[RankedTensorType, Blob] | None:
         """What an op is to read: a port of this graph, a constant that is to be added, or nothing."""
         if value is None:
             return None
         if isinstance(value, InPort):
             raise not_an_output(value)
-        if not isinstance(value, Node | OutPort):
+        if isinstance(value, DataNode):
+            value = value.port
+        if isinstance(value, OutPort):
+            node, index = value.node, value.index
+        elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+            node, index = value
+        elif isinstance(value, Node):
+            node, index = value, 0
+        else:
             return encode_constant(value, find_plain_type(value))
-        node = value if isinstance(value, Node) else value.node
         self._check_own(node)
-        return node.out_port(0 if isinstance(value, Node) else value.index)
+        return node.out_port(index)
 
     def _add_constant(
         self,

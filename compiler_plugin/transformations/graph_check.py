@@ -28,7 +28,7 @@ def check_graph(graph: Graph) -> None:
         constant's shape; a type that nothing has found, or a new custom op's shape; an input, output or signature
         that names what is not there.
     """
-    graph.topological_sort()
+    graph.sort_ops()
     own = set(graph.subgraph.tensors)
     _check_touched(graph)
     written = _check_outputs(graph, own)

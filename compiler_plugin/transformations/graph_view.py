@@ -6,9 +6,9 @@ Nothing is copied: nodes stand for the model's ops and tensors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import count
-from typing import Any
+from typing import Any, NoReturn
 
+from compiler_plugin.transformations.counterparts import find_graph_counterpart
 from compiler_plugin.transformations.graph_ops import GraphOps
 from compiler_plugin.transformations.node import InPort, Node, NodeGraph, OutPort
 from compiler_plugin.transformations.node_attributes import (
@@ -19,11 +19,27 @@ from compiler_plugin.transformations.node_attributes import (
     VARIABLE,
     is_same_value,
 )
-from compiler_plugin.transformations.op_request import refused
+from compiler_plugin.transformations.op_request import FreeNames, refused
 from litert.core.errors import LiteRtError
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
 _ABSENT: Any = object()
+
+
+class NodeList(list[Node]):
+    """Nodes. Where it is used as `nodes` of `networkx`, an error says how it is done here."""
+
+    def __call__(self, *args: object, **named: object) -> NoReturn:
+        raise refused(
+            "graph.nodes is a list of nodes, and no function", find_graph_counterpart("node")
+        )
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, str):
+            raise refused(
+                f"graph.nodes is a list, and has no '{index:.100}'", find_graph_counterpart("node")
+            )
+        return super().__getitem__(index)
 
 
 class GraphView(NodeGraph):
@@ -39,7 +55,8 @@ class GraphView(NodeGraph):
         self.model = model
         self.subgraph = subgraph
         self.edit_count = 0
-        self._ids = map(str, count(1))
+        self._ids = FreeNames()
+        self._by_id: dict[str, Node] = {}
         self._ops = GraphOps(model, subgraph)
         self._nodes: dict[Op, Node] = {}
         self._ends: dict[Tensor, Node] = {}
@@ -56,10 +73,15 @@ class GraphView(NodeGraph):
             assert result.tensor is not None
             self._results_by_tensor.setdefault(result.tensor, []).append(result)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        what = f"a graph has no attribute '{name}'"
+        hint = find_graph_counterpart(name)
+        raise AttributeError(f"{what}. {hint}" if hint else what, name=name, obj=self)
+
     @property
     def nodes(self) -> list[Node]:
         """All ops in execution order; those that were added since the last sort come last."""
-        return [self.node_of(op) for op in self._ops]
+        return NodeList(self.node_of(op) for op in self._ops)
 
     @property
     def parameters(self) -> list[Node]:
@@ -113,8 +135,26 @@ class GraphView(NodeGraph):
         ends = (*self.parameters, *self.constants())
         return next((node for node in ends if node.name == name), None)
 
-    def node_of(self, op: Op) -> Node:
-        """The node that stands for an op of this subgraph.
+    def find_by_id(self, node_id: str) -> Node | None:
+        """The node that has an id, which whoever knows it has read of that node; None where it is gone."""
+        node = self._by_id.get(node_id)
+        return node if node is not None and node.is_alive else None
+
+    def as_node(self, node: Node | str) -> Node:
+        """The node itself, or the one that has this id, or else this name.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there is none.
+        """
+        found = node
+        if isinstance(node, str):
+            found = self.find_by_id(node) or self.find_node(node) or node
+        if not isinstance(found, Node):
+            raise refused(f"{node!r:.100} is no node", "Give a node, or its id.")
+        return found
+
+    def node_of(self, op: Op, node_id: str = "") -> Node:
+        """The node that stands for an op of this subgraph; a new one may be given its id.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, for an op that is not in it.
@@ -123,7 +163,9 @@ class GraphView(NodeGraph):
         if node is None:
             if op not in self._ops:
                 raise not_in_graph(f"op {op.name}")
-            node = self._nodes[op] = Node(self, next(self._ids), "", op, None)
+            base = node_id or (op.outputs[0].name if op.outputs else op.name)
+            node = self._nodes[op] = Node(self, self._ids.find_free(base), "", op, None)
+            self._by_id[node.id] = node
         return node
 
     def out_port_of(self, tensor: Tensor) -> OutPort:
@@ -171,12 +213,20 @@ class GraphView(NodeGraph):
             or (tensor in self._unwritten and tensor.producer is None)
         )
 
-    def topological_sort(self) -> None:
+    def topological_sort(self, reverse: bool = False) -> list[Node]:
         """Puts the ops of the subgraph in an order in which they can run; those that can stay do.
+
+        Returns:
+          The ops in this order, or the last one first.
 
         Raises:
           LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
         """
+        self.sort_ops()
+        return self.nodes[::-1] if reverse else self.nodes
+
+    def sort_ops(self) -> None:
+        """As `topological_sort`, which makes a node of each op."""
         ops = self._ops.sort()
         if ops is not None:
             self.subgraph.ops = ops
@@ -184,7 +234,7 @@ class GraphView(NodeGraph):
     def sort_by_place(self, nodes: Iterable[Node]) -> list[Node]:
         """Ops of the graph in an order in which they can run."""
         if not self._ops.is_valid:
-            self.topological_sort()
+            self.sort_ops()
         ops = self._ops.by_place(node.model_op for node in nodes if node.model_op is not None)
         return [self.node_of(op) for op in ops]
 
@@ -208,7 +258,10 @@ class GraphView(NodeGraph):
         if node is None:
             kind = VARIABLE if tensor.is_variable else CONST
             kind = PARAMETER if tensor in self._inputs else kind
-            node = self._ends[tensor] = Node(self, next(self._ids), kind, None, tensor)
+            node = self._ends[tensor] = Node(
+                self, self._ids.find_free(tensor.name), kind, None, tensor
+            )
+            self._by_id[node.id] = node
         return node
 
     def _results_of(self, tensor: Tensor) -> list[Node]:
@@ -219,7 +272,8 @@ class GraphView(NodeGraph):
         results: list[Node] = []
 
         def add(tensor: Tensor, index: int) -> Node:
-            result = Node(self, f"result_{len(results)}", RESULT, None, tensor)
+            result = Node(self, self._ids.find_free(f"result_{len(results)}"), RESULT, None, tensor)
+            self._by_id[result.id] = result
             result.result_index = index
             results.append(result)
             return result

@@ -80,7 +80,7 @@ class MappedOpDefinition(Op):
         ]
 
     def _set_shapes(self, node: Node) -> None:
-        rules, ports = self._mapped.output_shapes, node.out_ports()
+        rules, ports = self._mapped.output_shapes, node.out_ports().values()
         _check_count("output_shapes", len(rules), len(ports))
         inputs = [_sizes(node, index) for index in range(len(node.in_ports()))]
         for port, rule in zip_longest(ports, rules):
@@ -91,7 +91,7 @@ class MappedOpDefinition(Op):
                 port.data.set_shape(shape)
 
     def _set_types(self, node: Node) -> None:
-        types, ports = self._mapped.output_types, node.out_ports()
+        types, ports = self._mapped.output_types, node.out_ports().values()
         _check_count("output_types", len(types), len(ports))
         for port, found in zip(ports, types, strict=False):
             if isinstance(found, ElementType):

@@ -12,7 +12,6 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.node_attributes import is_same_value
 from compiler_plugin.transformations.pattern import (
-    COMMUTATIVE,
     Between,
     Const,
     Match,
@@ -27,8 +26,11 @@ Bound: TypeAlias = Node | OutPort | None
 _Bindings: TypeAlias = dict[Pattern | str, Bound]
 """What parts of a pattern stand for, and their names."""
 
-_Goals: TypeAlias = "tuple[Pattern | None, OutPort | None, _Goals] | None"
-"""What is still to be matched: a pattern with what is there, and the rest."""
+IsWhole: TypeAlias = Callable[[Mapping[str, Bound]], bool]
+"""A condition on what all names of a pattern stand for."""
+
+_Goals: TypeAlias = "tuple[Pattern | IsWhole | None, OutPort | None, _Goals] | None"
+"""What is still to be matched: a pattern with what is there, and the rest; at the end a condition on all of it."""
 
 _TOLERANCE = 1e-6
 """Of a number's size: floats in a file are of 32 bits, or fewer."""
@@ -49,21 +51,34 @@ class PatternMatch:
     nodes: Sequence[Node]
 
 
-def find_match(pattern: Match, root: Node) -> PatternMatch | None:
+def find_match(
+    pattern: Match,
+    root: Node,
+    others: Sequence[tuple[Match, Node]] = (),
+    is_whole: IsWhole | None = None,
+) -> PatternMatch | None:
     """Whether a pattern, which was checked, fits where `root` is its last op; None where it does not.
 
     Conditions and values of constants are looked at only where all else fits.
+
+    Args:
+      pattern: with a name for each part, if there is more.
+      root: its last op.
+      others: further last ops of the pattern, each with where it is to be.
+      is_whole: a condition on what the names stand for.
     """
-    if not _fits_node(pattern, root):
-        return None
+    goals: _Goals = (is_whole, None, None) if is_whole else None
+    for other, node in others:
+        goals = (other, node.out_port(0), goals)
     bindings: _Bindings = {}
-    _bind(pattern, root, bindings)
+    if not _fits_node(pattern, root) or not _bind(pattern, root, bindings):
+        return None
     found = (
-        _solve_inputs(pattern, root, None, bindings) if pattern.inputs else _solve(None, bindings)
+        _solve_inputs(pattern, root, goals, bindings) if pattern.inputs else _solve(goals, bindings)
     )
     if found is None:
         return None
-    named = {key: value for key, value in found.items() if isinstance(key, str)}
+    named = _named(found)
     nodes = dict.fromkeys(v for v in found.values() if isinstance(v, Node) and v.is_op)
     return PatternMatch(named, list(nodes))
 
@@ -83,13 +98,16 @@ def _solve(goals: _Goals, bindings: _Bindings) -> _Bindings | None:
         if pattern is None:
             if port is not None:
                 return None
+        elif callable(pattern):
+            if not pattern(_named(bindings)):
+                return None
         elif port is None:  # the input is left out
             is_optional = not isinstance(pattern, Match) and pattern.optional
             if not is_optional or not _bind(pattern, None, bindings):
                 return None
         elif isinstance(pattern, Match):
             node = port.node
-            if port.index != pattern.output:
+            if pattern.output not in (None, port.index):
                 return None
             if pattern in bindings:
                 if bindings[pattern] is not node:
@@ -110,20 +128,9 @@ def _solve(goals: _Goals, bindings: _Bindings) -> _Bindings | None:
 def _solve_inputs(
     pattern: Match, node: Node, goals: _Goals, bindings: _Bindings
 ) -> _Bindings | None:
-    """Matches an op's inputs, in either order where that does not matter, and then all goals."""
-    ports = [port.get_source() for port in node.in_ports()]
-    pairs = _align(pattern, ports)
-    if pairs is None:
-        return None
-    orders = [pairs]
-    if (
-        len(pairs) == len(ports) == 2
-        and ... not in pattern.inputs
-        and node.op in COMMUTATIVE
-        and ports[0] != ports[1]
-    ):
-        (first, left), (second, right) = pairs
-        orders.append([(first, right), (second, left)])
+    """Matches an op's inputs, in each order that they may have, and then all goals."""
+    ports = [port.get_source() for port in node.in_ports().values()]
+    orders = list(pattern.find_orders(node.op, ports))
     for order in orders:
         further = goals
         for entry, port in reversed(order):
@@ -134,25 +141,8 @@ def _solve_inputs(
     return None
 
 
-def _align(
-    pattern: Match, ports: Sequence[OutPort | None]
-) -> list[tuple[Pattern | None, OutPort | None]] | None:
-    """Which pattern is for which input; inputs that are missing at the end are left out. None if it cannot be."""
-    head: list[Pattern | None] = []
-    tail: list[Pattern | None] = []
-    is_open = False
-    for entry in pattern.inputs:
-        if entry is ...:
-            is_open = True
-        else:
-            (tail if is_open else head).append(entry)
-    if tail and len(ports) < len(head) + len(tail):
-        return None
-    if not is_open and any(port is not None for port in ports[len(head) :]):
-        return None
-    padded = [*ports, *[None] * (len(head) - len(ports))]
-    pairs = list(zip(head, padded, strict=False))
-    return pairs + list(zip(tail, ports[len(ports) - len(tail) :], strict=True))
+def _named(bindings: _Bindings) -> dict[str, Bound]:
+    return {key: value for key, value in bindings.items() if isinstance(key, str)}
 
 
 def _bind(pattern: Pattern, value: Bound, bindings: _Bindings) -> bool:
@@ -174,7 +164,7 @@ def _fits_node(pattern: Match, node: Node) -> bool:
             return False
     if pattern.uses is None:
         return True
-    uses = sum(len(port.get_destinations()) for port in node.out_ports())
+    uses = sum(len(port.get_destinations()) for port in node.out_ports().values())
     return uses in pattern.uses if isinstance(pattern.uses, range) else uses == pattern.uses
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MemberDescriptorType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transform_options import Phase
-from compiler_plugin.transformations.node_attributes import RESULT, NodeAttributes
+from compiler_plugin.transformations.data_node import DataNode, several_readers, shape_array
+from compiler_plugin.transformations.node_attributes import MISSING, RESULT, NodeAttributes
 from compiler_plugin.transformations.op_request import check_name, refused
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
@@ -25,7 +26,7 @@ from litert.core.quantization import Quantization
 from litert.model.graph import Model, Op, Signature, Subgraph, Tensor
 from litert.model.tensor_data import Array, DataLike, TypeLike, as_element_type
 
-InputLike: TypeAlias = "OutPort | Node | DataLike | None"
+InputLike: TypeAlias = "OutPort | Node | DataNode | tuple[Node, int] | DataLike | None"
 
 _FIXED = ("graph", "id", "model_op", "op", "type")
 
@@ -48,7 +49,7 @@ class NodeGraph(Protocol):
     def get_op_nodes(self, **attributes: Any) -> list[Node]: ...
     def get_nodes_with_attributes(self, **attributes: Any) -> list[Node]: ...
     def find_node(self, name: str) -> Node | None: ...
-    def topological_sort(self) -> None: ...
+    def topological_sort(self, reverse: bool = False) -> list[Node]: ...
 
     # For nodes and ports, and the definitions of ops.
     def has_node(self, node: Node) -> bool: ...
@@ -74,6 +75,7 @@ class NodeGraph(Protocol):
         outputs: int | None = None,
         version: int = 1,
         is_custom: bool = False,
+        node_id: str = "",
     ) -> Node: ...
     def create_const(
         self,
@@ -103,7 +105,8 @@ class Node(NodeAttributes):
 
     Attributes:
       graph: that it is in.
-      id: unique in the graph; never reused.
+      id: unique in the graph; never reused. It is the name that the node had when it was first asked for, with a
+        number where another node has that.
       creation: which of the ops that the graph was asked to create it is, from 1; 0 for all others.
       result_index, result_name, result_signatures: of a result, where and under which names the model has it.
       first_tensor: of a result, what it was in the file.
@@ -198,13 +201,13 @@ class Node(NodeAttributes):
         self._check_index(index, len(self.output_tensors), "output")
         return OutPort(self, index)
 
-    def in_ports(self) -> list[InPort]:
+    def in_ports(self) -> dict[int, InPort]:
         """All input ports, connected or not, by their numbers."""
-        return [InPort(self, index) for index in range(len(self.input_tensors))]
+        return {index: InPort(self, index) for index in range(len(self.input_tensors))}
 
-    def out_ports(self) -> list[OutPort]:
+    def out_ports(self) -> dict[int, OutPort]:
         """All output ports, by their numbers."""
-        return [OutPort(self, index) for index in range(len(self.output_tensors))]
+        return {index: OutPort(self, index) for index in range(len(self.output_tensors))}
 
     def is_in_port_connected(self, index: int) -> bool:
         """Whether there is such a port, and it reads something."""
@@ -214,34 +217,54 @@ class Node(NodeAttributes):
         """Whether there is such a port, and something reads it."""
         return 0 <= index < len(self.output_tensors) and self.out_port(index).is_read
 
-    def add_input_port(self, source: OutPort | None = None) -> InPort:
+    def add_input_port(
+        self, source: OutPort | int | None = None, skip_if_exist: bool = False
+    ) -> InPort:
         """Adds an input port behind the others.
 
         Args:
-          source: what it reads; nothing, if it is not given.
+          source: what it reads; nothing, if it is not given. Or the number that the port is to have: ports before
+            it that are missing are added, too, and read nothing.
+          skip_if_exist: gives the port of that number where there is one; it is an error otherwise.
         """
         op = self._check_op()
-        port = InPort(self, len(op.inputs))
-        if source is not None:
+        if source is not None and not isinstance(source, int):
+            port = InPort(self, len(op.inputs))
             port.check_source(source, is_new=True)
-        self.graph.add_input(self, source.tensor if source else None)
-        return port
+            self.graph.add_input(self, source.tensor)
+            return port
+        index = len(op.inputs) if source is None else source
+        if not self._is_there(index, len(op.inputs), "input", skip_if_exist):
+            for _ in range(len(op.inputs), index + 1):
+                self.graph.add_input(self, None)
+        return InPort(self, index)
 
     def add_output_port(
         self,
-        element_type: ElementType = ElementType.NONE,
+        element_type: ElementType | int = ElementType.NONE,
         name: str = "",
         quantization: Quantization | None = None,
+        skip_if_exist: bool = False,
     ) -> OutPort:
         """Adds an output port behind the others, with a tensor of its own.
 
         Args:
-          element_type: of the tensor; NONE is inferred.
+          element_type: of the tensor; NONE is inferred. Or the number of the port, which is the next one.
           name: of the tensor; made from the node's where it is not given.
           quantization: of the tensor.
+          skip_if_exist: gives the port of that number where there is one; it is an error otherwise.
         """
         op = self._check_op()
         check_name(name)
+        if not isinstance(element_type, ElementType):
+            index, count = element_type, len(op.outputs)
+            if self._is_there(index, count, "output", skip_if_exist):
+                return OutPort(self, index)
+            if index > count:
+                raise refused(
+                    f"{self} cannot have output port {index} yet", f"Its next one is {count}."
+                )
+            element_type = ElementType.NONE
         base = name or (f"{self.name}:{len(op.outputs)}" if op.outputs else self.op)
         op.append_output(self.graph.create_tensor(base, element_type, quantization))
         self.touch()
@@ -258,6 +281,45 @@ class Node(NodeAttributes):
         self.graph.set_input(self, index, None)
         op.remove_input(index)
 
+    def delete_output_port(self, index: int) -> None:
+        """Takes an output port that nobody reads away; those behind it move up.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, where there is none of that number, it is read, or the node is no op.
+        """
+        op = self._check_op()
+        port = self.out_port(index)
+        if port.is_read:
+            raise refused(f"{port} is read by {port.get_destinations()[0].node}")
+        op.remove_output(index)
+        self.touch()
+
+    def in_node(self, index: int = 0) -> Node | DataNode:
+        """The Model Optimizer's: in the front phase the node that an input port reads, later that port's data."""
+        source = self.in_port(index).get_source()
+        if source is None:
+            raise refused(f"input {index} of {self} is not connected")
+        return source.node if self._is_front() else DataNode(source)
+
+    def in_nodes(self) -> dict[int, Node | DataNode]:
+        """The Model Optimizer's: `in_node` of each input port that is connected."""
+        return {i: self.in_node(i) for i, tensor in enumerate(self.input_tensors) if tensor}
+
+    def out_node(self, index: int = 0) -> Node | DataNode:
+        """The Model Optimizer's: in the front phase the node that reads an output port, later that port's data."""
+        port = self.out_port(index)
+        if not self._is_front():
+            return DataNode(port)
+        destinations = port.get_destinations()
+        if len(destinations) != 1:
+            raise several_readers(port)
+        return destinations[0].node
+
+    def out_nodes(self) -> dict[int, Node | DataNode]:
+        """The Model Optimizer's: `out_node` of each output port, in the front phase of each that is read."""
+        ports = [port for port in self.out_ports().values() if port.is_read or not self._is_front()]
+        return {port.index: self.out_node(port.index) for port in ports}
+
     def replace_node(self, new: Node) -> None:
         """Puts another node in this one's place: `graph.replace_node(self, new)`."""
         self.graph.replace_node(self, new)
@@ -272,17 +334,52 @@ class Node(NodeAttributes):
             object.__setattr__(self, name, value)
             return
         self.check_alive()
-        if self._set(name, value):
+        if self._kind and name in ("shape", "value"):
+            data = self._end_data()
+            (data.set_shape if name == "shape" else data.set_value)(value)
+        elif self._set(name, value):
             self.touch()
+
+    def __delattr__(self, name: str) -> None:
+        self.check_alive()
+        if self._delete(name):
+            self.touch()
+
+    __delitem__ = __delattr__
 
     def __repr__(self) -> str:
         return f"{self.op} '{self.name}'"
+
+    def _find(self, name: str) -> Any:
+        found = super()._find(name)
+        if found is MISSING and self._kind and name in ("shape", "value"):  # as MO's have them
+            data = self._end_data()
+            return shape_array(data) if name == "shape" else data.get_value()
+        return found
+
+    def _end_data(self) -> PortData:
+        return self.in_port(0).data if self._kind == RESULT else self.out_port(0).data
+
+    def _is_front(self) -> bool:
+        return self.graph.stage is Phase.FRONT
 
     def _check_op(self) -> Op:
         self.check_alive()
         if self.model_op is None:
             raise refused(f"{self} is no op, which this needs")
         return self.model_op
+
+    def _is_there(self, index: int, count: int, what: str, is_allowed: bool) -> bool:
+        """Whether a port that is to be added is there already; refuses that where it is not allowed."""
+        if isinstance(index, bool) or index < 0:
+            raise refused(
+                f"{index!r:.100} is no number of a port", "Give a whole number from 0 on."
+            )
+        if index < count and not is_allowed:
+            raise refused(
+                f"{self} has {what} port {index} already", "skip_if_exist=True takes that one."
+            )
+        return index < count
 
     def _check_index(self, index: int, count: int, what: str) -> None:
         if not (isinstance(index, int) and 0 <= index < count):
@@ -342,9 +439,16 @@ class _Port:
 
     __slots__ = ("index", "node")
 
+    type: ClassVar[str]  # "in" or "out", as the Model Optimizer's ports have it
+
     def __init__(self, node: Node, index: int) -> None:
         self.node = node
         self.index = index
+
+    @property
+    def idx(self) -> int:
+        """The Model Optimizer's name for `index`."""
+        return self.index
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -359,6 +463,7 @@ class OutPort(_Port):
     """An output port of a node: a tensor."""
 
     __slots__ = ()
+    type = "out"
 
     @property
     def tensor(self) -> Tensor:
@@ -403,6 +508,10 @@ class OutPort(_Port):
         """Sets the tensor's element type, or what NumPy or a name say of one; an op's `type_infer` does it."""
         self.node.graph.set_type(self, as_element_type(element_type))
 
+    def disconnected(self) -> bool:
+        """Whether nothing reads it."""
+        return not self.is_read
+
     def get_connection(self) -> Connection:
         """This port, with all that read it."""
         return Connection(self, self.get_destinations())
@@ -438,6 +547,7 @@ class InPort(_Port):
     """An input port of a node: a place among its inputs, connected or not."""
 
     __slots__ = ()
+    type = "in"
 
     @property
     def data(self) -> PortData:
@@ -463,6 +573,10 @@ class InPort(_Port):
         """The output port that is read; None where the port is not connected (an optional input left out)."""
         tensor = self.node.input_tensors[self.index]
         return None if tensor is None else self.node.graph.out_port_of(tensor)
+
+    def disconnected(self) -> bool:
+        """Whether it reads nothing."""
+        return self.get_source() is None
 
     def get_connection(self) -> Connection:
         """What this port reads, with this port as the only destination."""
@@ -551,6 +665,10 @@ class Connection:
                 f"{self._source} has {len(self._destinations)} readers", "Use get_destinations()."
             )
         return self._destinations[0] if self._destinations else None
+
+    source = property(get_source)
+    destinations = property(get_destinations)
+    destination = property(get_destination)
 
     def set_source(self, source: OutPort) -> None:
         """Lets all destinations read another output port.

@@ -26,7 +26,9 @@ between runs, and an output of the subgraph."""
 
 ENDS = (PARAMETER, CONST, VARIABLE, RESULT)
 
-_MISSING: Any = object()
+MISSING: Any = object()
+"""Where there is no attribute."""
+
 _INFERS = (
     "infer",
     "type_infer",
@@ -153,19 +155,23 @@ class NodeAttributes:
     def soft_get(self, name: str, default: Any = None) -> Any:
         """An attribute; the default where there is none."""
         found = self._find(name)
-        return default if found is _MISSING else found
+        return default if found is MISSING else found
 
     def has(self, name: str) -> bool:
         """Whether there is such an attribute."""
-        return self._find(name) is not _MISSING
+        return self._find(name) is not MISSING
 
     def has_valid(self, name: str) -> bool:
         """Whether there is such an attribute, and it is not None."""
         return self.soft_get(name) is not None
 
+    def has_and_set(self, name: str) -> bool:
+        """Whether there is such an attribute, and it is true."""
+        return bool(self.soft_get(name))
+
     def __getitem__(self, name: str) -> Any:
         found = self._find(name)
-        if found is _MISSING:
+        if found is MISSING:
             raise self._unknown(name)
         return found
 
@@ -176,7 +182,7 @@ class NodeAttributes:
         if name.startswith("__"):  # copy, pickle and others try
             raise AttributeError(name)
         found = self._find(name)
-        if found is _MISSING:
+        if found is MISSING:
             raise AttributeError(str(self._unknown(name)))
         return found
 
@@ -201,6 +207,20 @@ class NodeAttributes:
             return True
         return name in _INFERS
 
+    def _delete(self, name: str) -> bool:
+        """Takes an attribute away; whether something of the model may depend on it."""
+        if name in self._free:
+            del self._free[name]
+        elif name in self._custom_options():
+            del self._custom_options()[name]
+            object.__setattr__(self, "is_changed", True)
+            return True
+        elif self._find(name) is MISSING:
+            raise self._unknown(name)
+        else:
+            raise refused(f"{self} cannot be without '{name}'", "Set another value.")
+        return name in _INFERS
+
     def _find(self, name: str) -> Any:
         if name in _STANDARD:
             return getattr(self, name)
@@ -208,10 +228,10 @@ class NodeAttributes:
             return self._free[name]
         op = self.model_op
         if op is None:
-            return _MISSING
+            return MISSING
         if op.is_custom:
-            return self._custom_options().get(name, _MISSING)
-        return get_builtin_option(op, name) if name in option_names(op) else _MISSING
+            return self._custom_options().get(name, MISSING)
+        return get_builtin_option(op, name) if name in option_names(op) else MISSING
 
     def _custom_options(self) -> dict[str, Any]:
         """Of a custom op, decoded when it is first asked for; of all others empty."""

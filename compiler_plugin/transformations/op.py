@@ -22,6 +22,7 @@ classes too, with the options of the schema: `Op.get_op_class_by_name("CONV_2D")
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
@@ -47,6 +48,9 @@ DEFINITION = (
     "id", "name", "op", "type", "version", "infer", "type_infer", "in_ports_count", "out_ports_count",
 )  # fmt: skip
 """Attributes that say what an op is; a node has the others."""
+
+_SET_OF_OPS = re.compile(r"opset\d+|experimental|extension")
+"""MO's `version`s; a file of TFLite has no place for them."""
 
 CLASSES: ContextVar[Mapping[str, OpClass]] = ContextVar("CLASSES")
 """The user's ops by name, while transformations run."""
@@ -89,8 +93,9 @@ class Op:
           graph: that nodes are created in.
           defaults: `type` is what is written as the op: `op` where it is not given; another custom code; a builtin
             operator's name, whose options the records are then; None for an op that only transformations know.
-            `version` is the operator's. Ports that `in_ports_count` and `out_ports_count` say are there without
-            being connected.
+            `version` is the operator's, a number; a set of ops, such as `opset1`, is not written. `id` is the
+            node's, and its name where there is no `name`. `in_ports_count` and `out_ports_count` say how many
+            ports are there without being connected.
           attrs: where they differ from the defaults.
 
         Raises:
@@ -185,6 +190,10 @@ class Op:
                 "Replace it by a transformation of the front phase.",
             )
         definition = cls(node.graph, attrs or {})
+        if (attrs or {}).get("id", node.id) != node.id:
+            raise refused(f"the id of {node}, which has '{node.id}', cannot be another")
+        if name := (attrs or {}).get("name"):
+            node.name = name
         node.set_extracted(definition.node_attributes())
         definition.attach(node)
 
@@ -231,6 +240,7 @@ class Op:
             outputs=self.attrs.get("out_ports_count", 1),
             version=self.attrs.get("version", 1),
             is_custom=True,
+            node_id=self.attrs.get("id") or "",
         )
         self.attach(node)
         return node
@@ -257,6 +267,7 @@ class TfliteOp(Op):
             name=self.attrs.get("name") or "",
             outputs=self.attrs.get("out_ports_count"),
             version=self.attrs.get("version", 1),
+            node_id=self.attrs.get("id") or "",
         )
 
 
@@ -265,11 +276,15 @@ def is_builtin(name: str) -> bool:
     return name in BUILTIN_NUMBERS and name != "CUSTOM"
 
 
+def builtin_class_name(name: str) -> str:
+    """What the class of one of TFLite's own operators is called: `Conv2d` of CONV_2D."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
 @cache
 def builtin_op_class(name: str) -> OpClass:
     """The class of one of TFLite's own operators."""
-    title = "".join(word.capitalize() for word in name.split("_"))
-    return type(title, (TfliteOp,), {"op": name, "__doc__": f"TFLite's {name}."})
+    return type(builtin_class_name(name), (TfliteOp,), {"op": name, "__doc__": f"TFLite's {name}."})
 
 
 def _check(definition: Op) -> None:
@@ -282,12 +297,19 @@ def _check(definition: Op) -> None:
         raise _no_value(
             "type", definition.type, name, "Give a custom code, a builtin's name or None."
         )
+    for text in ("id", "name"):
+        if attrs.get(text) is not None and not isinstance(attrs[text], str):
+            raise _no_value(text, attrs[text], name, "Give a text.")
+    if isinstance(attrs.get("version"), str) and _SET_OF_OPS.fullmatch(attrs["version"]):
+        del attrs["version"]
     for count in ("in_ports_count", "out_ports_count", "version"):
         value, least = attrs.get(count), int(count == "version")
         if value is None:
             attrs.pop(count, None)
         elif isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise _no_value(count, value, name, f"Give a whole number, {least} or more.")
+            hint = f"Give a whole number, {least} or more"
+            hint += ", or a set of ops as opset1, which is not written." if least else "."
+            raise _no_value(count, value, name, hint)
 
 
 def _no_value(attribute: str, value: object, name: str, hint: str) -> LiteRtError:

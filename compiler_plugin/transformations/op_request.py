@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from litert.core.element_type import ElementType
@@ -15,7 +15,7 @@ from litert.model.builtin_options import (
     make_builtin_options,
     usual_builtin_options,
 )
-from litert.model.graph import CUSTOM, Subgraph
+from litert.model.graph import CUSTOM
 from litert.model.table import Table
 
 
@@ -94,17 +94,17 @@ def _check_number(op: str, what: str, number: int | None, least: int) -> None:
         raise refused(f"{what}={number!r:.100} of {op}", f"Give a whole number from {least} on.")
 
 
-class TensorNames:
-    """The names of a subgraph's tensors; they are looked at when the first new one is asked for."""
+class FreeNames:
+    """Names of which each is there once; the first ones are looked at when a new one is asked for."""
 
-    def __init__(self, subgraph: Subgraph) -> None:
-        self._subgraph = subgraph
+    def __init__(self, find_first: Callable[[], Iterable[str]] = tuple) -> None:
+        self._find_first = find_first
         self._taken: dict[str, int] | None = None  # with the last number behind each
 
     def find_free(self, base: str) -> str:
         """A name that none has, with a number where it needs one; it is taken from now on."""
         if self._taken is None:
-            self._taken = dict.fromkeys((tensor.name for tensor in self._subgraph.tensors), 0)
+            self._taken = dict.fromkeys(self._find_first(), 0)
         name, number = base, self._taken.get(base, 0)
         while name in self._taken:
             number += 1
@@ -113,8 +113,12 @@ class TensorNames:
         self._taken[name] = self._taken.get(name, 0)
         return name
 
+    def has(self, name: str) -> bool:
+        """Whether a name is taken."""
+        return name in (self._find_first() if self._taken is None else self._taken)
+
     def note(self, name: str) -> None:
-        """Remembers a name that a tensor was given."""
+        """Remembers a name that is taken elsewhere."""
         if self._taken is not None:
             self._taken.setdefault(name, 0)
 

@@ -152,7 +152,7 @@ class PartialInference:
     def _take_shapes(self, node: Node, probes: Sequence[ShapeProbe]) -> bool:
         """Sets the shapes of a node's outputs; whether stock leaves some open, of which the rank is known."""
         is_open = False
-        for port in node.out_ports():
+        for port in node.out_ports().values():
             tensor = port.tensor
             found = combine(tensor, [probe.shapes.get(tensor) for probe in probes])
             if found is None and not self._graph.has_rank(tensor):

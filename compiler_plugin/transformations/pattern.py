@@ -110,7 +110,7 @@ class Match:
       inputs: a pattern for each input; None for one that is left out, `...` (once) for any number of inputs. None
         at all: they are not looked at. Inputs that are left out at the end need no pattern.
       name: to hand it on by; "" for what nobody needs.
-      output: which of the op's outputs the reader above reads.
+      output: which of the op's outputs the reader above reads; None for any.
       uses: how many inputs (results of the model among them) read its outputs: a number, or a `range`. Where it is
         not given an op may have readers outside the pattern, and then stays when the last op is replaced.
       where: a condition on the node.
@@ -141,7 +141,7 @@ class Match:
         self.ops = _checked_ops(op)
         self.inputs = inputs
         self.name = name
-        self.output = output
+        self.output: int | None = output
         self.uses = uses
         self.where = where
         self.attributes: Mapping[str, object] = attributes
@@ -165,12 +165,42 @@ class Match:
             raise _bad(f"{self}: output={output!r} is no number of an output")
         _check_attributes(self)
 
+    def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Iterator[Order]:
+        """The patterns of an op's inputs, each with what it is to be, in each order that they may have.
+
+        Inputs that are missing at the end are left out.
+
+        Args:
+          op: that the op is, one of `ops`.
+          ports: that its inputs read.
+        """
+        head: list[Pattern | None] = []
+        tail: list[Pattern | None] = []
+        is_open = False
+        for entry in self.inputs:
+            if entry is ...:
+                is_open = True
+            else:
+                (tail if is_open else head).append(entry)
+        if tail and len(ports) < len(head) + len(tail):
+            return
+        if not is_open and any(port is not None for port in ports[len(head) :]):
+            return
+        padded = [*ports, *[None] * (len(head) - len(ports))]
+        pairs = list(zip(head, padded, strict=False))
+        yield pairs + list(zip(tail, ports[len(ports) - len(tail) :], strict=True))
+        is_pair = len(pairs) == len(ports) == 2 and not is_open
+        if is_pair and op in COMMUTATIVE and ports[0] != ports[1]:
+            (first, left), (second, right) = pairs
+            yield [(first, right), (second, left)]
+
     def __repr__(self) -> str:
         ops = repr(self.ops[0]) if len(self.ops) == 1 else repr(self.ops)
         return f"Match({ops}, name={self.name!r})" if self.name else f"Match({ops})"
 
 
 Pattern: TypeAlias = Match | Any | Const
+Order: TypeAlias = Sequence[tuple[Pattern | None, OutPort | None]]
 
 
 def check_pattern(root: object) -> Mapping[str, Pattern]:

@@ -1,15 +1,5 @@
 """Transformations that look for an op or a pattern, and put something else in its place, as long as there is one.
 
-Coming from the Model Optimizer:
-
-- `FrontReplacementOp` with `op` and `replace_op` is `OpReplacement` with the same two; nodes or ports are
-  returned, and no names.
-- `FrontReplacementSubgraph`, `MiddleReplacementPattern` and `BackReplacementPattern`, with a `pattern()` of nodes
-  and edges and a `replace_sub_graph(graph, match)` or `replace_pattern(graph, match)`, are `PatternReplacement`
-  with `pattern`, and `rewrite` that gets the nodes by their names.
-- `FrontReplacementPattern` with `find_and_replace_pattern` alone is `Transformation` with the same.
-- `FrontReplacementFromConfigFileSubGraph`, `...Op` and `...General` are in `sub_graph_replacement.py`.
-
 What takes an op's place gets its output tensors, with their names, if it is new, or only what goes reads it; else
 the readers are connected to it. Outputs of the model keep their names in both cases. What was matched goes by
 itself once nobody reads it. The phase is the folder, not the class.
@@ -19,14 +9,14 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.matcher import find_candidates, find_match
 from compiler_plugin.transformations.node import Node, OutPort
-from compiler_plugin.transformations.pattern import Match, check_pattern
+from compiler_plugin.transformations.pattern import Match, check_pattern, walk
 from compiler_plugin.transformations.transformation import Transformation
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -70,7 +60,11 @@ class OpReplacement(Transformation):
         def attempt(node: Node) -> bool:
             return replacer.rewrite_once([node], lambda: self.replace_op(graph, node))
 
-        return replacer.rewrite_all(Match(self.op).ops, attempt)
+        return replacer.rewrite_all(self.wanted_ops(), attempt)
+
+    def wanted_ops(self) -> Sequence[str]:
+        """The ops that it replaces."""
+        return Match(self.op).ops
 
 
 class PatternReplacement(Transformation):
@@ -121,6 +115,10 @@ class PatternReplacement(Transformation):
             return replacer.rewrite_once(match.nodes, lambda: self.rewrite(graph, **named))
 
         return replacer.rewrite_all(self.pattern.ops, attempt)
+
+    def wanted_ops(self) -> Sequence[str]:
+        """The ops of its pattern."""
+        return [op for part in walk(self.pattern) if isinstance(part, Match) for op in part.ops]
 
 
 def _check_class(cls: type[PatternReplacement]) -> None:
@@ -196,7 +194,7 @@ class Replacer:
         """
         root, gone = matched[0], list(matched)
         edits, created = self.graph.edit_count, self.graph.creation_count
-        outputs = root.out_ports()
+        outputs = list(root.out_ports().values())
         was_read = any(port.is_read for port in outputs)
         replacement = rewrite()
         if replacement is None or replacement is root:  # changed in place, or connected by hand
@@ -247,7 +245,7 @@ class Replacer:
         what = next(iter(nodes)) if len(nodes) == 1 else "the sub-graph"
         if isinstance(replacement, Node):
             self._check_alive(replacement)
-            ports: list[OutPort | None] = list(replacement.out_ports())
+            ports: list[OutPort | None] = list(replacement.out_ports().values())
             if len(ports) > len(old):
                 raise self._error(
                     f"gives {replacement}, with {len(ports)} outputs, where {what} has {len(old)}",
@@ -256,6 +254,8 @@ class Replacer:
             ports += [None] * (len(old) - len(ports))
         elif isinstance(replacement, OutPort):
             ports = [replacement]
+        elif isinstance(replacement, Mapping):  # such as `node.out_ports()`
+            ports = [self._as_port(entry) for entry in replacement.values()]
         elif isinstance(replacement, Sequence) and not isinstance(replacement, str):
             ports = [self._as_port(entry) for entry in replacement]
         else:
@@ -309,7 +309,7 @@ def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
     while waiting:
         left = []
         for node in waiting:
-            if any(port.is_read for port in node.out_ports()):
+            if any(port.is_read for port in node.out_ports().values()):
                 left.append(node)
             else:
                 graph.remove_node(node)

@@ -30,13 +30,11 @@ from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.layout_change.rule import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
 from compiler_plugin.transformations.partial_inference import PartialInference
-from compiler_plugin.transformations.pattern import Match, walk
-from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
 from compiler_plugin.transformations.sub_graph_replacement import (
     configure_replacements,
     find_unmatched,
 )
-from compiler_plugin.transformations.transformation import Transformation, snake_case
+from compiler_plugin.transformations.transformation import snake_case
 from compiler_plugin.transformations.transformation_plan import plan_transformations
 from litert.core.errors import LiteRtError, describe
 from litert.core.progress import tell
@@ -315,22 +313,13 @@ def find_misnamed(
     for item, report in zip(planned, reports, strict=True):
         if item.origin.is_builtin or report.matches:
             continue
-        for name in dict.fromkeys(_wanted(item.transformation)):
+        for name in dict.fromkeys(item.transformation.wanted_ops()):
             meant = builtin.get(_plain(name), name)
             if meant != name and name not in known:
                 yield (
                     f"{item.name} looks for {name}, which no op of the model is: TFLite's own is {meant} "
                     f"({item.origin.path})"
                 )
-
-
-def _wanted(transformation: Transformation) -> Iterator[str]:
-    if isinstance(transformation, OpReplacement):
-        yield from Match(transformation.op).ops
-    elif isinstance(transformation, PatternReplacement):
-        for part in walk(transformation.pattern):
-            if isinstance(part, Match):
-                yield from part.ops
 
 
 def _plain(name: str) -> str:

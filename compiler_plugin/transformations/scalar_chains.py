@@ -126,7 +126,7 @@ def find_operands(node: Node) -> tuple[OutPort | None, float | None, bool]:
     """
     if len(node.in_ports()) != 2:
         return None, None, False
-    first, second = (port.get_source() for port in node.in_ports())
+    first, second = (port.get_source() for port in node.in_ports().values())
     number = find_number(second)
     if number is not None:
         return first, number, True

@@ -66,9 +66,14 @@ class SubgraphMatch:
         """Of the description."""
         return self.description.custom_attributes
 
+    @property
+    def custom_replacement_desc(self) -> ReplacementDescription:
+        """The Model Optimizer's name for `description`."""
+        return self.description
+
     def matched_nodes_names(self) -> list[str]:
-        """The names of its ops."""
-        return [node.name for node in self.nodes]
+        """The ids of its ops."""
+        return [node.id for node in self.nodes]
 
     def inputs_count(self) -> int:
         """How many inputs it has; one that several of its ops read counts once."""
@@ -132,7 +137,7 @@ class SubgraphMatch:
     def _find_inputs(self, first: Sequence[OutPort]) -> dict[OutPort, list[InPort]]:
         """What it reads from outside, each with the ports that do."""
         readers: dict[OutPort, list[InPort]] = {port: [] for port in first}
-        for reader in (port for node in self.nodes for port in node.in_ports()):
+        for reader in (port for node in self.nodes for port in node.in_ports().values()):
             source = reader.get_source()
             if source is None or source.node in self._inside:
                 continue
@@ -168,7 +173,9 @@ class SubgraphMatch:
         return found
 
     def _find_outputs(self, allowed: Sequence[OutPort] | None) -> list[OutPort]:
-        outward = [port for node in self.nodes for port in node.out_ports() if self._leaves(port)]
+        outward = [
+            port for node in self.nodes for port in node.out_ports().values() if self._leaves(port)
+        ]
         if self.description.outputs:
             named = [self._find_port(n).out_port(n.port) for n in self.description.outputs]
         else:

@@ -1,14 +1,4 @@
-"""Transformations that a configuration file asks for (`--transformations_config=FILE`, `replacement_config.py`).
-
-Coming from the Model Optimizer:
-
-- `FrontReplacementFromConfigFileSubGraph` is `SubgraphReplacement`. Its `generate_sub_graph`, `input_edges_match`
-  and `output_edges_match` are one method, `replace_sub_graph`: it gets a `SubgraphMatch`, creates what it needs,
-  reads `match.inputs`, and returns what takes the place of `match.outputs`. A `replace_sub_graph(graph, match)`
-  that connects ports by hand and returns nothing works as it does there.
-- `FrontReplacementFromConfigFileOp` needs no class: a description with an `op` is enough.
-- `FrontReplacementFromConfigFileGeneral` is `GeneralReplacement`, with the same `transform_graph`.
-"""
+"""Transformations that a configuration file asks for: `--transformations_config=FILE`, `replacement_config.py`."""
 
 from __future__ import annotations
 
@@ -113,8 +103,8 @@ class SubgraphReplacement(ConfiguredReplacement):
             )
         return _create_op(graph, match)
 
-    def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node]:
-        """The ops that go after a replacement, if nothing that stays reads them: all of the match."""
+    def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node | str]:
+        """The ops that go after a replacement, or their ids, if nothing that stays reads them; all by default."""
         return match.nodes
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
@@ -139,7 +129,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         names = map(_names, (match.inputs, match.outputs))
         _logger.info("%s: %s, inputs %s, outputs %s", self.name, match, *names)
         edits, created = graph.edit_count, graph.creation_count
-        going = list(self.nodes_to_remove(graph, match))
+        going = [graph.as_node(node) for node in self.nodes_to_remove(graph, match)]
         replacement = self.replace_sub_graph(graph, match)
         if replacement is None and graph.edit_count == edits:
             return False

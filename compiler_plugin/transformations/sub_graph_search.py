@@ -55,7 +55,7 @@ def matching_instances(
 
 
 def _find_places(graph: Graph) -> dict[Node, int]:
-    graph.topological_sort()
+    graph.sort_ops()
     return {node: place for place, node in enumerate(graph.nodes)}
 
 
@@ -108,10 +108,10 @@ def _find_between(graph: Graph, description: ReplacementDescription) -> Subgraph
         if start in inside:
             first += [p for p in _sources(start) if p.node not in inside and not p.node.is_const]
         else:
-            first += start.out_ports()
+            first += start.out_ports().values()
     outputs: list[OutPort] = []
     for end in ends:
-        outputs += end.out_ports() if end in inside else _sources(end)
+        outputs += end.out_ports().values() if end in inside else _sources(end)
     outputs = [port for port in dict.fromkeys(outputs) if port.node in inside]
     return SubgraphMatch(
         graph, description, nodes, first_inputs=list(dict.fromkeys(first)), outputs=outputs
@@ -119,12 +119,12 @@ def _find_between(graph: Graph, description: ReplacementDescription) -> Subgraph
 
 
 def _sources(node: Node) -> list[OutPort]:
-    sources = [port.get_source() for port in node.in_ports()]
+    sources = [port.get_source() for port in node.in_ports().values()]
     return [source for source in sources if source is not None]
 
 
 def _readers(node: Node) -> list[Node]:
-    return [reader.node for port in node.out_ports() for reader in port.get_destinations()]
+    return [reader.node for port in node.out_ports().values() for reader in port.get_destinations()]
 
 
 def _names(graph: Graph) -> dict[str, list[Node]]:

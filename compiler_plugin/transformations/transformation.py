@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
+from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.op_request import refused
 from litert.core.errors import LiteRtError
@@ -35,12 +36,16 @@ class Transformation(ABC):
 
     Attributes:
       enabled: whether it runs without being named (`--transformations=NAME` runs it all the same).
+      phase: the only one that it may run in; None for any.
+      anchor: "start" or "finish", for one that only stands for the beginning or end of its phase in rules.
       graph_condition: functions of the graph that must all be true, or it does not run on that graph.
       force_shape_inference: whether all shapes are inferred again after it, not only those its edits touched.
       force_clean_up: whether ops whose results nobody reads go after it.
     """
 
     enabled: ClassVar[bool] = True
+    phase: ClassVar[Phase | None] = None
+    anchor: ClassVar[str] = ""
     graph_condition: ClassVar[Sequence[Callable[[Graph], bool]]] = ()
     force_shape_inference: ClassVar[bool] = False
     force_clean_up: ClassVar[bool] = False
@@ -62,6 +67,10 @@ class Transformation(ABC):
 
     def run_after(self) -> Sequence[str | type[Transformation]]:
         """Transformations of the same phase, by name or class, that it runs after."""
+        return ()
+
+    def wanted_ops(self) -> Sequence[str]:
+        """The names of the ops that it looks for, as far as it says so beforehand."""
         return ()
 
     @abstractmethod
@@ -149,6 +158,12 @@ def _names(transformation: Transformation, method: str) -> list[str]:
     for other in given:
         if isinstance(other, str):
             names.append(snake_case(other))
+        elif isinstance(other, type) and issubclass(other, Transformation) and other.anchor:
+            if (other.anchor == "start") == (method == "run_before"):
+                raise refused(
+                    f"{method} of {transformation.name} names {other.__name__}, beyond which nothing runs",
+                    "Name the transformations that it is to run before or after.",
+                )
         elif isinstance(other, type) and issubclass(other, Transformation):
             names.append(snake_case(other.__name__))
         else:

@@ -297,6 +297,10 @@ class Op:
         self._outputs[index] = tensor
         tensor.producer = self
 
+    def remove_output(self, index: int) -> None:
+        """Takes output `index` away, which nothing produces then: those behind it move up."""
+        self._outputs.pop(index).producer = None
+
     def release(self) -> None:
         """Takes the op off its tensors: they no longer have it as producer or use."""
         for tensor in self._inputs:

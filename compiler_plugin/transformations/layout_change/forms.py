@@ -21,7 +21,7 @@ from compiler_plugin.transformations.layout_change.permuted_constants import (
     with_rank,
 )
 from compiler_plugin.transformations.layout_change.rule import known_shape
-from compiler_plugin.transformations.op_request import TensorNames
+from compiler_plugin.transformations.op_request import FreeNames
 from litert.core.element_type import ElementType
 from litert.model.builtin_options import BUILTIN_NUMBERS, make_builtin_options
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
@@ -145,7 +145,7 @@ class Additions:
         self.back_suffix = "_nhwc" if change.to == "NCHW" else "_nchw"
         self._model = model
         self._subgraph = subgraph
-        self._names = TensorNames(subgraph)
+        self._names = FreeNames(lambda: (known.name for known in subgraph.tensors))
         self._vectors: dict[tuple[int, ...], Tensor] = {}
         self._buffers = set(model.buffers)
 

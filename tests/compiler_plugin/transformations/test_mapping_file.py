@@ -75,7 +75,7 @@ def test_an_unknown_dimension_stays_unknown_only_where_it_counts(tmp_path: Path)
 def test_a_shape_can_be_that_of_an_input_or_as_in_the_model(tmp_path: Path) -> None:
     shapes = [{"input": 1}, None, {"input": 0}]
     graph = make_graph(written(tmp_path, file_of(output_shapes=shapes)), outputs=4)
-    found = [port.data.get_shape() for port in graph.nodes[0].out_ports()]
+    found = [port.data.get_shape() for port in graph.nodes[0].out_ports().values()]
     assert found == [(5,), (1, 1), (1, 4, 6, 3), (1, 1)]
 
 
@@ -83,7 +83,7 @@ def test_types_are_declared(tmp_path: Path) -> None:
     types = ["int16", {"input": 1}, None]
     graph = make_graph(written(tmp_path, file_of(output_types=types)), outputs=4)
     graph.infer()
-    assert [port.get_data_type() for port in graph.nodes[0].out_ports()] == [
+    assert [port.get_data_type() for port in graph.nodes[0].out_ports().values()] == [
         ElementType.INT16, ElementType.INT8, ElementType.FLOAT32, ElementType.FLOAT32,
     ]  # fmt: skip
 

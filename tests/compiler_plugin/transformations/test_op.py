@@ -189,7 +189,7 @@ def test_the_type_of_an_output_is_inferred(attrs: dict[str, Any], found: Element
 def test_ports_are_there_to_be_connected_and_can_be_added() -> None:
     graph, x = make_graph()
     node = Reshape(graph, {}).create_node()
-    assert [port.get_source() for port in node.in_ports()] == [None, None]
+    assert [port.get_source() for port in node.in_ports().values()] == [None, None]
     node.in_port(0).connect(x.out_port(0))
     node.add_input_port(x.out_port(0))
     assert [node.is_in_port_connected(i) for i in range(3)] == [True, False, True]
@@ -211,7 +211,9 @@ def test_ops_stay_apart_from_nodes() -> None:
 @pytest.mark.parametrize(
     ("attrs", "says"),
     [
-        ({"version": "opset1"}, "'version' of SoftMax cannot be 'opset1'"),
+        ({"version": "opset"}, "'version' of SoftMax cannot be 'opset'"),
+        ({"id": 3}, "'id' of SoftMax cannot be 3"),
+        ({"name": 3}, "'name' of SoftMax cannot be 3"),
         ({"version": 0}, "'version' of SoftMax cannot be 0"),
         ({"in_ports_count": -1}, "'in_ports_count' of SoftMax cannot be -1"),
         ({"out_ports_count": 1.5}, "'out_ports_count' of SoftMax cannot be 1.5"),
@@ -364,6 +366,6 @@ def test_builtin_operators_have_classes_with_the_options_of_the_schema() -> None
     assert node.out_port(0).data.get_shape() == (2, 6)
     axis = graph.create_const(np.array(1, np.int32))
     split = Op.get_op_class_by_name("SPLIT")(graph, {"num_splits": 3}).create_node([axis, x])
-    assert [port.data.get_shape() for port in split.out_ports()] == [(2, 2)] * 3
+    assert [port.data.get_shape() for port in split.out_ports().values()] == [(2, 2)] * 3
     with pytest.raises(LiteRtError, match="SoftmaxOptions has no field 'betta'"):
         Op.get_op_class_by_name("SOFTMAX")(graph, {"betta": 2.0}).create_node([x])

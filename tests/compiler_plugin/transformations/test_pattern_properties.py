@@ -102,7 +102,9 @@ def cut_out(root: Node, r: random.Random) -> Match:
         return make_op(node, port.index)
 
     def make_op(node: Node, output: int = 0) -> Match:
-        inputs = [make(p.get_source()) for p in node.in_ports()] if r.random() < 0.8 else []
+        inputs = (
+            [make(p.get_source()) for p in node.in_ports().values()] if r.random() < 0.8 else []
+        )
         if node.op in COMMUTATIVE and r.random() < 0.5:
             inputs.reverse()
         name = f"op_{node.id}" if r.random() < 0.7 else ""
@@ -138,11 +140,11 @@ class Renew(OpReplacement):
     def replace_op(self, graph: Graph, node: Node) -> Node | list[OutPort] | None:
         if node.soft_get("is_new"):
             return None
-        sources = [port.get_source() for port in node.in_ports()]
+        sources = [port.get_source() for port in node.in_ports().values()]
         outputs = len(node.out_ports())
         made = graph.create_op(node.op, sources, node.attributes(), outputs=outputs)
         made.is_new = True
-        return made if self.as_node else made.out_ports()
+        return made if self.as_node else list(made.out_ports().values())
 
     as_node = True
 

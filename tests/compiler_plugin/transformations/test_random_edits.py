@@ -99,7 +99,9 @@ class Evaluation:
                 assert value is not None
                 self._known[node] = [value]
             else:
-                inputs = [self._value(p) for p in node.in_ports() if p.get_source() is not None]
+                inputs = [
+                    self._value(p) for p in node.in_ports().values() if p.get_source() is not None
+                ]
                 self._known[node] = self._apply(node, inputs)
         return self._known[node]
 
@@ -147,13 +149,15 @@ class Editor:
 
     def sources(self, like: OutPort | None = None) -> list[OutPort]:
         nodes = [n for n in (*self.graph.parameters, *self.graph.nodes) if n.op != "SHAPE"]
-        ports = [port for node in nodes for port in node.out_ports()]
+        ports = [port for node in nodes for port in node.out_ports().values()]
         width = 4 if like is None else width_of(like)
         return [port for port in ports if width_of(port) == width]
 
     def destinations(self) -> list[InPort]:
         """Input ports that read no constant: what they read may be another value of the same shape."""
-        ports = [p for node in [*self.graph.nodes, *self.graph.results] for p in node.in_ports()]
+        ports = [
+            p for node in [*self.graph.nodes, *self.graph.results] for p in node.in_ports().values()
+        ]
         sources = [(port, port.get_source()) for port in ports]
         return [p for p, s in sources if s and not (s.node.is_const or s.node.op == "SHAPE")]
 
@@ -168,7 +172,7 @@ class Editor:
         while waiting:
             current = waiting.pop()
             yield current
-            for out in current.out_ports():
+            for out in current.out_ports().values():
                 for reader in out.get_destinations():
                     if reader.node not in seen:
                         seen.add(reader.node)
@@ -239,7 +243,7 @@ class Editor:
 
     def remove_node(self) -> None:
         node = self.rng.choice(self.ops())
-        if not any(port.get_destinations() for port in node.out_ports()):
+        if not any(port.get_destinations() for port in node.out_ports().values()):
             self.graph.remove_node(node)
             assert not node.is_alive
 
@@ -299,7 +303,7 @@ class Editor:
         port = self.rng.choice(self.destinations())
         old = port.get_source()
         behind = [n for n in self.behind(port.node) if n is not port.node and n.is_op]
-        ends = [s for n in behind for s in n.out_ports() if old and s in self.sources(old)]
+        ends = [s for n in behind for s in n.out_ports().values() if old and s in self.sources(old)]
         if old is not None and ends:
             port.connect(self.rng.choice(ends))
             with pytest.raises(LiteRtError, match="wait for each other"):

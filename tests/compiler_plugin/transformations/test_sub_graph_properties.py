@@ -46,7 +46,7 @@ def build(r: random.Random, ops: int) -> Graph:
 
 
 def readers_of(node: Node) -> list[Node]:
-    return [r.node for port in node.out_ports() for r in port.get_destinations()]
+    return [r.node for port in node.out_ports().values() for r in port.get_destinations()]
 
 
 def comes_back(nodes: list[Node]) -> bool:
@@ -73,7 +73,7 @@ class Copy(SubgraphReplacement):
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> list[OutPort | Node | None]:
         made: dict[OutPort, OutPort] = {}
         for node in match.nodes:
-            sources = [port.get_source() for port in node.in_ports()]
+            sources = [port.get_source() for port in node.in_ports().values()]
             inputs = [made.get(source, source) for source in sources if source is not None]
             copy = graph.create_op(node.op, inputs, node.attributes())
             made[node.out_port(0)] = copy.out_port(0)
@@ -118,7 +118,7 @@ def test_a_scope_is_found_as_it_is_or_refused_where_it_comes_back(seed: int, ops
         raise AssertionError("a scope that comes back was found")
     (match,) = matching_instances(graph, scope)
     assert match.nodes == inside
-    sources = {port.get_source() for node in inside for port in node.in_ports()}
+    sources = {port.get_source() for node in inside for port in node.in_ports().values()}
     assert set(match.inputs) == {
         s for s in sources if s is not None and s.node not in inside and not s.node.is_const
     }
@@ -150,7 +150,7 @@ def test_points_enclose_a_sub_graph_that_can_be_replaced_or_are_refused(
     assert not comes_back(match.nodes)
     for node in match.nodes:
         assert (node.name not in start or with_start) and (node.name not in end or with_end)
-        for port in node.in_ports():
+        for port in node.in_ports().values():
             source = port.get_source()
             assert source is not None
             assert source.node in inside or source.node.is_const or source in match.inputs

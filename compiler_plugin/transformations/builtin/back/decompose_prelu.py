@@ -18,7 +18,7 @@ class DecomposePrelu(OpReplacement):
         """The sum. Quantized ones stay: they round once, and their parts would do so each."""
         if len(node.in_ports()) != 2:
             return None
-        x, alpha = (port.get_source() for port in node.in_ports())
+        x, alpha = (port.get_source() for port in node.in_ports().values())
         if x is None or alpha is None or x.get_data_type() is not ElementType.FLOAT32:
             return None
         positive = graph.create_op("RELU", [x], name=f"{node.name}/positive")

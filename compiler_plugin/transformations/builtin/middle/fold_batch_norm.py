@@ -77,7 +77,7 @@ def _is_for_channels(scale: Node, linear: Node, weights: Node, constant: Node) -
         return False
     if scale.op in ("DIV", "SUB") and scale.in_port(0).get_source() != linear.out_port(0):
         return False
-    for port in linear.in_ports()[1:]:
+    for port in list(linear.in_ports().values())[1:]:
         source = port.get_source()
         if source is not None and source.get_data_type() is not ElementType.FLOAT32:
             return False

@@ -37,7 +37,7 @@ class FuseHardSwish(OpReplacement):
             return None
         if product.fused_activation_function != "NONE":
             return None
-        first, second = (port.get_source() for port in product.in_ports())
+        first, second = (port.get_source() for port in product.in_ports().values())
         if first is None or second is None or find_operands(product)[1] is not None:
             return None
         for one, other in ((first, second), (second, first)):

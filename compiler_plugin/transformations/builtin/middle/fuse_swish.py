@@ -27,7 +27,7 @@ class FuseSwish(OpReplacement):
             return None
         if node.fused_activation_function != "NONE" or len(node.in_ports()) != 2:
             return None
-        first, second = (port.get_source() for port in node.in_ports())
+        first, second = (port.get_source() for port in node.in_ports().values())
         if first is None or second is None:
             return None
         pairs = ((first, second),) if node.op == "DIV" else ((first, second), (second, first))

@@ -33,7 +33,9 @@ class MergeEqualOps(Transformation):
             kept.setdefault(_key(alike[family]), alike[family])
             first = kept.setdefault(_key(node), node)
             if first is not node and not (_is_result(first) and _is_result(node)):
-                for old, new in zip(node.out_ports(), first.out_ports(), strict=True):
+                for old, new in zip(
+                    node.out_ports().values(), first.out_ports().values(), strict=True
+                ):
                     old.get_connection().set_source(new)
                 graph.remove_node(node)
                 count += 1
@@ -78,4 +80,4 @@ def _type_key(tensor: Tensor) -> Hashable:
 
 def _is_result(node: Node) -> bool:
     """Whether an output of the model is among an op's: each needs a tensor and a name of its own."""
-    return any(port.is_result for port in node.out_ports())
+    return any(port.is_result for port in node.out_ports().values())

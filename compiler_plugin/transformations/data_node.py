@@ -1,0 +1,139 @@
+"""Tensors as nodes between ops: what `in_node` and `out_node` give behind the front phase, as they do in MO.
+
+    node.in_node(0).shape  # node.in_port(0).data.get_shape(), as an array
+
+New code uses ports, which are the same in all phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from compiler_plugin.transformations.op_request import refused
+from litert.core.errors import LiteRtError
+
+if TYPE_CHECKING:
+    from litert.model.tensor_data import Array
+
+_ATTRIBUTES = ("id", "kind", "name", "shape", "value")
+
+
+class _Data(Protocol):
+    """`PortData` in `node.py`, which imports this file."""
+
+    def get_shape(self) -> tuple[int, ...] | None: ...
+    def set_shape(self, shape: Sequence[int]) -> None: ...
+    def get_value(self) -> Array | None: ...
+    def set_value(self, value: Any) -> None: ...
+
+
+class _Port(Protocol):
+    """`OutPort` there."""
+
+    node: Any
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def data(self) -> _Data: ...
+    def get_destinations(self) -> Sequence[Any]: ...
+
+
+class DataNode:
+    """The tensor of an output port.
+
+    Attributes:
+      port: that it is of.
+    """
+
+    kind = "data"
+
+    def __init__(self, port: _Port) -> None:
+        self.port = port
+
+    @property
+    def id(self) -> str:
+        """The tensor's name."""
+        return self.port.name
+
+    name = id
+
+    @property
+    def shape(self) -> Any:
+        """The shape as an array; None while it is not known."""
+        return shape_array(self.port.data)
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        self.port.data.set_shape(shape)
+
+    @property
+    def value(self) -> Any:
+        """The value, where it depends on constants alone; else None."""
+        return self.port.data.get_value()
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.port.data.set_value(value)
+
+    def has_valid(self, name: str) -> bool:
+        """Whether it has such an attribute, and it is not None."""
+        return self.soft_get(name, None) is not None
+
+    def soft_get(self, name: str, default: Any = "<UNKNOWN>") -> Any:
+        """An attribute; the default where there is none."""
+        return getattr(self, name) if name in _ATTRIBUTES else default
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _ATTRIBUTES:
+            raise refused(f"{self} has no attribute '{name}'", f"It has {', '.join(_ATTRIBUTES)}.")
+        return getattr(self, name)
+
+    def in_nodes(self) -> dict[int, Any]:
+        """The op that writes it, under 0."""
+        return {0: self.port.node}
+
+    def in_node(self, index: int = 0) -> Any:
+        """The op that writes it."""
+        return self._pick(self.in_nodes(), index, "in_node")
+
+    def out_nodes(self) -> dict[int, Any]:
+        """The ops and results that read it, numbered from 0."""
+        return dict(enumerate(reader.node for reader in self.port.get_destinations()))
+
+    def out_node(self, index: int = 0) -> Any:
+        """One of those that read it."""
+        return self._pick(self.out_nodes(), index, "out_node")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DataNode) and self.port == other.port
+
+    def __hash__(self) -> int:
+        return hash(self.port)
+
+    def __repr__(self) -> str:
+        return f"data '{self.name}'"
+
+    def _pick(self, nodes: dict[int, Any], index: int, what: str) -> Any:
+        if index not in nodes:
+            count = len(nodes) or "none"
+            raise refused(f"{self} has no {what}({index!r:.100})", f"It has {count} of them.")
+        return nodes[index]
+
+
+def shape_array(data: _Data) -> Array | None:
+    """A shape as an array, which the Model Optimizer's code indexes by lists; None while it is not known."""
+    import numpy as np  # here: most transformations need none
+
+    shape = data.get_shape()
+    return None if shape is None else np.array(shape, np.int64)
+
+
+def several_readers(port: _Port) -> LiteRtError:
+    """An error for `out_node` of a port that is not read by one node."""
+    count = len(port.get_destinations())
+    return refused(
+        f"{port} has {count or 'no'} readers",
+        "Use out_port(i).get_destinations(), and their nodes.",
+    )

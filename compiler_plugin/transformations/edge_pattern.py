@@ -1,0 +1,257 @@
+"""Patterns as the Model Optimizer writes them: `pattern()` with named nodes, and edges between them.
+
+    dict(
+        nodes=[("mul", dict(op="MUL")), ("sigmoid", dict(op="LOGISTIC"))],
+        edges=[("sigmoid", "mul", {"in": 1})],
+    )
+
+They become patterns of `pattern.py`, whose matcher finds them. A node is found once for each name, and between the
+nodes of a match there are no edges but those of the pattern, as there. A node of kind `data` is the tensor between
+two ops, or one that comes from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import Any, NamedTuple, TypeAlias
+
+from compiler_plugin.transformations import pattern as parts
+from compiler_plugin.transformations.data_node import DataNode
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.matcher import Bound, find_candidates, find_match
+from compiler_plugin.transformations.node import Node, OutPort
+from compiler_plugin.transformations.node_attributes import ENDS, is_same_value
+from compiler_plugin.transformations.op_request import did_you_mean
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+Found: TypeAlias = "dict[str, Node | DataNode]"
+"""A match: what each name of a pattern stands for."""
+
+_DATA = "data"
+
+
+class Edge(NamedTuple):
+    """That an op reads another's output; by which input and of which output, if it is said."""
+
+    source: str
+    reader: str
+    in_port: int | None
+    out_port: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePattern:
+    """A pattern, which was checked.
+
+    Attributes:
+      nodes: the attributes that each has, by name; values may be conditions.
+      edges: between ops, and from data that come from outside.
+      data: of nodes of kind `data` that an op of the pattern writes, that op, and which of its outputs.
+    """
+
+    nodes: Mapping[str, Mapping[str, Any]]
+    edges: Sequence[Edge]
+    data: Mapping[str, tuple[str, int | None]]
+
+    @property
+    def ops(self) -> list[str]:
+        """The ops that it names."""
+        names = [attributes.get("op") for attributes in self.nodes.values()]
+        return [name for name in names if isinstance(name, str)]
+
+    def find_matches(self, graph: Graph) -> Iterator[Found]:
+        """Where it is found, at most once for each op that is its last; the graph may change in between."""
+        if not set(self.ops) <= {*graph.op_names, *ENDS}:
+            return
+        roots = self._make_patterns(graph)
+        for nodes in product(*(find_candidates(graph, root.ops) for root in roots)):
+            if not all(node.is_alive for node in nodes):
+                continue
+            pairs = list(zip(roots, nodes, strict=True))
+            match = find_match(*pairs[0], pairs[1:], self._is_whole)
+            if match is not None:
+                yield self._as_found(match.named)
+
+    def _make_patterns(self, graph: Graph) -> list[parts.Match]:
+        """The last ops of the pattern, with all that they read."""
+        made: dict[str, parts.Pattern] = {}
+
+        def make(name: str) -> parts.Pattern:
+            if name not in made:
+                edges = [edge for edge in self.edges if edge.reader == name]
+                made[name] = self._make_part(graph, name, [(make(e.source), e) for e in edges])
+            return made[name]
+
+        read = {edge.source for edge in self.edges}
+        ops = [name for name in self.nodes if name not in self.data]
+        roots = [make(name) for name in ops if name not in read]
+        assert all(isinstance(root, parts.Match) for root in roots)  # as `read_edge_pattern` checks
+        return [root for root in roots if isinstance(root, parts.Match)]
+
+    def _make_part(
+        self, graph: Graph, name: str, edges: Sequence[tuple[parts.Pattern, Edge]]
+    ) -> parts.Pattern:
+        attributes = self.nodes[name]
+        if attributes.get("kind") == _DATA:
+            return parts.Any(name, where=lambda port: _holds(DataNode(port), attributes))
+        op = attributes.get("op")
+        is_first = not edges and any(edge.source == name for edge in self.edges)
+        if is_first and (op is None or op in ENDS):  # it need not be an op
+            return parts.Any(name, where=lambda port: _holds(port.node, attributes))
+        ops = [op] if isinstance(op, str) else [o for o in graph.op_names if op is None or op(o)]
+        written = [(n, out or 0) for n, (op_name, out) in self.data.items() if op_name == name]
+
+        def fits(node: Node) -> bool:
+            return _holds(node, attributes) and all(
+                _holds(DataNode(node.out_port(out)), self.nodes[data]) for data, out in written
+            )
+
+        return EdgeMatch(ops or [name], edges, name=name, where=fits)
+
+    def _is_whole(self, named: Mapping[str, Bound]) -> bool:
+        """Whether each name stands for something else, and all edges are the pattern's."""
+        things = {_thing(bound) if self._is_op(name) else bound for name, bound in named.items()}
+        if len(things) != len(named):
+            return False
+        readers = [thing for thing in things if isinstance(thing, Node)]
+        sources = [port.get_source() for node in readers for port in node.in_ports().values()]
+        count = sum(
+            source is not None and (source in things or source.node in things) for source in sources
+        )
+        return count == len(self.edges)
+
+    def _is_op(self, name: str) -> bool:
+        return self.nodes[name].get("kind") != _DATA
+
+    def _as_found(self, named: Mapping[str, Bound]) -> Found:
+        found: Found = {}
+        for name, bound in named.items():
+            if isinstance(bound, OutPort) and not self._is_op(name):
+                found[name] = DataNode(bound)
+            elif isinstance(thing := _thing(bound), Node):
+                found[name] = thing
+        for name, (writer, out) in self.data.items():
+            node = found[writer]
+            assert isinstance(node, Node)
+            found[name] = DataNode(node.out_port(out or 0))
+        return found
+
+
+class EdgeMatch(parts.Match):
+    """An op whose inputs are said by edges, some of which may be any of its inputs."""
+
+    __slots__ = ("edges",)
+
+    def __init__(
+        self,
+        ops: Sequence[str],
+        edges: Sequence[tuple[parts.Pattern, Edge]],
+        *,
+        name: str,
+        where: Callable[[Node], object],
+    ) -> None:
+        super().__init__(ops, *(part for part, _ in edges), name=name, where=where)
+        self.edges = edges
+        self.output = None
+
+    def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Iterator[parts.Order]:
+        """All ways for the edges to be inputs, which read these ports."""
+        fixed = {edge.in_port for _, edge in self.edges}
+        free = [index for index in range(len(ports)) if index not in fixed]
+        loose = sum(edge.in_port is None for _, edge in self.edges)
+        for chosen in permutations(free, loose):
+            left = iter(chosen)
+            indices = [e.in_port if e.in_port is not None else next(left) for _, e in self.edges]
+            read = [ports[index] if index < len(ports) else None for index in indices]
+            pairs = list(zip(self.edges, read, strict=True))
+            if all(p is not None and edge.out_port in (None, p.index) for (_, edge), p in pairs):
+                yield [(part, port) for (part, _), port in pairs]
+
+
+def read_edge_pattern(given: object) -> EdgePattern:
+    """Checks what `pattern()` returns.
+
+    Raises:
+      LiteRtError: INVALID_TRANSFORMATION, for what is no pattern.
+    """
+    if not isinstance(given, Mapping) or not {"nodes", "edges"} <= given.keys():
+        raise _bad(f"pattern() gives {given!r:.100}", "It gives dict(nodes=[...], edges=[...]).")
+    nodes: dict[str, Mapping[str, Any]] = {}
+    for entry in given["nodes"]:
+        name, attributes = (*entry, {})[:2] if isinstance(entry, tuple | list) else (entry, None)
+        if not isinstance(name, str) or not isinstance(attributes, Mapping):
+            raise _bad(f"{entry!r:.100} is no node", "Write ('mul', dict(op='MUL')).")
+        if name in nodes:
+            raise _bad(f"two nodes are named '{name}'", "Rename one of them.")
+        nodes[name] = attributes
+    edges = [_read_edge(entry, nodes) for entry in given["edges"]]
+    is_data = {name for name, attributes in nodes.items() if attributes.get("kind") == _DATA}
+    data: dict[str, tuple[str, int | None]] = {}
+    for edge in edges:
+        if edge.reader in is_data:
+            if edge.reader in data or edge.source in is_data:
+                raise _bad(f"'{edge.reader}' is data, and one op writes it", "Let an op write it.")
+            data[edge.reader] = edge.source, edge.out_port
+    between: list[Edge] = []
+    for edge in edges:
+        source, out = data.get(edge.source, (edge.source, edge.out_port))
+        if edge.reader not in is_data:
+            between.append(Edge(source, edge.reader, edge.in_port, out))
+    pattern = EdgePattern(nodes, between, data)
+    read = {edge.source for edge in between}
+    for name in nodes.keys() - read - data.keys():
+        if name in is_data or nodes[name].get("op") in ENDS:
+            raise _bad(f"the pattern ends in '{name}'", "Let it end in an op.")
+    if not nodes or _has_circle(between):
+        raise _bad("a pattern has at least one op, and its edges make no circle")
+    return pattern
+
+
+def _read_edge(entry: Any, nodes: Mapping[str, object]) -> Edge:
+    if not isinstance(entry, tuple | list) or len(entry) not in (2, 3):
+        raise _bad(f"{entry!r:.100} is no edge", "Write ('sigmoid', 'mul', {'in': 1}).")
+    source, reader, ports = (*entry, {})[:3]
+    for name in (source, reader):
+        if name not in nodes:
+            raise _bad(
+                f"edge {entry!r:.100}: no node is named '{name}'", did_you_mean(str(name), nodes)
+            )
+    if not isinstance(ports, Mapping):  # MO has had the number alone
+        ports = {"in": ports}
+    if unknown := ports.keys() - {"in", "out"}:
+        raise _bad(f"edge {entry!r:.100}: {unknown} of an edge", "Edges have 'in' and 'out'.")
+    return Edge(source, reader, ports.get("in"), ports.get("out"))
+
+
+def _has_circle(edges: Sequence[Edge]) -> bool:
+    left = list(edges)
+    while True:
+        readers = {edge.reader for edge in left}
+        kept = [edge for edge in left if edge.source in readers]
+        if len(kept) == len(left):
+            return bool(left)
+        left = kept
+
+
+def _holds(node: Node | DataNode, wanted: Mapping[str, Any]) -> bool:
+    """Whether a node has attributes."""
+    for name, value in wanted.items():
+        if name == "kind" and isinstance(node, Node):
+            continue
+        if isinstance(node, Node) and not node.has(name):
+            return False
+        found = node.soft_get(name, None)
+        if not (value(found) if callable(value) else is_same_value(found, value)):
+            return False
+    return True
+
+
+def _thing(bound: Bound) -> Node | None:
+    return bound.node if isinstance(bound, OutPort) else bound
+
+
+def _bad(what: str, hint: str = "") -> LiteRtError:
+    return LiteRtError(Status.INVALID_TRANSFORMATION, what, "pattern()", hint)

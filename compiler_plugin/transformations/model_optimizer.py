@@ -1,0 +1,427 @@
+"""The Model Optimizer's names, for extensions that were written for it: their imports change, and nothing else.
+
+    from compiler_plugin.transformations.model_optimizer import FrontReplacementOp, Graph, Mul, Node
+
+    class SquareToMul(FrontReplacementOp):
+        op = "SQUARE"
+
+        def replace_op(self, graph: Graph, node: Node):
+            return [Mul(graph, {"name": node.name + "/mul"}).create_node([node.in_node(0)] * 2).id]
+
+Classes of TFLite's operators are here too: `Mul` is MUL's, `Conv2d` CONV_2D's. New extensions are shorter with the
+classes of `compiler_plugin.transformations`, which these adapt: a pattern there is checked when it is loaded, and
+what `rewrite` returns gets names and readers of what it replaces.
+
+As in the Model Optimizer, a transformation here finds all its matches first and goes through them once, and ids
+stand for nodes. What was matched goes once nobody reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from compiler_plugin.transform_options import Phase
+from compiler_plugin.transformations.custom_ops import Extractor
+from compiler_plugin.transformations.data_node import DataNode
+from compiler_plugin.transformations.edge_pattern import EdgePattern, Found, read_edge_pattern
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.node import Connection, InPort, Node, OutPort
+from compiler_plugin.transformations.op import (
+    Op,
+    OpClass,
+    builtin_class_name,
+    builtin_op_class,
+)
+from compiler_plugin.transformations.replacement import Replacement, Replacer, remove_unread
+from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
+from compiler_plugin.transformations.sub_graph_replacement import (
+    GeneralReplacement,
+    SubgraphReplacement,
+)
+from compiler_plugin.transformations.transformation import Transformation
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.builtin_options import BUILTIN_NUMBERS
+
+if TYPE_CHECKING:
+    from litert.model.tensor_data import Array
+
+__all__ = [
+    "BackFinish",
+    "BackReplacementPattern",
+    "BackStart",
+    "Connection",
+    "Const",
+    "Error",
+    "FrontExtractorOp",
+    "FrontFinish",
+    "FrontReplacementFromConfigFileGeneral",
+    "FrontReplacementFromConfigFileOp",
+    "FrontReplacementFromConfigFileSubGraph",
+    "FrontReplacementOp",
+    "FrontReplacementPattern",
+    "FrontReplacementSubgraph",
+    "FrontStart",
+    "Graph",
+    "MiddleFinish",
+    "MiddleReplacementPattern",
+    "MiddleStart",
+    "Node",
+    "Op",
+    "Port",
+    "SubgraphMatch",
+    "create_op_node_with_second_input",
+    "create_op_with_const_inputs",
+    "float_array",
+    "get_backend_pad",
+    "int32_array",
+    "rename_node",
+    "rename_nodes",
+]
+
+Port: TypeAlias = InPort | OutPort
+PortName: TypeAlias = "str | Node | tuple[str | Node, int]"
+"""A node or its id, for port 0; or with the number of the port."""
+
+
+class Error(Exception):
+    """What an extension raises where it cannot go on."""
+
+
+class FrontExtractorOp(Extractor):
+    """Finds attributes of the ops of one name; `extract` may be a class method, and returns `cls.enabled`."""
+
+
+class _Replacement(Transformation):
+    """One with a `pattern()`, and a method that is called for each match."""
+
+    def pattern(self) -> Mapping[str, Any]:
+        """What is looked for: `dict(nodes=[(name, attributes), ...], edges=[(name, name, {"in": 0}), ...])`."""
+        raise _missing(self, "pattern")
+
+    def wanted_ops(self) -> Sequence[str]:
+        """The ops of the pattern, where there is one."""
+        is_own = type(self).pattern is not _Replacement.pattern
+        return self._read_pattern().ops if is_own else ()
+
+    def _read_pattern(self) -> EdgePattern:
+        return read_edge_pattern(self.pattern())
+
+    def _replace_matches(self, graph: Graph, replace: Callable[[Graph, Any], object]) -> int:
+        return _replace_all(graph, list(self._read_pattern().find_matches(graph)), replace)
+
+
+class _PatternReplacement(_Replacement):
+    def replace_pattern(self, graph: Graph, match: dict[str, Any]) -> None:
+        """Changes the graph where the pattern was found; `match` has nodes, and data, by the pattern's names."""
+        raise _missing(self, "replace_pattern")
+
+    def find_and_replace_pattern(self, graph: Graph) -> int | None:
+        """Calls `replace_pattern` for each match; or, of a class of its own, does all of its work."""
+        return self._replace_matches(graph, self.replace_pattern)
+
+
+class FrontReplacementPattern(_PatternReplacement):
+    """A transformation of the front phase, by `find_and_replace_pattern`, or `pattern` and `replace_pattern`."""
+
+    phase = Phase.FRONT
+
+
+class MiddleReplacementPattern(_PatternReplacement):
+    """A transformation of the middle phase, as `FrontReplacementPattern`."""
+
+    phase = Phase.MIDDLE
+
+
+class BackReplacementPattern(_PatternReplacement):
+    """A transformation of the back phase, as `FrontReplacementPattern`."""
+
+    phase = Phase.BACK
+
+
+class _GeneratedSubGraph(Transformation):
+    """Puts a sub-graph in the place of another; what is read of which node, dictionaries say."""
+
+    def generate_sub_graph(self, graph: Graph, match: Any) -> Any:
+        """Creates the new sub-graph; what it returns is handed on as `new_sub_graph`."""
+        raise _missing(self, "replace_sub_graph")
+
+    def input_edges_match(
+        self, graph: Graph, match: Any, new_sub_graph: Any
+    ) -> Mapping[PortName, PortName]:
+        """The new input ports that are to read what old ones read: `{(old.id, 0): (new.id, 0)}`."""
+        return {}
+
+    def output_edges_match(
+        self, graph: Graph, match: Any, new_sub_graph: Any
+    ) -> Mapping[PortName, PortName]:
+        """The new output ports that take the place of old ones."""
+        return {}
+
+    def _generate(self, graph: Graph, match: Any) -> None:
+        created = graph.creation_count
+        new = self.generate_sub_graph(graph, match)
+        for old_port, new_port in self.input_edges_match(graph, match, new).items():
+            (old, i), (node, k) = _split(graph, old_port), _split(graph, new_port)
+            source = old.in_port(i).get_source()
+            if source is not None:
+                node.add_input_port(k, skip_if_exist=True).connect(source)
+        outputs = self.output_edges_match(graph, match, new)
+        if outputs:
+            olds, news = _out_ports(graph, outputs), _out_ports(graph, outputs.values())
+            Replacer(graph, self.name).replace(olds, news, created)
+
+
+class FrontReplacementSubgraph(_Replacement, _GeneratedSubGraph):
+    """A transformation of the front phase, by `pattern` and `replace_sub_graph`."""
+
+    phase = Phase.FRONT
+
+    def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
+        """Changes the graph where the pattern was found; `match` has nodes by the pattern's names."""
+        self._generate(graph, match)
+        remove_unread(graph, [graph.as_node(n) for n in self.nodes_to_remove(graph, match)])
+
+    def nodes_to_remove(self, graph: Graph, match: dict[str, Any]) -> Sequence[Node | str]:
+        """The nodes that go after `generate_sub_graph`, or their ids, if nothing that stays reads them."""
+        return [node for node in match.values() if node.is_op]
+
+    def find_and_replace_pattern(self, graph: Graph) -> int | None:
+        """Calls `replace_sub_graph` for each match; or, of a class of its own, does all of its work."""
+        return self._replace_matches(graph, self.replace_sub_graph)
+
+
+class FrontReplacementOp(FrontReplacementSubgraph):
+    """A transformation of the front phase, by `op` and `replace_op`.
+
+    Attributes:
+      op: the operator's name in the schema, or the custom code.
+    """
+
+    op: str = ""
+
+    def pattern(self) -> Mapping[str, Any]:
+        """A node of that name: `match["op"]` of `replace_sub_graph`."""
+        if not self.op:
+            raise _missing(self, "op")
+        return {"nodes": [("op", {"op": self.op})], "edges": []}
+
+    def replace_op(self, graph: Graph, node: Node) -> Any:
+        """What takes an op's place.
+
+        Returns:
+          A list with a node for each output of the op: its id, `(id, output)`, the node or the port. None or an
+          empty list where its readers were connected by hand, or it is to stay.
+        """
+        raise _missing(self, "replace_op")
+
+    def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
+        """Calls `replace_op`, and connects what it returns."""
+        node: Node = match["op"]
+
+        def rewrite() -> Replacement:
+            given = self.replace_op(graph, node)
+            return (
+                _out_ports(graph, given) if given and not isinstance(given, Node) else given or None
+            )
+
+        Replacer(graph, self.name).rewrite_once([node], rewrite)
+
+
+class FrontReplacementFromConfigFileSubGraph(_GeneratedSubGraph, SubgraphReplacement):
+    """Replaces the sub-graphs that `--transformations_config` describes under `replacement_id`."""
+
+    phase = Phase.FRONT
+
+    def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
+        """Changes the graph, where a class of its own does not say by the other methods how."""
+        self._generate(graph, match)
+        return None
+
+
+class FrontReplacementFromConfigFileOp(FrontReplacementFromConfigFileSubGraph):
+    """Puts one op, the description's `op`, in the place of each sub-graph that it describes."""
+
+    def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
+        """The op, with the custom attributes."""
+        return SubgraphReplacement.replace_sub_graph(self, graph, match)
+
+
+class FrontReplacementFromConfigFileGeneral(GeneralReplacement):
+    """Changes the whole graph, with `custom_attributes` of the description under `replacement_id`."""
+
+    phase = Phase.FRONT
+
+
+class _Anchor(Transformation):
+    def find_and_replace_pattern(self, graph: Graph) -> int:
+        """Nothing: it is for `run_before` and `run_after` alone."""
+        return 0
+
+
+class FrontStart(_Anchor):
+    """The beginning of the front phase."""
+
+    phase, anchor = Phase.FRONT, "start"
+
+
+class FrontFinish(_Anchor):
+    """The end of the front phase."""
+
+    phase, anchor = Phase.FRONT, "finish"
+
+
+class MiddleStart(_Anchor):
+    """The beginning of the middle phase."""
+
+    phase, anchor = Phase.MIDDLE, "start"
+
+
+class MiddleFinish(_Anchor):
+    """The end of the middle phase."""
+
+    phase, anchor = Phase.MIDDLE, "finish"
+
+
+class BackStart(_Anchor):
+    """The beginning of the back phase."""
+
+    phase, anchor = Phase.BACK, "start"
+
+
+class BackFinish(_Anchor):
+    """The end of the back phase."""
+
+    phase, anchor = Phase.BACK, "finish"
+
+
+class Const:
+    """A constant to be: `Const(graph, {"value": int32_array([0, 1]), "name": "axes"}).create_node()`."""
+
+    def __init__(self, graph: Graph, attrs: Mapping[str, Any]) -> None:
+        """`value` is an array or number; `name` and `data_type` may be there too."""
+        self._graph, self._attrs = graph, attrs
+
+    def create_node(self) -> Node:
+        """Adds it to the graph."""
+        attrs = self._attrs
+        name = attrs.get("name") or "const"
+        return self._graph.create_const(attrs["value"], name, attrs.get("data_type"))
+
+
+def create_op_with_const_inputs(
+    graph: Graph,
+    op: OpClass,
+    port_value_dict: Mapping[int, Any],
+    op_attrs: Mapping[str, Any] | None = None,
+    input_node: Node | OutPort | None = None,
+) -> Node:
+    """A new op that reads constants at some input ports, by their numbers, and a node at port 0."""
+    inputs: dict[int, Any] = {0: input_node, **port_value_dict}
+    values = [inputs.get(index) for index in range(max(inputs) + 1)]
+    attrs = {"in_ports_count": len(values), **(op_attrs or {})}
+    return op(graph, attrs).create_node(values)
+
+
+def create_op_node_with_second_input(
+    graph: Graph,
+    op: OpClass,
+    second_input_value: Any,
+    op_attrs: Mapping[str, Any] | None = None,
+    input_node: Node | OutPort | None = None,
+) -> Node:
+    """A new op that reads a node at port 0 and a constant at port 1."""
+    return create_op_with_const_inputs(graph, op, {1: second_input_value}, op_attrs, input_node)
+
+
+def rename_node(node: Node, name: str) -> None:
+    """Gives a node another name."""
+    node.name = name
+
+
+def rename_nodes(nodes: Iterable[tuple[Node, str]]) -> None:
+    """Gives nodes other names, one after another."""
+    for node, name in nodes:
+        rename_node(node, name)
+
+
+def int32_array(values: Any) -> Array:
+    """Whole numbers as TFLite's operators read shapes and axes, most of them no other way."""
+    import numpy as np
+
+    return np.array(values, np.int32)
+
+
+def float_array(values: Any) -> Array:
+    """Numbers as a constant of float32."""
+    import numpy as np
+
+    return np.array(values, np.float32)
+
+
+def get_backend_pad(pads: Any, spatial_dims: Iterable[int], begin_end: int) -> list[int]:
+    """Of `pads`, a pair for each dimension, the beginnings (0) or ends (1) of some dimensions."""
+    return [pads[dim][begin_end] for dim in spatial_dims]
+
+
+def __getattr__(name: str) -> OpClass:
+    """The class of one of TFLite's operators: `Conv2d` of CONV_2D."""
+    for op in BUILTIN_NUMBERS:
+        if op != "CUSTOM" and builtin_class_name(op) == name:
+            return builtin_op_class(op)
+    hint = _NOT_HERE.get(name, "docs/transformations.md has the list of names.")
+    what = f"module {__name__!r} has no attribute {name!r}"
+    if name.startswith("__"):
+        raise AttributeError(what)
+    raise ImportError(f"{__name__} has no {name}. {hint}", name=name)
+
+
+_NOT_HERE = {
+    "int64_array": "TFLite's shapes and axes are int32: import int32_array, `as int64_array` if you like.",
+    **dict.fromkeys(
+        ("Parameter", "Result"), "Inputs and results of a model are not a transformation's to make."
+    ),
+}
+
+
+def _replace_all(
+    graph: Graph, matches: Iterable[Found], replace: Callable[[Graph, Any], object]
+) -> int:
+    """Calls a method for each match whose nodes are all there still; gives how often it changed the graph."""
+    count = 0
+    for match in matches:
+        nodes = [found for found in match.values() if isinstance(found, Node)]
+        ports = [found.port for found in match.values() if isinstance(found, DataNode)]
+        if all(node.is_alive for node in [*nodes, *(port.node for port in ports)]):
+            edits = graph.edit_count
+            replace(graph, match)
+            if graph.edit_count != edits:
+                count += 1
+                remove_unread(graph, [node for node in nodes if node.is_op])
+    return count
+
+
+def _split(graph: Graph, given: Any) -> tuple[Node, int]:
+    node, index = given if isinstance(given, tuple) else (given, 0)
+    return graph.as_node(node), index
+
+
+def _out_ports(graph: Graph, given: Any) -> list[OutPort]:
+    if isinstance(given, str | OutPort) or not isinstance(given, Iterable):
+        given = [given]
+    ports = []
+    for entry in given:
+        if isinstance(entry, OutPort):
+            ports.append(entry)
+        else:
+            node, index = _split(graph, entry)
+            ports.append(node.out_port(index))
+    return ports
+
+
+def _missing(transformation: Transformation, what: str) -> LiteRtError:
+    name = type(transformation).__name__
+    return LiteRtError(
+        Status.INVALID_TRANSFORMATION, f"{name} has no {what}", hint="Write it in this class."
+    )
