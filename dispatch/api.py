@@ -315,6 +315,21 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """
         return ()
 
+    def kernel_texts(self, device_context: DeviceContext, byte_code: MemBuffer) -> Sequence[str]:
+        """The kernels of a byte code module, each as its compiler gets it, for people to read. Optional.
+
+        It is called behind `register_asset`, before a function of the module is loaded: a kernel that does
+        not build is among them. Where a text depends on shapes, it is that for the largest ones.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where the vendor has no texts.
+        """
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"vendor '{self.vendor_id}' does not show its kernels",
+            hint="Load the model without dump_kernels.",
+        )
+
     def start_metrics_collection(
         self, invocation_context: InvocationContext, detail_level: int
     ) -> None:

@@ -6,7 +6,7 @@ for each asset. What was opened is released in reverse, also after an error half
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -61,6 +61,25 @@ class Session:
         except BaseException:
             self.close()
             raise
+
+    def kernel_texts(self, byte_codes: Iterable[MemBuffer]) -> Sequence[str]:
+        """The kernels of some modules as their compiler gets them, for people to read.
+
+        Raises:
+          LiteRtError: UNSUPPORTED, where the vendor has no texts; the vendor's, or that it returned nonsense.
+        """
+        device = self._device
+        found: list[str] = []
+        with device.lock:
+            for byte_code in byte_codes:
+                texts = device.vendor.call("kernel_texts", device.context, byte_code)
+                if not isinstance(texts, list | tuple) or not all(
+                    isinstance(t, str) for t in texts
+                ):
+                    what, hint = f"it returned {texts!r:.80}", "Return a list of texts."
+                    raise device.vendor.nonsense("kernel_texts", what, hint)
+                found += texts
+        return found
 
     def open_call(
         self,

@@ -21,8 +21,9 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.serving import OP_WORD
 from litert.model.blob import MappedFile
+from litert.model.kernel_files import dump_at_load
 from litert.options import Options
-from litert.served_model import OPS, ROOM
+from litert.served_model import KERNELS, OPS, ROOM
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,13 +63,14 @@ class IsolatedModel:
         self._ops: Sequence[str] = ()
         self._rooms: Sequence[TensorBuffer] = ()
         self._memory = SharedMemory(limits.most_bytes)
+        self._kernel_folder = options.dump_kernels
         dispatch_options = options.all_dispatch_options()
         try:
             self._process = TableProcess(
                 _TARGET,
                 (manufacturer, environment.dispatch_library_path, dispatch_options),
                 limits,
-                {ROOM: self._make_room, OPS: self._note_ops},
+                {ROOM: self._make_room, OPS: self._note_ops, KERNELS: self._write_kernels},
                 subject="the model's process",
                 where=file.path,
                 shared=[file.fd, self._memory.fd],
@@ -89,6 +91,7 @@ class IsolatedModel:
                 "accelerators": int(options.hardware_accelerators),
                 "cpu_options": asdict(options.cpu_options),
                 "dispatch_options": dispatch_options,
+                "dumps_kernels": bool(options.dump_kernels),
             }
             self._signatures = self._ask("open", request, _read_signatures)
         except BaseException:
@@ -162,6 +165,11 @@ class IsolatedModel:
 
     def _note_ops(self, names: Any) -> None:
         self._ops = list(map(str, names))
+
+    def _write_kernels(self, texts: Any) -> None:
+        """Writes them where the program has said; nowhere, where it has not."""
+        if self._kernel_folder:
+            dump_at_load(self._kernel_folder, list(map(_read_text, texts)))
 
     def _read_outputs(self, names: Any) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of the outputs: the process may still write to their memory."""

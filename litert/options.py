@@ -81,6 +81,9 @@ class Options:
       shape_bounds: the largest shapes of tensors of dynamic shape, by name: of inputs, and of those for which
         no bound is derived.
       check_kernels: whether each kernel is built once when it is compiled, so that its errors show then.
+      dump_kernels: a folder, made if it is not there, where each kernel of a custom layer in the NPU calls is
+        written as its compiler gets it, before it is built; "" for none. A vendor that does not show them is an
+        error.
       enable_profiling: whether metrics tell apart the operators that XNNPACK runs. Each of its runs then reads the
         clock at each operator, whether somebody collects metrics or not.
       isolated: whether the NPU's driver runs in a process of its own, where a crash or a hang only fails a run;
@@ -113,6 +116,7 @@ class Options:
     asset_root: str = ""
     shape_bounds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     check_kernels: bool = True
+    dump_kernels: str = ""
     enable_profiling: bool = False
     isolated: bool = False
     build_timeout_s: float = 30.0

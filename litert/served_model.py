@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dispatch.isolation.mapped_bytes import MappedTensor
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
     from litert.runtime.loaded_model import LoadedModel
 
-ROOM, OPS = "room", "ops"
-"""Questions: for shared memory for arrays of some types; and what numbers of ops are, for the host to note."""
+ROOM, OPS, KERNELS = "room", "ops", "kernels"
+"""Questions: for shared memory for arrays of some types; what numbers of ops are, for the host to note; and the
+kernels' texts, for the host to write."""
 
 
 def serve_model(fd: int) -> Handlers:
@@ -55,7 +57,8 @@ class _ServedModel:
         self._memory_fd = argument["memory"]
         with at_work("stock's interpreter, which opens the model"):
             file = MappedFile(argument["path"], argument["file"])
-            loaded = load_model(file, environment.options, options)
+            take = partial(ask_host, KERNELS) if argument["dumps_kernels"] else None
+            loaded = load_model(file, environment.options, options, take)
             self._marks = _Marks(loaded)
         self._model = CompiledModel(loaded, environment)
         return self._model.get_signature_list()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
-from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions
+from litert.core.compiler_options import DEFAULT_MANUFACTURER, CompilerOptions, DumpOptions
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag, Goes, options_of, values_by_field
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _ACCELERATORS = ("npu", "gpu", "cpu")
 _AT_LOAD = [o for o in options_of(ApplyOptions, CompilerOptions) if Goes.LOAD in o.goes]
 _LIBS = next(option.flag for option in options_of(ApplyOptions) if option.field == "libs")
+_DUMPS = {option.flag.name: option.flag for option in options_of(DumpOptions)}
 _TELLING = "litert.runtime.compile_at_load"
+_TELLING_OF_DUMPS = "litert.model.kernel_files"
 
 _ACCELERATOR = Flag(
     "accelerator",
@@ -96,6 +98,8 @@ LOAD_FLAGS = (
         "",
         "Where what is compiled is kept for the next time; made if it is not there.",
     ),
+    _DUMPS["dump_kernels"],
+    _DUMPS["dump_folder"]._replace(help="Where kernels are written to; made if it is not there."),
 )
 
 
@@ -122,6 +126,7 @@ def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
     """What a command's own flags say, and the unknown ones, which are options of vendors."""
     options = read_run_options(flags)
     options.hardware_accelerators = _read_accelerators(flags.accelerator)
+    options.dump_kernels = _read_dump_folder(flags)
     libs = [folder for folder in flags.libs if folder]
     if len(libs) > 1:
         raise usage_error(
@@ -173,7 +178,7 @@ def open_model(path: str, choice: LoadChoice) -> Iterator[tuple[CompiledModel, s
     from litert.environment import Environment
 
     environment = Environment.create(options=choice.environment)
-    with told_of_compiling(path, choice.options):
+    with told_of_loading(path, choice.options):
         loaded = CompiledModel.from_file(path, environment=environment, options=choice.options)
     with loaded as model:
         yield model, choose_signature(choice.signature, list(model.get_signature_list()), path)
@@ -207,6 +212,16 @@ def _read_accelerators(names: Sequence[str]) -> HardwareAccelerator:
     if not names:
         raise usage_error("no accelerator", hint)
     return accelerators
+
+
+def _read_dump_folder(flags: FlagValues) -> str:
+    """Where kernels go; "" for nowhere."""
+    folder: str = flags.dump_folder
+    if flags.dump_kernels and not folder:
+        raise usage_error("--dump_kernels, and no folder for them", "Add --dump_folder=FOLDER.")
+    if folder and not flags.dump_kernels:
+        raise usage_error("--dump_folder, and nothing to dump", "Add --dump_kernels.")
+    return folder
 
 
 def _asks_to_compile(flags: FlagValues, unknown: Sequence[str]) -> bool:
@@ -244,15 +259,22 @@ def _check_place(unknown: Sequence[str]) -> None:
 
 
 @contextmanager
-def told_of_compiling(path: str, options: Options) -> Iterator[None]:
-    """Says on the standard error what is compiled in the block, where that was asked for.
+def told_of_loading(path: str, options: Options) -> Iterator[None]:
+    """Says on the standard error what is compiled in the block, and which kernels are written, where asked for.
 
     Raises:
       LiteRtError: ALREADY_EXISTS, for a model that is compiled, of which the flags say nothing.
     """
-    if not options.soc_manufacturer:
+    with ExitStack() as stack:
+        if options.dump_kernels:
+            stack.enter_context(_heard(_TELLING_OF_DUMPS))
+        if options.soc_manufacturer:
+            _check_uncompiled(path)
+            stack.enter_context(_heard(_TELLING))
         yield
-        return
+
+
+def _check_uncompiled(path: str) -> None:
     from compiler_plugin.checks import read_uncompiled  # here: most models are compiled
 
     try:
@@ -262,7 +284,12 @@ def told_of_compiling(path: str, options: Options) -> Iterator[None]:
             raise
         hint = "Leave out the flags that say how to compile it, or give the model that it was made from."
         raise LiteRtError(error.status, error.what, error.where, hint) from error
-    logger, handler = logging.getLogger(_TELLING), LogHandler()
+
+
+@contextmanager
+def _heard(name: str) -> Iterator[None]:
+    """Has what a module logs in the block printed to the standard error."""
+    logger, handler = logging.getLogger(name), LogHandler()
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     logger.propagate = False  # with --debug it would be said twice

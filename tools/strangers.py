@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from litert.options import Options
 
 from .console import name_text, print_text
-from .load_flags import LoadChoice, choose_signature, told_of_compiling
+from .load_flags import LoadChoice, choose_signature, told_of_loading
 
 if TYPE_CHECKING:
     from litert.compiled_model import CompiledModel
@@ -33,7 +33,7 @@ def open_guarded(
     Raises:
       LiteRtError: what is wrong with the file, or with the options; what loading raises.
     """
-    with told_of_compiling(path, choice.options):
+    with told_of_loading(path, choice.options):
         loaded = _load_guarded(path, choice, run_timeout_s)
     with loaded as model:
         yield model, choose_signature(choice.signature, list(model.get_signature_list()), path)

@@ -183,18 +183,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         num_inputs: int,
         num_outputs: int,
     ) -> InvocationContext:
-        place = (byte_code.base_address + byte_code.offset, byte_code.size)
-        module = device_context.modules.get(place)
-        if module is None:
-            from vendor_reference.device.module import Module
-
-            module = Module(
-                device_context.device,
-                byte_code.view,
-                device_context.assets,
-                device_context.allow_native_assets,
-            )
-            device_context.modules[place] = module
+        module = _find_module(device_context, byte_code)
         function = module.find_function(function_name)
         for kind, given, wanted in (
             ("inputs", num_inputs, len(function.inputs)),
@@ -265,6 +254,9 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
     def invoke_tapped(self, invocation_context: InvocationContext, receive: Receive) -> None:
         invocation_context.loaded.run_tapped(receive)
 
+    def kernel_texts(self, device_context: DeviceContext, byte_code: MemBuffer) -> Sequence[str]:
+        return _find_module(device_context, byte_code).kernel_texts()
+
     def watch_tasks(
         self, invocation_context: InvocationContext, running: memoryview[int]
     ) -> Sequence[str]:
@@ -292,6 +284,19 @@ def open_device(wanted: str = "") -> OpenClDevice:
     from vendor_reference.device.opencl_device import shared_device
 
     return shared_device(wanted)
+
+
+def _find_module(device_context: DeviceContext, byte_code: MemBuffer) -> Module:
+    """The module, which is read when it is asked for first."""
+    place = (byte_code.base_address + byte_code.offset, byte_code.size)
+    module = device_context.modules.get(place)
+    if module is None:
+        from vendor_reference.device.module import Module
+
+        assets, is_native = device_context.assets, device_context.allow_native_assets
+        module = Module(device_context.device, byte_code.view, assets, is_native)
+        device_context.modules[place] = module
+    return module
 
 
 def _is_set(options: Mapping[str, str], name: str) -> bool:

@@ -282,6 +282,10 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             finally:
                 self._receive = self._raised = None
 
+    def kernel_texts(self, device_context: IsolatedDevice, byte_code: MemBuffer) -> Sequence[str]:
+        found: Sequence[str] = self._ask("kernel_texts", self._place_bytes(byte_code))
+        return found
+
     def start_metrics_collection(self, invocation_context: IsolatedCall, detail_level: int) -> None:
         self._ask("start_metrics_collection", [invocation_context.number, detail_level])
         invocation_context.detail_level = detail_level

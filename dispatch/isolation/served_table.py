@@ -88,7 +88,7 @@ class _ServedTable:
             "device_context_destroy", "register_asset", "invocation_context_create",
             "invocation_context_destroy", "get_requirements", "register_tensor_buffer",
             "unregister_tensor_buffer", "attach", "detach", "set_settings", "invoke_tapped",
-            "start_metrics_collection", "stop_metrics_collection", RING,
+            "start_metrics_collection", "stop_metrics_collection", "kernel_texts", RING,
         )  # fmt: skip
         self.handlers: Handlers = {name: getattr(self, f"_{name}") for name in names}
 
@@ -150,6 +150,9 @@ class _ServedTable:
         invoke = self._vendor.bind("invoke", context, detail=of_this)
         watched = watched_invoke(self._vendor, context, name, invoke)
         self._calls[number] = _Call(context, of_this, settings, watched)
+
+    def _kernel_texts(self, place: Sequence[Any]) -> Sequence[str]:
+        return list(self._vendor.call("kernel_texts", self._device, self._files.find(place)))
 
     def _invocation_context_destroy(self, number: int) -> None:
         call = self._calls.pop(number)

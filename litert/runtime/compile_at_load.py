@@ -178,6 +178,7 @@ class _LoadCompiler:
 
     def _apply_options(self, name: str) -> ApplyOptions:
         from compiler_plugin.apply_options import ApplyOptions
+        from litert.core.compiler_options import DumpOptions
         from litert.core.vendor_names import options_of
 
         options = self.options
@@ -185,7 +186,8 @@ class _LoadCompiler:
             n: v for group in options.stock_compiler_flags().values() for n, v in group.items()
         }
         own = options_of(name, {**given, **options.compiler_options})
-        compiler = replace(options.for_compiler(), vendor_options=own)
+        dump = DumpOptions(options.dump_kernels, kernels=bool(options.dump_kernels))
+        compiler = replace(options.for_compiler(), vendor_options=own, dump=dump)
         return ApplyOptions(name, options.soc_model, self.candidates.libs, compiler=compiler)
 
     def _keep_for_now(self, model: Model) -> MappedFile | bytes:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from dispatch.mem_buffer import MemBuffer
 from dispatch.session import Session
@@ -81,8 +81,15 @@ class _OpenedModel(NamedTuple):
         return unless_tried
 
 
+TakeKernels: TypeAlias = Callable[[Sequence[str]], object]
+"""Takes the kernels of a model's NPU calls, as their compiler gets them."""
+
+
 def load_model(
-    source: str | bytes | MappedFile, environment: EnvironmentOptions, options: Options
+    source: str | bytes | MappedFile,
+    environment: EnvironmentOptions,
+    options: Options,
+    take_kernels: TakeKernels | None = None,
 ) -> LoadedModel:
     """Loads a model; one that is not compiled is first compiled, where the NPU may run it.
 
@@ -90,12 +97,13 @@ def load_model(
       source: a path, the model's bytes, or its file, which is closed with the model.
       environment: where plugins and dispatch tables are.
       options: how. What this runtime cannot do is refused, or left out with a warning.
+      take_kernels: gets the kernels before they are built, in place of the folder that options name.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, for options that cannot be met; what is wrong with the file,
         that its vendor is not there, or what that one raised. Nothing is left open.
     """
-    loaded = load_unplanned(source, environment, options)
+    loaded = load_unplanned(source, environment, options, take_kernels=take_kernels)
     try:
         with loaded.hold(), span(SpanKind.LOAD, "prepare ops"):
             loaded.interpreter.allocate()
@@ -110,6 +118,7 @@ def load_unplanned(
     environment: EnvironmentOptions,
     options: Options,
     stock_arguments: Mapping[str, Any] | None = None,
+    take_kernels: TakeKernels | None = None,
 ) -> LoadedModel:
     """Loads a model whose ops the interpreter has not prepared yet; else as `load_model`.
 
@@ -118,6 +127,7 @@ def load_unplanned(
       environment: as above.
       options: as above.
       stock_arguments: further ones for the constructor of stock's interpreter.
+      take_kernels: as above.
     """
     accelerators, kernel_mode = _accelerators(options), _kernel_mode(options.cpu_options)
     num_threads = max(1, operator.index(options.cpu_options.num_threads))
@@ -152,6 +162,12 @@ def load_unplanned(
             limits = options.device_limits() if options.isolated else None
             dispatch_options = options.all_dispatch_options()
             session = open_session(parts, environment, dispatch_options, limits, resources)
+        if take_kernels is None and options.dump_kernels:
+            from litert.model.kernel_files import dump_at_load  # here: few programs ask for it
+
+            take_kernels = partial(dump_at_load, options.dump_kernels)
+        if take_kernels is not None:
+            take_kernels(_read_kernels(parts, session))
         kernels = _Kernels(where, parts, session)
         interpreter = GraphInterpreter(
             file if isinstance(file, bytes) else file.data or _path_of_open(file),
@@ -171,6 +187,12 @@ def load_unplanned(
         return LoadedModel(
             where, lock, signatures, kernels.all, subgraphs, interpreter, resources.pop_all()
         )
+
+
+def _read_kernels(parts: NpuParts | None, session: Session | None) -> Sequence[str]:
+    if parts is None or session is None:
+        return ()
+    return session.kernel_texts(map(MemBuffer.from_blob, parts.modules.values()))
 
 
 def _open_profiler() -> Profiler | None:

@@ -219,5 +219,4 @@ class ReferencePlugin(CompilerPlugin):
         def read(source: Source) -> memoryview:
             return memoryview(files[source.asset, source.file_name])
 
-        names = dump_kernels(folder, lowered.samples, lowered.titles, read)
-        return f"{len(names)} kernel{'s'[: len(names) != 1]} written to {folder}."
+        return dump_kernels(folder, lowered.samples, lowered.titles, read)

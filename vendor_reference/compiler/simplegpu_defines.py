@@ -33,10 +33,7 @@ from vendor_reference.custom_layers.value_sources import (
     Value,
     as_value,
 )
-from vendor_reference.executable.source_text import size_text
-
-USER_DEFINES = "// Custom Layer User Defines\n"
-"""Parts the built-in defines from the layer's own."""
+from vendor_reference.executable.source_text import USER_DEFINES, size_text
 
 _FP16_LINES = (
     "#ifdef cl_khr_fp16",

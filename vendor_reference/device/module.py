@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dispatch.mem_buffer import MemBuffer
 from litert.core.errors import LiteRtError
@@ -26,6 +26,7 @@ from vendor_reference.executable.executable import (
 )
 from vendor_reference.executable.module_reader import find_function, read_module
 from vendor_reference.programs.asset_sources import AssetSources
+from vendor_reference.programs.kernel_text import kernel_texts
 
 
 class Module:
@@ -54,6 +55,10 @@ class Module:
     def find_function(self, name: str) -> Function:
         """The function of that name that is for this device; NOT_FOUND, with the names there are."""
         return find_function(self._executable.functions_on(self._device.info.has_fp16), name)
+
+    def kernel_texts(self) -> Sequence[str]:
+        """The text of each program of a custom layer, for people; raises as `load` for its assets."""
+        return kernel_texts(self._executable, self._sources)
 
     def load(self, function: Function) -> OpenClFunction:
         """Makes one of its functions ready to run.

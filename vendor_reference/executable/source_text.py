@@ -16,6 +16,9 @@ from litert.core.sizes import Expression, Shapes, Size, evaluate
 from litert.core.status import Status
 from vendor_reference.executable.executable import HOLE, Program, Source
 
+USER_DEFINES = "// Custom Layer User Defines\n"
+"""Parts the built-in defines of a program's prelude from the layer's own."""
+
 _COMMENT_OR_TEXT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
 )

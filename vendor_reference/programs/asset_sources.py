@@ -36,6 +36,12 @@ class AssetSources:
             self._checked[source] = self._read(source)
         return self._checked[source]
 
+    def read_shown(self, source: Source) -> memoryview:
+        """The same for people: nothing, where a binary layer has left a source out."""
+        layer = self._layer(source.asset)
+        file = layer.files.get(source.file_name) if layer else None
+        return memoryview(b"") if file is not None and file.data is None else self.read(source)
+
     def find_code(
         self, program: Program, device: Sequence[str], is_allowed: bool
     ) -> DeviceCode | None:

@@ -36,6 +36,7 @@ from vendor_reference.firmware.instructions import (
     FieldValue,
     instruction_set,
 )
+from vendor_reference.programs.kernel_text import kernel_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,7 @@ class Launches:
         if program not in self.programs:
             if program.sources:
                 name = read_op_name(op.attributes)
-                title = f"Layer {name} using Custom Layer {spec.title}"
-                self.titles.append(
-                    f"{title} with fp16 arithmetic" if function.needs_fp16 else title
-                )
+                self.titles.append(kernel_title(name, spec.title, function.needs_fp16))
             self.programs[program] = len(self.samples)
             self.samples.append(fill_program(program, hole_values(program, function.bound)))
         read = [None if t is None else ranked_type(t) for t in inputs]
