@@ -121,11 +121,12 @@ def open_output(output: str) -> Iterator[str]:
             yield path
         return
     import shutil
-    from tempfile import TemporaryDirectory
+
+    from litert.model.atomic_file import temporary_folder
 
     stream = open_stream(output)
     with ExitStack() as stack:
-        path = os.path.join(stack.enter_context(TemporaryDirectory()), "model")
+        path = os.path.join(stack.enter_context(temporary_folder()), "model")
         with redirect_stdout(sys.stderr):
             yield path
         file = stack.enter_context(open(path, "rb"))

@@ -8,17 +8,17 @@ that no memory is taken for.
 from __future__ import annotations
 
 import struct
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from compiler_plugin.plugin import DataLayout
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import BlockwiseQuantization
 from litert.core.status import Status
+from litert.model.atomic_file import temporary_file
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
 from litert.model.flatbuffer import FlatbufferBytes
@@ -108,7 +108,7 @@ class StockRegion:
             yield {"model_content": data}
             return
         start = len(data) + -len(data) % _ALIGNMENT
-        with _temporary_file() as file:
+        with _file_for_a_region() as file:
             file.write(self._with_holes(bytearray(data), start))
             file.truncate(start + max(self._hole_sizes.values()))
             file.flush()
@@ -226,12 +226,15 @@ class StockRegion:
 _STAND_IN = Blob(b"\0")
 
 
-def _temporary_file() -> tempfile._TemporaryFileWrapper[bytes]:
-    try:
-        return tempfile.NamedTemporaryFile(suffix=".tflite")
-    except OSError as error:
-        raise LiteRtError(
-            Status.FILE_IO,
-            f"no place for a temporary file of some KiB: {error}",
-            hint="Name a folder that can be written to in TMPDIR.",
-        ) from error
+@contextmanager
+def _file_for_a_region() -> Iterator[BinaryIO]:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(temporary_file("region.tflite"))
+        except OSError as error:
+            raise LiteRtError(
+                Status.FILE_IO,
+                f"no place for a temporary file of some KiB: {error}",
+                hint="Name a folder that can be written to in TMPDIR.",
+            ) from error
+        yield file

@@ -11,7 +11,7 @@ from dispatch.isolation.limits import Limits
 from dispatch.isolation.watched_invoke import MOST_CALLS, TASKS
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.host.child import temporary_folder
+from litert.host.child import folder_for_child
 from litert.host.child_side import load_function
 from litert.host.sandbox import DRIVER_VARIABLES, Sandbox, usable
 from litert.host.service import Service
@@ -72,7 +72,7 @@ class TableProcess:
         self._resources = ExitStack()
         self._folder = ""
         if self._sandbox is not None:
-            self._folder = self._resources.enter_context(temporary_folder())
+            self._folder = self._resources.enter_context(folder_for_child())
         self._request = [*table, self._folder, list(readable)]
         try:
             self.start()

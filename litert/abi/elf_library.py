@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import struct
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,8 +36,10 @@ def load_library(image: bytes, name: str, flags: int) -> Any:
     Raises:
       LiteRtError: DYNAMIC_LOADING.
     """
+    from litert.model.atomic_file import temporary_folder  # here: most libraries are built before
+
     try:
-        with tempfile.TemporaryDirectory(prefix="litert_npu_") as folder:
+        with temporary_folder() as folder:
             path = os.path.join(folder, name)
             with open(path, "wb") as file:
                 file.write(image)

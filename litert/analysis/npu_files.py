@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -21,6 +20,7 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.progress import counting
 from litert.core.status import Status
+from litert.model.atomic_file import temporary_folder
 from litert.options import Options
 
 _MOST_REFUSED = 8
@@ -30,7 +30,7 @@ _MOST_REFUSED = 8
 @contextmanager
 def working_folder(model_path: str) -> Iterator[str]:
     """A folder for files of a model, while the block lasts; an error that names one of them names the model."""
-    with tempfile.TemporaryDirectory(prefix="litert-npu-") as folder:
+    with temporary_folder() as folder:
         try:
             yield folder
         except LiteRtError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +13,7 @@ from litert.core.interrupts import on_interrupt
 from litert.core.progress import counting
 from litert.core.status import Status
 from litert.host.child import call_in_child
+from litert.model.atomic_file import temporary_file
 
 _MARK = b"\x1e"  # record separator, which begins the line that names a check
 _KEPT = 16 << 10
@@ -116,7 +116,7 @@ def run_in_children(
     hangs = 0
     is_done = False
     with (
-        tempfile.NamedTemporaryFile(prefix="litert_npu_trace_") as trace,
+        temporary_file("trace") as trace,
         on_interrupt(lambda: _broken_text(findings)),
         counting(f"check {subject}", num_checks) as tell_done,
     ):

@@ -8,7 +8,6 @@ standard error, whose end is in the error of a child that fails.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -71,7 +70,7 @@ def call_in_child(
             where=target,
             hear=hear,
             memory_bytes=memory_bytes,
-            temporary_folder=stack.enter_context(temporary_folder()),
+            temporary_folder=stack.enter_context(folder_for_child()),
             sandbox=sandbox,
         )
         stack.callback(child.end)
@@ -97,18 +96,13 @@ def call_in_child(
 
 
 @contextmanager
-def temporary_folder() -> Iterator[str]:
-    """For a child, which is killed before it removes its files; "" where none can be made.
-
-    What a process left that was killed goes with the next one.
-    """
-    from tempfile import gettempdir  # here and below: the child needs none
-
-    from litert.model.atomic_file import folder_beside
+def folder_for_child() -> Iterator[str]:
+    """For temporary files of a child, which is killed before it removes them; "" where no folder can be made."""
+    from litert.model.atomic_file import temporary_folder  # here: the child needs none
 
     with ExitStack() as stack:
         try:
-            folder = stack.enter_context(folder_beside(os.path.join(gettempdir(), "litert-npu")))
+            folder = stack.enter_context(temporary_folder())
         except OSError:
             folder = ""
         yield folder

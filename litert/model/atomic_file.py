@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import BinaryIO
 
 from litert.core.errors import LiteRtError, file_error
 from litert.core.input_file import output_permissions
@@ -120,20 +121,66 @@ def folder_beside(path: str) -> Iterator[str]:
     """
     import shutil  # here: most commands make no folder
 
-    folder, name = os.path.split(path)
-    target = os.path.join(os.path.realpath(folder), name)
-    remove_left_overs(os.path.dirname(target), re.escape(name[:200]))
-    fd = None
-    while fd is None:
-        made = _name_beside(target)
-        os.mkdir(made, 0o700)
-        fd = _lock_folder(made)
+    made, fd = _make_folder_beside(path)
     try:
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
         with suppress(OSError):
             os.close(fd)
+
+
+def make_temporary_folder() -> str:
+    """Makes a folder for the rest of this process, which removes it; one that is killed leaves it to the next.
+
+    Raises:
+      OSError: where none can be made.
+    """
+    made, _ = _make_folder_beside(_temporary_path())
+    return made
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Makes a folder for the time of the block, where temporary files go.
+
+    What a process left that was killed goes with the next one's folder.
+
+    Raises:
+      OSError: where none can be made.
+    """
+    with folder_beside(_temporary_path()) as made:
+        yield made
+
+
+@contextmanager
+def temporary_file(name: str) -> Iterator[BinaryIO]:
+    """Makes a file for the time of the block, to write and read, alone in a temporary folder.
+
+    Raises:
+      OSError: where none can be made.
+    """
+    with temporary_folder() as folder, open(os.path.join(folder, name), "x+b") as file:
+        yield file
+
+
+def _temporary_path() -> str:
+    """A file that is not there, for folders beside it."""
+    from tempfile import gettempdir  # here: most commands make no folder
+
+    return os.path.join(gettempdir(), "litert-npu")
+
+
+def _make_folder_beside(path: str) -> tuple[str, int]:
+    """The folder, and a descriptor that locks it."""
+    folder, name = os.path.split(path)
+    target = os.path.join(os.path.realpath(folder), name)
+    remove_left_overs(os.path.dirname(target), re.escape(name[:200]))
+    while True:
+        made = _name_beside(target)
+        os.mkdir(made, 0o700)
+        if (fd := _lock_folder(made)) is not None:
+            return made, fd
 
 
 def _lock_folder(path: str) -> int | None:

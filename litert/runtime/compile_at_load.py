@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -192,11 +191,12 @@ class _LoadCompiler:
 
     def _keep_for_now(self, model: Model) -> MappedFile | bytes:
         """The compiled model in memory, as it came; or in a file that is gone once the model is loaded."""
+        from litert.model.atomic_file import temporary_folder
         from litert.model.writer import to_bytes, write_model
 
         if isinstance(self.source, bytes):
             return to_bytes(model)
-        folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="litert-npu-"))
+        folder = self.stack.enter_context(temporary_folder())
         path = os.path.join(folder, "compiled.tflite")
         write_model(model, path)
         return MappedFile(path)

@@ -24,15 +24,14 @@ def check_opens(source: MappedFile | bytes, where: str) -> None:
     Raises:
       LiteRtError: INVALID_FLATBUFFER, for a model that crashes the interpreter, or that it does not open in time.
     """
-    import tempfile  # here and below: few models are opened in a trial
-
-    from litert.host.child import call_in_child
+    from litert.host.child import call_in_child  # here and below: few models are opened in a trial
+    from litert.model.atomic_file import temporary_file
 
     with ExitStack() as stack:
         if isinstance(source, MappedFile):
             path = source.path
         else:
-            copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="litert-npu-"))
+            copy = stack.enter_context(temporary_file("model.tflite"))
             copy.write(source)
             copy.flush()
             path = copy.name

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from litert.core.input_file import common_permissions, open_input
 from litert.core.status import Status
 from litert.host.cache_entry import trim_folder
 from litert.model import atomic_file
-from litert.model.atomic_file import folder_beside, open_atomic
+from litert.model.atomic_file import folder_beside, open_atomic, temporary_file
 
 WAYS = [atomic_file._OPEN_FILES, "/nowhere"]
 """Where the kernel lists open files, and where it does not: then a new file has a name from the start."""
@@ -209,6 +210,31 @@ def test_a_folder_that_a_killed_process_has_left_is_swept(
     assert (left / "half").exists()
     next_one(tmp_path / "out")
     assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "with atomic_file.temporary_folder() as made: kill()",
+        "with atomic_file.temporary_file('name') as file: kill()",
+        "atomic_file.make_temporary_folder(); kill()",
+        "from litert.analysis.npu_files import working_folder\nwith working_folder('x.tflite'): kill()",
+        "from litert_npu_tools.destinations import open_output\nwith open_output('-'): kill()",
+    ],
+)
+def test_the_next_temporary_folder_sweeps_those_of_killed_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kill = "kill = lambda: os.kill(os.getpid(), signal.SIGKILL)"
+    code = f"import os, signal\nfrom litert.model import atomic_file\n{kill}\n{make}\n"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment)
+    assert ended.returncode == -signal.SIGKILL and os.listdir(tmp_path)
+    with temporary_file("name") as file:
+        (made,) = os.listdir(tmp_path)
+        assert Path(file.name) == tmp_path / made / "name"
+    assert not os.listdir(tmp_path)
 
 
 def test_a_folder_is_there_until_its_block_ends(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
@@ -17,7 +16,7 @@ from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
 from litert.core.progress import tell, told
 from litert.core.quoting import continued
-from litert.model.atomic_file import open_atomic
+from litert.model.atomic_file import open_atomic, temporary_folder
 from litert.model.output import write_at
 
 from ..command import Command
@@ -145,7 +144,7 @@ class Tuning:
         """Measures; gives the local size that the layer should have."""
         from vendor_reference.authoring.local_sizes import find_candidates, is_clearly_better
 
-        with TemporaryDirectory(prefix="litert-npu-tune-") as folder:
+        with temporary_folder() as folder:
             self._request["expected"] = os.path.join(folder, "outputs.npz")
             tell("run as it is", 0, 0)
             started = self._call("begin", {})

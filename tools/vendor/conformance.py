@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -29,6 +28,7 @@ from litert.core.progress import counting, told
 from litert.core.status import Status
 from litert.core.vendor_names import is_option_of
 from litert.host.child import call_in_child
+from litert.model.atomic_file import temporary_folder
 
 from ..command_line import usage_error
 from ..console import print_text
@@ -108,7 +108,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
             "They reach no dispatch library: leave them out.",
         )
     asked = {**asdict(options), "manufacturer": libraries.manufacturer}
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         cases: list[dict[str, Any]] = []
         remarks: list[str] = []
         if plugin is not None:

@@ -9,7 +9,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from importlib.util import find_spec
-from tempfile import TemporaryDirectory
+
+from litert.model.atomic_file import temporary_folder
 
 FIRST_RELEASE = (2, 2)
 """Before it plugins link `libLiteRt.so`, and get no contexts."""
@@ -65,7 +66,7 @@ def _try_installed(version: str, libraries: Mapping[str, str]) -> str:
 
 def _load_in_tool(tool: str, plugin: str) -> str | None:
     """What stock's tool says to a plugin that it does not load; None where it does."""
-    with TemporaryDirectory(prefix="litert-npu-") as folder:
+    with temporary_folder() as folder:
         program, libs = os.path.join(folder, "apply_plugin_main"), os.path.join(folder, "libs")
         shutil.copyfile(tool, program)  # which has no run bit in the wheel
         os.chmod(program, 0o700)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.assets import Asset, read_assets
+from litert.model.atomic_file import temporary_folder
 from litert.model.blob import Blob, MappedFile
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.reader import read_model
@@ -112,7 +112,7 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
     Raises:
       LiteRtError: what is wrong with the layer; UNSUPPORTED, with the reason, if the NPU does not take the op.
     """
-    with tempfile.TemporaryDirectory(prefix="litert-npu-layer-") as folder:
+    with temporary_folder() as folder:
         model_path, output_path = os.path.join(folder, "op.tflite"), os.path.join(folder, "npu")
         write_model(subject.model, model_path)
         report = apply_plugin(model_path, output_path, _apply_options(subject, options))

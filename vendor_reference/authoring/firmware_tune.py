@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,6 +17,7 @@ import numpy as np
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from litert.core.compiler_options import CompilerOptions
 from litert.core.progress import told
+from litert.model.atomic_file import temporary_folder
 from litert.model.blob import Blob
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
@@ -119,7 +119,7 @@ def _compiled_layers() -> Iterator[Sequence[tuple[Blob, Function]]]:
     options = ApplyOptions(
         "Reference", compiler=CompilerOptions(vendor_options={"reference_ops": "all"})
     )
-    with tempfile.TemporaryDirectory(prefix="litert-npu-tune-") as folder, ExitStack() as stack:
+    with temporary_folder() as folder, ExitStack() as stack:
         found = []
         for number, layer in enumerate(LAYERS.values()):
             path = os.path.join(folder, str(number))

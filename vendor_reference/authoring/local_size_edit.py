@@ -9,10 +9,10 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from tempfile import TemporaryDirectory
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.atomic_file import temporary_folder
 from litert.model.blob import MappedFile
 from litert.model.graph import Op
 from vendor_reference.authoring.compiled_layer import LayerOptions, described_names, load_layer
@@ -53,7 +53,7 @@ def copy_with_local_size(
     path, new_text = find_description(options, [op])
     description = os.path.join(os.path.dirname(asset.path), os.path.basename(path))
     files[description] = edit_local_size(path, op.name, sizes, new_text)
-    with TemporaryDirectory(prefix="litert-npu-layer-") as folder:
+    with temporary_folder() as folder:
         for path, data in files.items():
             target = os.path.join(folder, path)
             os.makedirs(os.path.dirname(target), exist_ok=True)

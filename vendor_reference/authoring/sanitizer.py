@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.atomic_file import temporary_folder
 from vendor_reference.authoring.compiled_layer import LayerOptions, compile_layer
 from vendor_reference.authoring.layer_run import Array, run_on_device
 from vendor_reference.authoring.subject import Subject
@@ -108,7 +108,7 @@ def simulated_device() -> Iterator[str]:
     """
     if not has_simulator():
         raise LiteRtError(Status.NOT_FOUND, "Oclgrind is not installed", hint=OCLGRIND.hint)
-    with tempfile.TemporaryDirectory(prefix="litert-npu-sanitize-") as folder:
+    with temporary_folder() as folder:
         log = os.path.join(folder, "log")
         os.environ.update(
             {

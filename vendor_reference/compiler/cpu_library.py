@@ -5,7 +5,6 @@ They are called in a child process, where they may crash or hang.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
 from litert.core.checked_json import JsonNode
@@ -13,6 +12,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.child import call_in_child
+from litert.model.atomic_file import temporary_file
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.shape_rules import alike_input
@@ -48,7 +48,7 @@ def ask_library(
     """
     (library,) = layer.sources
     child = f"{_CHILD}:{function}"
-    with tempfile.NamedTemporaryFile(prefix="litert-npu-", suffix=".so") as file:
+    with temporary_file("library.so") as file:
         file.write(library.data)
         file.flush()
         asked = {

@@ -9,15 +9,16 @@ import atexit
 import ctypes
 import logging
 import os
-import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import ExitStack
 from enum import IntEnum
 from typing import Any
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.atomic_file import temporary_folder
 from vendor_reference.cpu_layer.definitions import ffi
 from vendor_reference.cpu_layer.elf import check_shared_object
 from vendor_reference.cpu_layer.marshal import (
@@ -337,12 +338,12 @@ def _load_from_memory(data: memoryview) -> ctypes.CDLL:
 
 def _load_from_folder(data: memoryview, where: str) -> ctypes.CDLL:
     """By a file in a folder that is this user's alone, and gone when this returns."""
-    try:
-        made = tempfile.TemporaryDirectory(prefix="litert-npu-", ignore_cleanup_errors=True)
-    except OSError as error:
-        what = f"no folder to load a library from: {error}"
-        raise LiteRtError(Status.FILE_IO, what, where) from error
-    with made as folder:
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(temporary_folder())
+        except OSError as error:
+            what = f"no folder to load a library from: {error}"
+            raise LiteRtError(Status.FILE_IO, what, where) from error
         path = os.path.join(folder, "asset.so")
         try:
             with open(path, "wb") as file:

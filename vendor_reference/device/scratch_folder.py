@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 
 from litert.host.sandbox import is_sandboxed
+from litert.model.atomic_file import make_temporary_folder
 from vendor_reference.cache import make_cache_folder
 
 _LOG = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def make_scratch_folder() -> str:
         folder = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent)
     except OSError as error:
         _LOG.info("No scratch folder in the cache folder: %s", error)
-        parent, folder = "", tempfile.mkdtemp(prefix="litert-npu-")
+        parent, folder = "", make_temporary_folder()
     lock = os.open(os.path.join(folder, _LOCK), os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # held as long as the process lives, however it ends
     atexit.register(_remove, folder, os.getpid())

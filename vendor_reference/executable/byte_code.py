@@ -215,10 +215,12 @@ def _error(what: str, status: Status = Status.SERIALIZATION) -> LiteRtError:
 
 def _spool(parts: Sequence[Blob]) -> Blob:
     """The parts in one file, gone when the last view of it is; those in files are copied by the kernel."""
-    import tempfile  # here: few modules are so large
+    from tempfile import gettempdir  # here: few modules are so large
+
+    from litert.model.atomic_file import temporary_file
 
     try:
-        with tempfile.NamedTemporaryFile(prefix="litert-npu-") as stream:
+        with temporary_file("byte_code") as stream:
             for part in parts:
                 if part.file is None:
                     stream.write(part.view)
@@ -227,7 +229,7 @@ def _spool(parts: Sequence[Blob]) -> Blob:
                     _send(part.file.fd, part.offset, part.size, stream.fileno())
             return MappedFile(stream.name).blob()
     except OSError as error:
-        raise file_error(error, "cannot write the byte code", tempfile.gettempdir()) from error
+        raise file_error(error, "cannot write the byte code", gettempdir()) from error
 
 
 def _send(source: int, offset: int, size: int, target: int) -> None:
