@@ -189,6 +189,8 @@ def write_new_files(
 ) -> list[str]:
     """Writes files by their paths in the folder, which is made with those below; returns where they are now.
 
+    A new folder appears when it is complete.
+
     Args:
       folder: where to.
       files: what each is: a text, or a function that writes it.
@@ -197,7 +199,26 @@ def write_new_files(
     Raises:
       LiteRtError: as `check_new_files`. After an error none of the files is there.
     """
+    from litert.model.atomic_file import folder_beside  # here: --help must not wait for it
+
     check_new_files(folder, files, flag)
+    if os.path.lexists(folder):
+        return _write_all(folder, files)
+    try:
+        with folder_beside(folder.rstrip(os.sep)) as beside:
+            new = os.path.join(beside, "new")
+            try:
+                _write_all(new, files)
+            except LiteRtError as error:
+                where = error.where.replace(new, folder)
+                raise LiteRtError(error.status, error.what, where, error.hint) from error
+            os.rename(new, folder)
+    except OSError as error:
+        raise file_error(error, "cannot write", folder) from error
+    return [os.path.join(folder, name) for name in files]
+
+
+def _write_all(folder: str, files: Mapping[str, str | Callable[[BinaryIO], object]]) -> list[str]:
     paths = [os.path.join(folder, name) for name in files]
     made: list[str] = []  # folders, then those in them
     try:

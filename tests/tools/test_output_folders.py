@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,8 @@ import pytest
 from litert_npu_tools import destinations
 from litert_npu_tools.apply_plugin import guarded_main as apply_plugin
 
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.writer import write_model
 from tests.tools.conftest import LitertNpu
@@ -94,3 +100,34 @@ def test_a_disk_that_is_full_is_left_without_a_half_made_vendor(
     assert litert_npu("vendor", "new", "Tin", "-o", "tin") == 2
     assert "no space left on device" in capsys.readouterr().err
     assert sorted(os.listdir()) == before
+
+
+def test_a_new_folder_is_whole_or_not_there(in_folder: Path) -> None:
+    """Also where the process is killed while it writes, in a folder of which nothing is left by the next."""
+    written = (
+        "import os, signal\n"
+        "from litert_npu_tools.destinations import write_new_files\n"
+        "def end(file): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write_new_files('tin', {'a': 'text', 'b/c': end})\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", written])
+    assert ended.returncode == -signal.SIGKILL and not Path("tin").exists()
+    before = {name for name in os.listdir() if not name.startswith(".tin.")}
+    paths = destinations.write_new_files("tin", {"a": "text", "b/c": "more"})
+    assert [Path(path).read_text() for path in paths] == ["text", "more"]
+    assert {*os.listdir()} - before == {"tin"}
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(os.stat("tin").st_mode) == 0o777 & ~umask
+
+
+def test_an_error_in_a_new_folder_names_it(
+    in_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: str, *_: object) -> None:
+        raise LiteRtError(Status.FILE_IO, "cannot write", path)
+
+    monkeypatch.setattr(destinations, "write_file", fail)
+    with pytest.raises(LiteRtError) as error:
+        destinations.write_new_files("tin", {"a": "text"})
+    assert error.value.where == "tin/a"
