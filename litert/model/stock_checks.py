@@ -16,8 +16,10 @@ _NEEDED_INPUTS: Mapping[str, Sequence[int]] = {
 }  # fmt: skip
 """Builtin ops of which stock's kernels ask whether an input is there, and the inputs that they do not ask for."""
 
-_LEAST_INPUTS: Mapping[str, int] = {"BATCH_MATMUL": 2, "SPLIT": 2, "STRIDED_SLICE": 4}
-_WITH_OUTPUT = frozenset({"READ_VARIABLE", "SIGN"})
+_LEAST_INPUTS: Mapping[str, int] = {
+    "ASSIGN_VARIABLE": 2, "BATCH_MATMUL": 2, "SLICE": 3, "SPLIT": 2, "STRIDED_SLICE": 4,
+}  # fmt: skip
+_WITH_OUTPUT = frozenset({"BATCH_MATMUL", "READ_VARIABLE", "SIGN", "SLICE"})
 """Here and above: ops that XNNPACK looks at before it, or stock's kernel, counts what they have."""
 
 

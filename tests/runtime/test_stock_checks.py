@@ -69,6 +69,10 @@ def zero_byte() -> Model:
         (absent_input, "ADD without its input 1"),
         (changed("CONV_2D", [0, None, 1]), "CONV_2D without its input 1"),
         (changed("BATCH_MATMUL", [0]), "BATCH_MATMUL without its input 1"),
+        (changed("ASSIGN_VARIABLE", [0], outputs=0), "ASSIGN_VARIABLE without its input 1"),
+        (changed("BATCH_MATMUL", [0, 1], outputs=0), "BATCH_MATMUL without its output"),
+        (changed("SLICE", [0]), "SLICE without its input 1"),
+        (changed("SLICE", [0, 1, 1], outputs=0), "SLICE without its output"),
         (changed("STRIDED_SLICE", [0]), "STRIDED_SLICE without its input 1"),
         (changed("SPLIT", [0, 1]), "SPLIT into 0 parts, with 1 outputs"),
         (changed("SIGN", [0], outputs=0), "SIGN without its output"),
@@ -81,6 +85,18 @@ def test_a_model_that_would_crash_stock_is_refused(
     with pytest.raises(LiteRtError, match=what) as error:
         load(to_bytes(make()), Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU))
     assert error.value.status is Status.INVALID_FLATBUFFER
+
+
+def test_a_split_into_its_outputs_is_none_of_these(load: Load) -> None:
+    builder = ModelBuilder()
+    x = builder.input("x", FLOAT, (1, 4))
+    axis = builder.constant("axis", 1, "int32")
+    made = builder.op(
+        "SPLIT", [axis, x], [("a", FLOAT, (1, 2)), ("b", FLOAT, (1, 2))], num_splits=2
+    )
+    for tensor in made:
+        builder.output(tensor)
+    load(to_bytes(builder.build()))
 
 
 def test_an_absent_bias_is_none_of_these(load: Load) -> None:
