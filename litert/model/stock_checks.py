@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -21,6 +22,10 @@ _LEAST_INPUTS: Mapping[str, int] = {
 }  # fmt: skip
 _WITH_OUTPUT = frozenset({"BATCH_MATMUL", "READ_VARIABLE", "SIGN", "SLICE"})
 """Here and above: ops that XNNPACK looks at before it, or stock's kernel, counts what they have."""
+
+
+_MOST_DIMENSIONS = 6
+"""Of XNNPACK, which copies a constant new shape of any size to where there is room for so many."""
 
 
 def check_for_stock(model: Model, where: str) -> None:
@@ -63,6 +68,10 @@ def _find_problem(op: Op) -> str:
         return f"{name} without its input {len(inputs)}"
     if not op.outputs and name in _WITH_OUTPUT:
         return f"{name} without its output"
+    if name == "RESHAPE" and op.outputs and len(inputs) > 1 and (new := inputs[1]) is not None:
+        size, rank = prod(new.shape), len(op.outputs[0].shape)
+        if new.is_constant and size != rank and size > _MOST_DIMENSIONS:
+            return f"RESHAPE to {size} dimensions, with an output of {rank}"
     if name == "SPLIT":
         has_options = op.options is not None and op.options.type_name == "SplitOptions"
         count = op.options.get("num_splits") if op.options and has_options else 0

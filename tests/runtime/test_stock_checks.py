@@ -54,6 +54,14 @@ def changed(name: str, inputs: Sequence[int | None], outputs: int = 1) -> Callab
     return make
 
 
+def reshaped() -> Model:
+    builder = NpuModelBuilder()
+    x = builder.npu("double", [builder.input("x", FLOAT, (1, 4))], [("a", FLOAT, (1, 4))])
+    shape = builder.constant("shape", [1] * 33, "int32")
+    builder.output(builder.op("RESHAPE", [x, shape], [("y", FLOAT, (1, 4))]))
+    return builder.build()
+
+
 def zero_byte() -> Model:
     model = compiled()
     (code,) = [code for code in model.operator_codes if code.custom_code == DISPATCH_OP]
@@ -76,6 +84,7 @@ def zero_byte() -> Model:
         (changed("STRIDED_SLICE", [0]), "STRIDED_SLICE without its input 1"),
         (changed("SPLIT", [0, 1]), "SPLIT into 0 parts, with 1 outputs"),
         (changed("SIGN", [0], outputs=0), "SIGN without its output"),
+        (reshaped, "RESHAPE to 33 dimensions, with an output of 2"),
         (zero_byte, "a zero byte in its name, behind 'DISPATCH_OP'"),
     ],
 )
@@ -87,7 +96,7 @@ def test_a_model_that_would_crash_stock_is_refused(
     assert error.value.status is Status.INVALID_FLATBUFFER
 
 
-def test_a_split_into_its_outputs_is_none_of_these(load: Load) -> None:
+def test_what_is_right_is_none_of_these(load: Load) -> None:
     builder = ModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     axis = builder.constant("axis", 1, "int32")
@@ -96,6 +105,9 @@ def test_a_split_into_its_outputs_is_none_of_these(load: Load) -> None:
     )
     for tensor in made:
         builder.output(tensor)
+    shape = builder.constant("shape", [4, 1, 1, 1, 1, 1, 1], "int32")
+    seven = builder.op("RESHAPE", [x, shape], [("c", FLOAT, (4, 1, 1, 1, 1, 1, 1))])
+    builder.output(builder.op("RESHAPE", [seven], [("d", FLOAT, (4,))], new_shape=[4]))
     load(to_bytes(builder.build()))
 
 
