@@ -99,5 +99,6 @@ class ApplyOptions:
 
     @property
     def asset_paths(self) -> Sequence[str]:
-        """The user's asset files."""
-        return [info.asset_path for info in self.compiler.custom_op_infos]
+        """The files that the plugin reads for the user: assets, and edited IR."""
+        infos = self.compiler.custom_op_infos
+        return [*(info.asset_path for info in infos), *self.compiler.replace_ir.values()]

@@ -129,10 +129,13 @@ class CompilerPlugin(Protocol):
         joins, as many as can be without a cycle. `"consecutive"`: ops of one index that run one after the other,
         joined or not, as in stock LiteRT; so it is for plugins in shared libraries. The user's
         `--partition_strategy=weakly_connected` goes before it.
+      takes_ir: optional; whether it compiles functions from the user's texts of its own IR (`replace_ir` of the
+        options). The host refuses `--replace_ir` for a plugin that does not.
     """
 
     data_layout: DataLayout = "NHWC"
     grouping: Grouping = "connected"
+    takes_ir: bool = False
 
     def has_transformations(self) -> bool:
         """Whether `transform` may change anything: who has to send it the model asks first. Optional."""

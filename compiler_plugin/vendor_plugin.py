@@ -105,6 +105,13 @@ class VendorPlugin:
             raise self._nonsense(
                 "create", f"what it returns ({type(self._plugin).__name__}) has no {missing[0]}"
             )
+        if compiler_options.replace_ir and not getattr(self._plugin, "takes_ir", False):
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                "its plugin takes no IR text",
+                f"vendor '{self.vendor}'",
+                "Leave out --replace_ir.",
+            )
         self.data_layout = self._read_choice("data_layout", _LAYOUTS)
         grouping = self._read_choice("grouping", _GROUPINGS)
         self.is_asked_as_in_stock = grouping == "consecutive"

@@ -97,6 +97,7 @@ class IsolatedPlugin(CompilerPlugin):
         said = session.ask("create", options)
         self.data_layout = said["data_layout"]
         self.grouping = said["grouping"]
+        self.takes_ir = said["takes_ir"]
         self._has_custom_layers: bool = said["has_custom_layers"]
 
     def has_transformations(self) -> bool:

@@ -83,6 +83,7 @@ class _Server:
         return {
             "data_layout": getattr(plugin, "data_layout", CompilerPlugin.data_layout),
             "grouping": getattr(plugin, "grouping", CompilerPlugin.grouping),
+            "takes_ir": bool(getattr(plugin, "takes_ir", False)),
             "has_custom_layers": has_optional(plugin, "custom_layers"),
         }
 

@@ -99,6 +99,24 @@ def parse_shapes(texts: Sequence[str], flag: str, noun: str) -> dict[str, Sequen
     return bounds
 
 
+def parse_replacements(texts: Sequence[str]) -> dict[str, str]:
+    """Reads `--replace_ir`.
+
+    Raises:
+      LiteRtError: INVALID_TOOL_CONFIG, for a text that is none, or two for one function.
+    """
+    files: dict[str, str] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            what, hint = f"--replace_ir has {text!r}", "Write it as Partition_0=edited.mlir."
+            raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
+        if files.setdefault(name, path) != path:
+            what = f"two --replace_ir for '{name}': {files[name]} and {path}"
+            raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint="Give each function one text.")
+    return files
+
+
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
     """What a vendor's compiler writes for people to read.
@@ -153,6 +171,7 @@ class CompilerOptions:
       partition_strategy: one of `PARTITION_STRATEGIES`.
       taps: whether the byte code is to name tensors inside calls, for `invoke_tapped` of the dispatch table. Byte
         code may be larger and slower for it; its results must be the same.
+      replace_ir: files of the vendor's IR, edited, by the names of functions that are compiled from there.
     """
 
     custom_op_infos: Sequence[CustomOpInfo] = option(
@@ -244,6 +263,21 @@ class CompilerOptions:
         ),
         Section.DUMPS,
         _TO_PLUGIN | Goes.MANIFEST,
+    )
+
+    replace_ir: Mapping[str, str] = option(
+        Flag(
+            "replace_ir",
+            (),
+            "Partition_0=edited.mlir: compile a function from this text on, a file of --dump_ir_after that was "
+            "edited. Once for each function.",
+            is_repeated=True,
+        ),
+        Section.DUMPS,
+        Goes.ENVIRONMENT,
+        default=MappingProxyType[str, str]({}),
+        read=parse_replacements,
+        write=lambda files: [f"{name}={path}" for name, path in files.items()],
     )
 
     def __post_init__(self) -> None:

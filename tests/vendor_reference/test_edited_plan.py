@@ -31,19 +31,23 @@ def test_a_plan_that_shares_memory_over_time_is_taken() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("@CMX[384]", "@CMX[0]", "%a and %b overlap at step 1: 384 bytes at 0, 384 at 0"),
+        (
+            "@CMX[384]",
+            "@CMX[0]",
+            "384 bytes at 0, 384 at 0 (a.mlir:6:5, CMX of EMU8, function 'main')",
+        ),
         ("@CMX[384]", "@CMX[320]", "%a and %b overlap at step 1"),
         ("@CMX[384]", "@CMX[2097152]", "%b has 384 bytes at 2097152 of 2097152"),
         ("@CMX[384]", "@CMX[385]", "%b has 384 bytes at 385 of 2097152, in steps of 64"),
         (
             "num_shaves = 8",
             "num_shaves = 9",
-            "num_shaves is 9, EMU8 has 8 (task 0, function 'main')",
+            "num_shaves is 9, EMU8 has 8 (a.mlir:5:5, task 0, function 'main')",
         ),
         (
             "VPUIP.OCL @Twice (%b)",
             "VPUIP.OCL @Thrice (%b)",
-            "no function 'Thrice' for its kernel (task 2",
+            "no function 'Thrice' for its kernel (a.mlir:9:5, task 2",
         ),
         ("EMU8", "EMU4", "num_shaves is 8, EMU4 has 4"),
     ],

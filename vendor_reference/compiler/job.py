@@ -24,6 +24,7 @@ class Job:
       halves: what half tensors are in kernels that ask for no type.
       allow_native_assets: whether layers may be asked that are machine code.
       taps: whether tensors between ops keep their names.
+      edits: files of IR text for functions that are compiled from there, by name.
     """
 
     soc: SocModel
@@ -33,3 +34,4 @@ class Job:
     halves: HalfPolicy = BY_DEVICE
     allow_native_assets: bool = False
     taps: bool = False
+    edits: Mapping[str, str] = field(default_factory=dict)

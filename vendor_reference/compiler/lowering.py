@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
 
 from litert.core.compiler_options import DumpOptions
 from litert.core.tracing import SpanKind, span
@@ -13,7 +16,8 @@ from litert.model.collector import collector_held
 from litert.model.graph import Subgraph
 from vendor_reference.compiler.cpu_layers import choose_cpu_layers
 from vendor_reference.compiler.emission.module_emission import Lowered, emit_executable
-from vendor_reference.compiler.frontend.importer import import_partitions
+from vendor_reference.compiler.frontend.importer import Imported, import_partitions
+from vendor_reference.compiler.ir.attributes import set_after
 from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.memory_description import describe_memory
@@ -25,6 +29,9 @@ from vendor_reference.compiler.pass_pipeline import (
     write_dump,
 )
 from vendor_reference.compiler.passes.plan_memory import memory_notes
+
+if TYPE_CHECKING:
+    from vendor_reference.compiler.replaced_ir import Replacements
 
 _NO_DUMP = DumpOptions()
 
@@ -47,13 +54,32 @@ def lower_partitions(
         imported = import_partitions(job, partitions, choose_cpu_layers(job, partitions, notes))
     notes += imported.notes
     files = make_dump_files(dump)
-    write_dump(files, IMPORT, imported.module)
-    run_passes(make_context(), imported.module, compile_passes(), partial(write_dump, files))
+    set_after(imported.module, IMPORT)
+    replacements = _read_edits(job, imported)
+
+    def after(name: str, module: ModuleOp) -> None:
+        if replacements is not None:
+            notes.extend(replacements.put_in(name, module))
+        write_dump(files, name, module)
+
+    with replacements.guarded() if replacements is not None else nullcontext():
+        after(IMPORT, imported.module)
+        run_passes(make_context(), imported.module, compile_passes(), after)
+        with span(SpanKind.PASS, "emit"):
+            lowered = emit_executable(imported.module, imported.constants)
     if files:
         names = [os.path.basename(path) for path in files.values()]
         notes.append(f"IR is written to {dump.folder}: {', '.join(names)}.")
     notes += memory_notes(imported.module, job.soc)
     memory = describe_memory(imported.module)
-    with span(SpanKind.PASS, "emit"):
-        lowered = emit_executable(imported.module, imported.constants)
     return replace(lowered, notes=notes, memory=memory)
+
+
+def _read_edits(job: Job, imported: Imported) -> Replacements | None:
+    """The texts that take functions' places; None where there are none."""
+    if not job.edits:
+        return None
+    # Here, as most compilations read no text.
+    from vendor_reference.compiler.replaced_ir import Replacements
+
+    return Replacements(job, imported)

@@ -12,19 +12,26 @@ from vendor_reference.executable.executable import ALIGNMENT
 
 
 def verify_plan(
-    buffers: Sequence[LiveRange], offsets: Sequence[int], size: int, names: Sequence[str] = ()
+    buffers: Sequence[LiveRange],
+    offsets: Sequence[int],
+    size: int,
+    names: Sequence[str] = (),
+    places: Sequence[str] = (),
 ) -> None:
     """Refuses a plan of one arena by which a task would overwrite what another still needs.
 
-    That is a mistake of the planner's. Buffers without names are called by their numbers.
+    That is a mistake of the planner's, unless the buffers have places in a file. Buffers without names are called
+    by their numbers.
     """
+    places = places or ["memory plan"] * len(buffers)
     names = names or [f"buffer {index}" for index in range(len(buffers))]
     if len(offsets) != len(buffers):
         raise _error(f"{len(offsets)} places for {len(buffers)} buffers")
     for index, (buffer, offset) in enumerate(zip(buffers, offsets, strict=True)):
         if offset < 0 or offset % ALIGNMENT or offset + buffer.size_bytes > size:
             raise _error(
-                f"{names[index]} has {buffer.size_bytes} bytes at {offset} of {size}, in steps of {ALIGNMENT}"
+                f"{names[index]} has {buffer.size_bytes} bytes at {offset} of {size}, in steps of {ALIGNMENT}",
+                places[index],
             )
     starts = sorted(range(len(buffers)), key=lambda i: buffers[i].first)
     ends = sorted(range(len(buffers)), key=lambda i: buffers[i].last)
@@ -36,7 +43,7 @@ def verify_plan(
             _take_off(live, (offsets[ends[ended]], ends[ended]))
             ended += 1
         if buffer.size_bytes:
-            _make_room(live, index, buffers, offsets, names)
+            _make_room(live, index, buffers, offsets, names, places[index])
             insort(live, (offsets[index], index))
 
 
@@ -46,6 +53,7 @@ def _make_room(
     buffers: Sequence[LiveRange],
     offsets: Sequence[int],
     names: Sequence[str],
+    place: str,
 ) -> None:
     """Checks a buffer against its two neighbours in memory; an operand in whose place it lies ends here."""
     offset, buffer = offsets[index], buffers[index]
@@ -66,7 +74,8 @@ def _make_room(
             raise _error(
                 f"{names[other]} and {names[index]} overlap at step {buffer.first}: "
                 f"{buffers[other].size_bytes} bytes at {other_offset}, "
-                f"{buffer.size_bytes} at {offset}"
+                f"{buffer.size_bytes} at {offset}",
+                place,
             )
 
 
@@ -76,7 +85,7 @@ def _take_off(live: list[tuple[int, int]], entry: tuple[int, int]) -> None:
         del live[at]
 
 
-def _error(what: str) -> LiteRtError:
+def _error(what: str, where: str = "memory plan") -> LiteRtError:
     return LiteRtError(
-        Status.RUNTIME_FAILURE, what, "memory plan", "This is a mistake of the compiler: report it."
+        Status.RUNTIME_FAILURE, what, where, "This is a mistake of the compiler: report it."
     )

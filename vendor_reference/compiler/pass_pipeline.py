@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.memref import AllocOp
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
@@ -25,8 +26,16 @@ from litert.core.tracing import SpanKind, span
 from litert.host.extensions import load_package
 from litert.model.atomic_file import make_folder, open_atomic
 from litert.model.output import write_at
+from vendor_reference.compiler.ir.attributes import AFTER, read_after, set_after
+from vendor_reference.compiler.ir.names import bodies
 from vendor_reference.compiler.ir.text import print_ir
+from vendor_reference.compiler.ir.types import space_of
 from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.levels.vpuip import DeclareBufferOp
+
+ALL = "all"
+IMPORT = "import"
+"""What the IR is called before any pass has run."""
 
 
 class CompilerPass(ModulePass):
@@ -59,14 +68,53 @@ def run_passes(
             before = ", ".join(p.name for p in passes[:index])
             where = f"pass '{one.name}'{f', after {before}' if before else ''}"
             raise LiteRtError(Status.COMPILATION, str(error), where) from error
+        _come_further(module, one.name)
         if after is not None:
             after(one.name, module)
 
 
-def compile_passes() -> list[ModulePass]:
-    """The passes of a compilation."""
-    known = find_passes()
-    return [known[name]() for name in pipeline()]
+def find_stage(module: ModuleOp) -> str:
+    """How far a module has come: `import`, or the last pass of a compilation that it has gone through.
+
+    That is what it says of itself (`VPUIP.after`); where it says nothing, its level tells.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT and NOT_FOUND, for what it says of itself and cannot be.
+    """
+    said = read_after(module)
+    if said:
+        check_stage(said)
+        return said
+    ops = [op for _, block in bodies(module) for op in block.ops]
+    levels = {op.name.partition(".")[0] for op in ops}
+    spaces = [space_of(op.memref.type) for op in ops if isinstance(op, AllocOp)]
+    if any(isinstance(op, DeclareBufferOp) for op in ops):
+        return "plan-memory"
+    if "VPUIP" in levels:
+        has_spaces = bool(spaces) and None not in spaces
+        return "assign-memory-spaces" if has_spaces else "lower-iert-to-vpuip"
+    return "lower-ie-to-iert" if levels & {"IERT", "memref"} else IMPORT
+
+
+def compile_passes(behind: str = IMPORT) -> list[ModulePass]:
+    """The passes of a compilation that run behind one of them: by default all."""
+    names, known = [IMPORT, *pipeline()], find_passes()
+    return [known[name]() for name in names[names.index(behind) + 1 :]]
+
+
+def check_stage(name: str) -> None:
+    """Refuses what is neither `import` nor a pass of a compilation."""
+    stages = [IMPORT, *pipeline()]
+    if name not in stages:
+        what = f"{AFTER} is '{name}', and no compilation has such a pass"
+        raise LiteRtError(Status.NOT_FOUND, what, hint=f"Name one of {', '.join(stages)}.")
+
+
+def _come_further(module: ModuleOp, name: str) -> None:
+    """Has a module that says how far it has come say so of one pass more; one that was run before is none."""
+    stages = [IMPORT, *pipeline()]
+    if AFTER in module.attributes and name in stages:
+        set_after(module, max(name, read_after(module), key=stages.index))
 
 
 def parse_passes(text: str) -> list[ModulePass]:
@@ -143,11 +191,6 @@ def _in_order(after: Mapping[str, str]) -> Sequence[str]:
 def describe_pass(known: type[ModulePass]) -> str:
     """The first line of a pass's docstring."""
     return (known.__doc__ or "").strip().partition("\n")[0]
-
-
-ALL = "all"
-IMPORT = "import"
-"""What the IR is called before any pass has run."""
 
 
 def check_dump_options(options: DumpOptions) -> None:

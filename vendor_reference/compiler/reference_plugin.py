@@ -49,6 +49,8 @@ from vendor_reference.soc import get_soc_model
 class ReferencePlugin(CompilerPlugin):
     """Holds the layers that the user's assets describe."""
 
+    takes_ir = True
+
     def __init__(self, compiler_options: CompilerOptions) -> None:
         self._options = compiler_options
         check_dump_options(compiler_options.dump)
@@ -159,6 +161,7 @@ class ReferencePlugin(CompilerPlugin):
             HalfPolicy(half_tensors(options.vendor_options), half_ops),
             options.allow_native_assets,
             options.taps,
+            options.replace_ir,
         )
         return lower_partitions(job, partitions, options.dump)
 

@@ -176,6 +176,7 @@ def test_options_arrive_whole() -> None:
         DumpOptions("dump", "all", True),
         "weakly_connected",
         taps=True,
+        replace_ir={"Partition_0": "a.mlir"},
     )
     default = CompilerOptions()
     assert all(getattr(options, f.name) != getattr(default, f.name) for f in fields(options))

@@ -1,8 +1,9 @@
-"""What modules and functions say of their device and their tasks.
+"""What modules and functions say of their device, their tasks, and how far they have come.
 
-`VPUIP.soc = "EMU8"` of a module: what it is compiled for. `VPUIP.fp16_of = @Partition_0` of a function: on devices
-with fp16 arithmetic it runs in the other's place. `VPUIP.task = "OCL"` of a layer's external function: the kind of
-task that its calls become.
+`VPUIP.soc = "EMU8"` of a module: what it is compiled for. `VPUIP.after = "adjust-layouts"` of a module: the last
+pass of a compilation that it has gone through. `VPUIP.fp16_of = @Partition_0` of a function: on devices with fp16
+arithmetic it runs in the other's place. `VPUIP.task = "OCL"` of a layer's external function: the kind of task that
+its calls become.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from vendor_reference.compiler.ir.assembly import TASKS
 from vendor_reference.soc import SocModel, get_soc_model
 
 SOC = "VPUIP.soc"
+AFTER = "VPUIP.after"
 FP16_OF = "VPUIP.fp16_of"
 TASK = "VPUIP.task"
 
@@ -39,6 +41,26 @@ def soc_of(module: ModuleOp) -> SocModel:
 def set_soc(module: ModuleOp, soc: SocModel) -> None:
     """Makes it the module's."""
     module.attributes[SOC] = StringAttr(soc.name)
+
+
+def read_after(module: ModuleOp) -> str:
+    """The last pass of a compilation that a module has gone through; "" where it does not say.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, if it is no text.
+    """
+    attribute = module.attributes.get(AFTER)
+    if attribute is not None and not isinstance(attribute, StringAttr):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f'{AFTER} is {attribute}, expected the name of a pass, such as "adjust-layouts"',
+        )
+    return "" if attribute is None else attribute.data
+
+
+def set_after(module: ModuleOp, name: str) -> None:
+    """Says which pass the module has gone through last."""
+    module.attributes[AFTER] = StringAttr(name)
 
 
 def read_fp16_of(function: FuncOp) -> str | None:

@@ -25,13 +25,14 @@ from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.attributes import read_fp16_of, soc_of
 from vendor_reference.compiler.ir.edits import remove_op, replace_op
 from vendor_reference.compiler.ir.names import bodies, functions_of
-from vendor_reference.compiler.ir.types import space_of
+from vendor_reference.compiler.ir.types import size_bytes_of, space_of
 from vendor_reference.compiler.levels.vpuip import DeclareBufferOp
 from vendor_reference.compiler.memory_planner import plan_memory
 from vendor_reference.compiler.memory_spaces import MemorySpace, ranges_in
 from vendor_reference.compiler.memory_verifier import verify_plan
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.task_buffers import find_demands
+from vendor_reference.executable.executable import align
 from vendor_reference.soc import SocModel
 
 
@@ -74,6 +75,17 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
             name = f"VPUIP.{space.value.lower()}"
             function.attributes[f"{name}_size"] = number(plan.size)
             function.attributes[f"{name}_bound"] = number(plan.lower_bound)
+
+
+def tell_sizes(function: FuncOp) -> None:
+    """Has a function whose plan was edited say what its arenas take now."""
+    ends: dict[str, int] = {}
+    for op in function.body.block.ops:
+        if isinstance(op, DeclareBufferOp):
+            name = f"VPUIP.{op.space.data.lower()}_size"
+            end = op.offset.value.data + size_bytes_of(op.buffer.type)
+            ends[name] = max(ends.get(name, 0), end)
+    function.attributes.update({name: number(align(end)) for name, end in ends.items()})
 
 
 def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:

@@ -1,0 +1,243 @@
+"""IR text that people have written or edited goes into a compilation: it is read, and checked line by line.
+
+A text is taken up behind the pass that it says has left it. What it needs of the compilation has to be there: the
+constants that it names, and the files of its kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+
+from litert.core.element_type import ElementType
+from litert.core.errors import LiteRtError, describe
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from vendor_reference.compiler.edited_plan import check_edited_plan
+from vendor_reference.compiler.frontend.layer_kernel import program_source
+from vendor_reference.compiler.ir.attributes import read_fp16_of, set_soc
+from vendor_reference.compiler.ir.edits import remove_op
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, kernel_attributes, read_kernel
+from vendor_reference.compiler.ir.names import bodies, functions_of
+from vendor_reference.compiler.ir.text import Ir, read_ir
+from vendor_reference.compiler.ir.types import ranked_type
+from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.levels.dialects import make_context
+from vendor_reference.compiler.levels.values import AnyConstantOp
+from vendor_reference.compiler.library_layers import library_layers
+from vendor_reference.compiler.pass_pipeline import find_stage
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.executable.executable import Constant, Source
+from vendor_reference.soc import SocModel
+
+
+@dataclass(frozen=True, slots=True)
+class EditedIr:
+    """A function of a text, with all that it needs of that text.
+
+    Attributes:
+      name: of the text's file.
+      ir: what is left of the text: the function, its twin, and the functions that they name.
+      stage: `import`, or the pass that has left it.
+      entry: the function.
+      twin: what runs in its place on devices with fp16 arithmetic; None where nothing does.
+    """
+
+    name: str
+    ir: Ir
+    stage: str
+    entry: FuncOp
+    twin: FuncOp | None
+
+    @property
+    def functions(self) -> Sequence[FuncOp]:
+        """All that is left, in order."""
+        return list(functions_of(self.ir.module).values())
+
+    def place(self, op: Operation) -> str:
+        """Where an op begins, as `file:line:column`."""
+        return self.ir.places.get(op, self.name)
+
+    def error(self, op: Operation, what: str, hint: str = "") -> LiteRtError:
+        """What is wrong with an op, with its line."""
+        return LiteRtError(Status.INVALID_IR_TYPE, what, self.place(op), hint)
+
+
+def read_edited(
+    text: bytes, name: str, wanted: str, soc: SocModel | None = None, *, or_only: bool = False
+) -> EditedIr:
+    """Reads a text, verifies it, and takes one function out of it.
+
+    Args:
+      text: of any level.
+      name: of its file, for messages.
+      wanted: the function; "" for the one called `main`, or the only one.
+      soc: what it is compiled for, in place of what the text says; None for that.
+      or_only: whether the only function of a text is taken whatever it is called.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT and INVALID_IR_TYPE, for a wrong text, with its line; NOT_FOUND, for a function
+        or pass that there is not.
+    """
+    ir = read_ir(text, name, make_context(list(library_layers().values())))
+    check_ir(ir.module, ir.places)
+    if soc is not None:
+        set_soc(ir.module, soc)
+    try:
+        stage = find_stage(ir.module)
+    except LiteRtError as error:
+        raise LiteRtError(error.status, error.what, name, error.hint) from error
+    check_edited_plan(ir.module, ir.places)
+    entry = _find_entry(ir.module, wanted, name, or_only)
+    entry_name = entry.sym_name.data
+    twins = [f for f, _ in bodies(ir.module) if read_fp16_of(f) == entry_name]
+    twin = twins[0] if twins else None
+    edited = EditedIr(name, ir, stage, entry, twin)
+    for one in (entry, *twins):
+        _check_called(edited, one)
+    drop_unused(ir.module, [entry, *twins[:1]])
+    return edited
+
+
+@contextmanager
+def foreign_text(name: str) -> Iterator[None]:
+    """A block in which passes work on a text: they trust what the compiler makes; a text may be anybody's."""
+    try:
+        yield
+    except RecursionError as error:
+        raise LiteRtError(Status.UNSUPPORTED, "nested too deep for a pass", name) from error
+    except (LiteRtError, MemoryError):
+        raise
+    except Exception as error:
+        what = f"no compiler has made this text, and a pass fails on it: {describe(error)}"
+        raise LiteRtError(Status.INVALID_IR_TYPE, what, name) from error
+
+
+def check_constants(edited: EditedIr, constants: Mapping[str, Constant], hint: str) -> None:
+    """Checks that the data of each constant are there, and are of its type; `hint` says where they come from."""
+    for op in edited.ir.module.walk():
+        if not isinstance(op, AnyConstantOp) or not (key := op.key()):
+            continue
+        constant = constants.get(key)
+        if constant is None:
+            raise edited.error(op, f"no data for the constant '{key}'", hint)
+        found, wanted = _type_read(constant), ranked_type(op.output.type)
+        if (found.element_type, found.shape) != (wanted.element_type, wanted.shape):
+            raise edited.error(op, f"the constant '{key}' is {found}, and is read as {wanted}")
+
+
+def settle_kernels(edited: EditedIr, layers: Mapping[str, CustomLayer]) -> None:
+    """Has kernels name the files that there are now; layers are by their ops.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for a kernel that is none; INVALID_IR_TYPE, for one whose file is not there.
+    """
+    files = {
+        (layer.asset_name(file), file.path): program_source(layer, file)
+        for layer in layers.values()
+        for file in layer.files()
+    }
+    for op in edited.ir.module.walk():
+        if KERNEL not in op.attributes:
+            continue
+        try:
+            spec = read_kernel(op.attributes)
+        except LiteRtError as error:
+            raise LiteRtError(error.status, error.what, edited.place(op), error.hint) from error
+        if not spec.sources:
+            continue
+        op_name = spec.op_name or spec.title
+        settled = replace(
+            spec,
+            sources=_settle(edited, op, spec.sources, files, op_name),
+            headers=_settle(edited, op, spec.headers, files, op_name),
+        )
+        if op_name not in layers:
+            raise _no_asset(edited, op, op_name, spec.sources[0])
+        op.attributes.update(kernel_attributes(settled))
+
+
+def drop_unused(module: ModuleOp, roots: Iterable[FuncOp]) -> None:
+    """Takes all functions out of a module but these, and those that they name."""
+    functions = functions_of(module)
+    kept = {root.sym_name.data for root in roots}
+    waiting = list(kept)
+    while waiting:
+        named = {name for name in _named_by(functions[waiting.pop()]) if name in functions}
+        waiting += named - kept
+        kept |= named
+    for name, function in functions.items():
+        if name not in kept:
+            remove_op(function)
+
+
+def _find_entry(module: ModuleOp, wanted: str, name: str, or_only: bool) -> FuncOp:
+    """One of the functions with a body; those for devices with fp16 arithmetic belong to others."""
+    found = {f.sym_name.data: f for f, _ in bodies(module) if read_fp16_of(f) is None}
+    if wanted in found:
+        return found[wanted]
+    if not wanted and "main" in found:
+        return found["main"]
+    if len(found) == 1 and (or_only or not wanted):
+        return next(iter(found.values()))
+    what = (
+        f"no function '{wanted}' with a body" if wanted else f"{len(found)} functions with bodies"
+    )
+    hint = f"It has {', '.join(found)}." if found else ""
+    raise LiteRtError(Status.NOT_FOUND, what, name, hint)
+
+
+def _check_called(edited: EditedIr, function: FuncOp) -> None:
+    functions = functions_of(edited.ir.module)
+    for op in function.walk():
+        callee = op.properties.get("callee")
+        if isinstance(callee, SymbolRefAttr) and callee.root_reference.data not in functions:
+            raise edited.error(op, f"there is no function '{callee.root_reference.data}'")
+
+
+def _settle(
+    edited: EditedIr,
+    op: Operation,
+    sources: Sequence[Source],
+    files: Mapping[tuple[str, str], Source],
+    op_name: str,
+) -> tuple[Source, ...]:
+    for source in sources:
+        if (source.asset, source.file_name) not in files:
+            raise _no_asset(edited, op, op_name, source)
+    return tuple(files[source.asset, source.file_name] for source in sources)
+
+
+def _no_asset(edited: EditedIr, op: Operation, op_name: str, source: Source) -> LiteRtError:
+    what = f"its kernel is in '{source.file_name}' of asset '{source.asset}', which is not given"
+    return edited.error(op, what, f"Give it with --npu_custom_op_info={op_name},FILE.")
+
+
+def _type_read(constant: Constant) -> RankedTensorType:
+    """What kernels read."""
+    if constant.dequantization is None:
+        return constant.tensor_type
+    return RankedTensorType.of(ElementType.FLOAT32, constant.tensor_type.shape)
+
+
+def _named_by(function: FuncOp) -> Iterator[str]:
+    """The functions that a function names, and what else has such names."""
+    for op in function.walk():
+        for attribute in (*op.attributes.values(), *op.properties.values()):
+            yield from _symbols(attribute)
+
+
+def _symbols(attribute: Attribute) -> Iterator[str]:
+    if isinstance(attribute, SymbolRefAttr):
+        yield attribute.root_reference.data
+    elif isinstance(attribute, ArrayAttr):
+        for item in attribute.data:
+            yield from _symbols(item)
+    elif isinstance(attribute, DictionaryAttr):
+        for item in attribute.data.values():
+            yield from _symbols(item)

@@ -1,0 +1,72 @@
+"""Checks plans that people have edited: the offsets of buffers, and the shaves of tasks.
+
+Whether they can be is checked before anything is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ir.attributes import soc_of
+from vendor_reference.compiler.ir.names import at_function, bodies, functions_of
+from vendor_reference.compiler.levels.vpuip import DeclareBufferOp, TaskOp
+from vendor_reference.compiler.memory_spaces import MemorySpace, ranges_in
+from vendor_reference.compiler.memory_verifier import verify_plan
+from vendor_reference.compiler.task_buffers import find_demands
+from vendor_reference.soc import SocModel
+
+
+def check_edited_plan(module: ModuleOp, places: Mapping[Operation, str]) -> None:
+    """Checks what is declared at an offset, and how many shaves tasks have, against the SoC.
+
+    `places` say where ops begin in their file.
+
+    Raises:
+      LiteRtError: INVALID_IR_TYPE, with the two buffers that overlap while both are needed, the one that lies
+        outside of its memory, or the task that has too many shaves, or no function; INVALID_ARGUMENT, for a
+        wrong kernel.
+    """
+    soc = soc_of(module)
+    functions = functions_of(module)
+    for function, block in bodies(module):
+        _check_places(module, function, soc, places)
+        for step, op in enumerate(op for op in block.ops if isinstance(op, TaskOp)):
+            if op.callee is not None and op.callee.root_reference.data not in functions:
+                what = f"there is no function '{op.callee.root_reference.data}' for its kernel"
+                raise _error(what, f"task {step}", function, places.get(op, ""))
+            if op.num_shaves() > soc.shaves:
+                what = f"num_shaves is {op.num_shaves()}, {soc.name} has {soc.shaves}"
+                raise _error(what, f"task {step}", function, places.get(op, ""))
+
+
+def _check_places(
+    module: ModuleOp, function: FuncOp, soc: SocModel, places: Mapping[Operation, str]
+) -> None:
+    declared = [op for op in function.body.block.ops if isinstance(op, DeclareBufferOp)]
+    if not declared:
+        return
+    demands, _ = find_demands(module, function, [op.buffer for op in declared])
+    alive = [demand.alive for demand in demands]
+    spaces = [MemorySpace(op.space.data) for op in declared]
+    for space, size in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
+        members, ranges = ranges_in(alive, spaces, space)
+        offsets = [declared[i].offset.value.data for i in members]
+        hints = [(i, declared[i].buffer.name_hint) for i in members]
+        names = [f"%{hint}" if hint else f"declared buffer {i}" for i, hint in hints]
+        lines = [places.get(declared[i], "") for i in members]
+        try:
+            verify_plan(ranges, offsets, size, names, lines)
+        except LiteRtError as error:
+            where = f"{space.value} of {soc.name}"
+            raise _error(error.what, where, function, error.where) from error
+
+
+def _error(what: str, where: str, function: FuncOp, place: str) -> LiteRtError:
+    wheres = filter(None, (place, where, at_function(function)))
+    return LiteRtError(Status.INVALID_IR_TYPE, what, ", ".join(wheres))

@@ -1,0 +1,166 @@
+"""`--replace_ir`: functions of edited texts take the places of a compilation's own.
+
+The own function comes along up to the pass that has left the text, so that what does not fit it is found; the rest
+is made of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from litert.core.errors import LiteRtError
+from litert.core.input_file import read_input
+from litert.core.status import Status
+from vendor_reference.compiler.edited_ir import (
+    EditedIr,
+    check_constants,
+    drop_unused,
+    foreign_text,
+    read_edited,
+    settle_kernels,
+)
+from vendor_reference.compiler.frontend.importer import Imported
+from vendor_reference.compiler.ir.attributes import read_fp16_of
+from vendor_reference.compiler.ir.edits import remove_op
+from vendor_reference.compiler.ir.names import SymbolNames, bodies, functions_of
+from vendor_reference.compiler.ir.text_bounds import MAX_TEXT_BYTES
+from vendor_reference.compiler.job import Job
+from vendor_reference.compiler.passes.plan_memory import tell_sizes
+
+
+class Replacements:
+    """The edited functions of a compilation."""
+
+    def __init__(self, job: Job, imported: Imported) -> None:
+        """Reads and checks them.
+
+        Raises:
+          LiteRtError: NOT_FOUND, for a file, or a function that the compilation does not have; what is wrong with
+            a text, with its line.
+        """
+        own = {f.sym_name.data for f, _ in bodies(imported.module) if read_fp16_of(f) is None}
+        self._edited: dict[str, EditedIr] = {}
+        for name, path in job.edits.items():
+            if name not in own:
+                hint = f"Name one of {', '.join(sorted(own))}."
+                raise LiteRtError(Status.NOT_FOUND, f"no function '{name}' to replace", path, hint)
+            with foreign_text(path):
+                text = read_input(path, MAX_TEXT_BYTES + 1)
+                edited = read_edited(text, path, name, job.soc, or_only=True)
+                check_constants(edited, imported.constants, _CONSTANTS)
+                settle_kernels(edited, job.layers)
+            self._edited[name] = edited
+
+    def put_in(self, stage: str, module: ModuleOp) -> list[str]:
+        """Puts in what a pass has left; returns sentences for the report.
+
+        Raises:
+          LiteRtError: INVALID_IR_TYPE, where it does not fit, with its line.
+        """
+        notes: list[str] = []
+        for name, edited in self._edited.items():
+            if edited.stage == stage:
+                notes += _put_in(module, edited, name)
+        return notes
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """A block in which the compilation goes on; the host does not try again with less, where it is refused."""
+        with ExitStack() as stack:
+            for edited in self._edited.values():
+                stack.enter_context(foreign_text(edited.name))
+            try:
+                yield
+            except LiteRtError as error:
+                if error.status is not Status.UNSUPPORTED:
+                    raise
+                raise LiteRtError(
+                    Status.COMPILATION, error.what, error.where, error.hint or _TOGETHER
+                ) from error
+
+
+_CONSTANTS = "The constants are those of the model's import: dump it again with the same flags."
+_TOGETHER = "With --replace_ir, what a dump has as one function is compiled as one, or not at all."
+
+
+def _put_in(module: ModuleOp, edited: EditedIr, name: str) -> list[str]:
+    """Puts an edited function, and its twin, in the place of a module's own; returns sentences for the report.
+
+    Raises:
+      LiteRtError: INVALID_IR_TYPE, where it does not fit, with its line.
+    """
+    own = functions_of(module)[name]
+    twins = [f for f, _ in bodies(module) if read_fp16_of(f) == name]
+    notes = [f"{name} is compiled from {edited.name} on, behind '{edited.stage}'."]
+    pairs = [(own, edited.entry)]
+    if twins and edited.twin is not None:
+        pairs.append((twins[0], edited.twin))
+    elif twins:
+        notes.append(f"{edited.name} has no {twins[0].sym_name.data}, which stays as it is.")
+    for old, new in pairs:
+        _check_fit(edited, old, new)
+        new.attributes.update({n: a for n, a in old.attributes.items() if n not in new.attributes})
+        tell_sizes(new)
+    kept = {new.sym_name.data: old.sym_name.data for old, new in pairs}
+    replaced = [old for old, _ in pairs]
+    others = [f for f, _ in bodies(module) if f not in replaced]
+    block = module.body.block
+    anchor = replaced[-1].next_op
+    for old in replaced:
+        remove_op(old)
+    drop_unused(module, others)
+    taken = SymbolNames([*functions_of(module), *kept.values()])
+    renamed = {
+        f.sym_name.data: kept.get(f.sym_name.data) or taken.new(f.sym_name.data)
+        for f in edited.functions
+        if f.is_declaration or f.sym_name.data in kept
+    }
+    for function in edited.functions:
+        if function.sym_name.data not in renamed:
+            continue
+        function.detach()  # type: ignore[no-untyped-call]
+        _rename(function, renamed)
+        if anchor is None:
+            block.add_op(function)
+        else:
+            block.insert_op_before(function, anchor)
+    return notes
+
+
+def _check_fit(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
+    name = old.sym_name.data
+    for kind, had, has in (
+        ("argument", old.function_type.inputs.data, new.function_type.inputs.data),
+        ("result", old.function_type.outputs.data, new.function_type.outputs.data),
+    ):
+        if len(had) != len(has):
+            what = f"{len(has)} {kind}s, {name} has {len(had)} behind '{edited.stage}'"
+            raise edited.error(new, what)
+        for index, (one, other) in enumerate(zip(had, has, strict=True)):
+            if one != other:
+                what = f"{kind} {index} is {other}, that of {name} behind '{edited.stage}' is {one}"
+                raise edited.error(new, what)
+
+
+def _rename(function: FuncOp, names: Mapping[str, str]) -> None:
+    """Has a function, and what it names, new names."""
+    function.properties["sym_name"] = StringAttr(names[function.sym_name.data])
+    for op in function.walk():
+        for entries in (op.attributes, op.properties):
+            entries.update({key: _renamed(value, names) for key, value in entries.items()})
+
+
+def _renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
+    if isinstance(attribute, SymbolRefAttr):
+        name = attribute.root_reference.data
+        return SymbolRefAttr(names[name]) if names.get(name, name) != name else attribute
+    if isinstance(attribute, ArrayAttr):
+        return ArrayAttr([_renamed(item, names) for item in attribute.data])
+    if isinstance(attribute, DictionaryAttr):
+        return DictionaryAttr({k: _renamed(v, names) for k, v in attribute.data.items()})
+    return attribute
