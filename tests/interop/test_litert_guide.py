@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dispatch.native.dispatch_library import asset_slot, new_api
+from litert import CompiledModel, CustomOpInfo, Environment, HardwareAccelerator, Options
 from litert.abi.definitions import ffi
 from litert.abi.headers import INCLUDE_FOLDER
 from litert.model.builder import ModelBuilder
@@ -198,6 +199,21 @@ def test_stock_has_no_assets_for_it(
         assert [op.name for op in model.subgraphs[0].ops] == ["my_custom_op", "another_op"]
 
 
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_program_loads_it_with_its_assets(vendor: Path, files: Path, isolated: bool) -> None:
+    infos = [
+        CustomOpInfo("my_custom_op", str(files / "my_asset.bin")),
+        CustomOpInfo("another_op", str(files / "config.json")),
+    ]
+    environment = Environment.create(
+        compiler_plugin_path=str(vendor), dispatch_library_path=str(vendor)
+    )
+    options = Options(HardwareAccelerator.NPU, custom_op_infos=infos, isolated=isolated)
+    path = str(files / "input.tflite")
+    with CompiledModel.from_file(path, environment=environment, options=options) as model:
+        np.testing.assert_array_equal(model.run(INPUTS)["z"], SUM + [1, 2, 3, 4] + 16)
+
+
 @pytest.mark.parametrize("language", [C, CPP], ids=["C", "C++"])
 @pytest.mark.parametrize("header", ["dispatch.h", "support/guide_dispatch.h"])
 def test_the_signature_is_the_headers(
@@ -224,6 +240,20 @@ def test_the_vendor_keeps_the_contract(vendor: Path, files: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "MyVendor keeps the contract" in done.stdout
+
+
+@pytest.mark.parametrize("language", [C, CPP], ids=["C", "C++"])
+def test_what_our_own_document_shows_compiles(language: tuple[str, ...], tmp_path: Path) -> None:
+    if shutil.which(language[0]) is None:
+        pytest.skip(f"no {language[0]}")
+    text = (Path(__file__).parents[2] / "docs" / "vendors.md").read_text()
+    (shown,) = re.findall(r"^```cpp\n(#include .*?guide_dispatch.*?)^```$", text, re.DOTALL | re.M)
+    include, rest = shown.split("\n", 1)
+    needed = "static LiteRtDispatchInterface my_functions;\nLiteRtStatus MyRegisterAsset(\n"
+    needed += "    LiteRtDispatchDeviceContext, const char*, const LiteRtMemBuffer*);\n"
+    (tmp_path / "shown.c").write_text(f"{include}\n{needed}{rest}")
+    command = [*language, "-Wall", "-Werror", f"-I{INCLUDE_FOLDER}", "-fsyntax-only"]
+    subprocess.run([*command, str(tmp_path / "shown.c")], check=True)
 
 
 @pytest.mark.parametrize(("size", "is_there"), [(0, False), (56, False), (64, True), (72, True)])

@@ -107,7 +107,9 @@ void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin plugin) {
 LiteRtStatus LiteRtCompilerPluginPartition(
     LiteRtCompilerPlugin plugin, const char* soc_model, LiteRtSubgraph subgraph, LiteRtOpList selected_ops) {
   LITERT_NPU_CHECK(plugin != NULL && subgraph != NULL && selected_ops != NULL);
-  const LiteRtCompilerContext* before = LiteRtNpuEnterContext(LiteRtNpuFindContext(plugin));
+  const LiteRtCompilerContext* context = LiteRtNpuFindContext(plugin);
+  LITERT_NPU_CHECK(context != NULL);
+  const LiteRtCompilerContext* before = LiteRtNpuEnterContext(context);
   const LiteRtStatus status = LiteRtNpuYourPartition(plugin, soc_model, subgraph, selected_ops);
   LiteRtNpuEnterContext(before);
   return status;
@@ -116,7 +118,9 @@ LiteRtStatus LiteRtCompilerPluginPartition(
 LiteRtStatus LiteRtCompilerPluginCompile(
     LiteRtCompilerPlugin plugin, const char* soc_model, LiteRtModel partitions, LiteRtCompiledResult* result) {
   LITERT_NPU_CHECK(plugin != NULL && partitions != NULL && result != NULL);
-  const LiteRtCompilerContext* before = LiteRtNpuEnterContext(LiteRtNpuFindContext(plugin));
+  const LiteRtCompilerContext* context = LiteRtNpuFindContext(plugin);
+  LITERT_NPU_CHECK(context != NULL);
+  const LiteRtCompilerContext* before = LiteRtNpuEnterContext(context);
   const LiteRtStatus status = LiteRtNpuYourCompile(plugin, soc_model, partitions, result);
   LiteRtNpuEnterContext(before);
   return status;
