@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 
+from litert.core.compiler_options import parse_shapes, write_shapes
 from litert.core.option import Flag, Goes, Section, option
 
 DEFAULT_FOLD_LIMIT = 1 << 20
+DATA_LAYOUTS = ("NHWC", "NCHW")
 WITHOUT_SELECTION = "Without it those of --extensions that are enabled."
 """What runs of an application's compiler where nothing is named, in the words of the flag."""
 
@@ -28,6 +31,8 @@ class TransformOptions:
       fold_limit: how many bytes constant folding may add to the file.
       dump_model_after: name of a transformation after which the model is written; `all` for each; "" for none.
       dump_folder: where to; made if it is not there.
+      input_shapes: that inputs get before transformations run, by name; -1 for a size that only a run tells.
+      data_layout: of inputs and outputs of the model.
     """
 
     extensions: Sequence[str] = option(
@@ -98,11 +103,38 @@ class TransformOptions:
         Section.TRANSFORMATIONS,
     )
     dump_folder: str = ""
+    input_shapes: Mapping[str, Sequence[int]] = option(
+        Flag(
+            "input_shape",
+            (),
+            "input:1x224x224x3: the shape that an input of the model gets; -1 for a size that only a run tells. "
+            "Once for each.",
+            is_repeated=True,
+        ),
+        Section.TRANSFORMATIONS,
+        Goes.MANIFEST,
+        default=MappingProxyType[str, Sequence[int]]({}),
+        read=lambda texts: parse_shapes(texts, "input_shape", "shape", may_be_open=True),
+        write=write_shapes,
+    )
+    data_layout: str = option(
+        Flag(
+            "data_layout",
+            DATA_LAYOUTS[0],
+            "The layout of inputs and outputs of four or five dimensions: NHWC, as in the model, or NCHW, by a "
+            "TRANSPOSE at each.",
+            choices=DATA_LAYOUTS,
+        ),
+        Section.TRANSFORMATIONS,
+        Goes.MANIFEST,
+    )
 
     @property
     def is_asked(self) -> bool:
         """Whether any transformation may run."""
-        return bool(self.extensions or self.selection or self.config or self.ops_mapping)
+        is_interface_asked = self.input_shapes or self.data_layout != DATA_LAYOUTS[0]
+        named = self.extensions or self.selection or self.config or self.ops_mapping
+        return bool(named or is_interface_asked)
 
 
 class Phase(Enum):

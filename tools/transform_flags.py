@@ -40,7 +40,8 @@ def read_transform_options(
       selection: what `--transformations` names.
       keep_layout: whether no partition changes its layout.
     """
-    asked = [values.extensions, selection, values.transformations_config, values.ops_mapping]
+    names = ("extensions", "transformations_config", "ops_mapping", "input_shape", "data_layout")
+    asked = [selection, *(values[name].value != values[name].default for name in names)]
     declared = [o for o in options_of(TransformOptions) if o.flag.name in values]
     if not any(asked):
         for option in declared:

@@ -27,6 +27,7 @@ from compiler_plugin.transformations.extension_folders import (
 )
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
+from compiler_plugin.transformations.interface import make_channels_first, set_input_shapes
 from compiler_plugin.transformations.layout_change.rule import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
 from compiler_plugin.transformations.partial_inference import PartialInference
@@ -74,13 +75,16 @@ class Transformations:
         self._seconds: dict[str, float] = defaultdict(float)
         self._ran: dict[str, None] = {}
         self._fold_limit = options.fold_limit
+        self._has_images = True
         self._op_names = {cls.op for cls in self.extensions.ops}
 
     @property
     def notes(self) -> Sequence[str]:
         """What was left alone, and what transformations look for that no model so far has had, in sentences."""
+        no_images = "--data_layout=NCHW: no input or output has four or five dimensions"
         return [
             *self.extensions.notes,
+            *([] if self._has_images else [no_images]),
             *find_unmatched(self.planned),
             *find_misnamed(self.planned, self.reports(), self._op_names),
         ]
@@ -111,14 +115,22 @@ class Transformations:
                 self._graph(model, *pair, Phase.FRONT)
                 for pair in zip(model.subgraphs, inferences, strict=True)
             ]
+            shapes = self.options.input_shapes
+            if shapes:
+                set_input_shapes(graphs, shapes)
             self._run_phase(Phase.FRONT, graphs)
             for graph, inference in zip(graphs, inferences, strict=True):
                 graph.stage = Phase.MIDDLE
-                with self._naming("partial inference", graph):
+                step = f"partial inference{' with --input_shape' if shapes else ''}"
+                with self._naming(step, graph):
                     if self.options.static_shape:
                         inference.make_static(graph)
                     if graph.edit_count:
                         _settle(graph)
+            if self.options.data_layout == "NCHW":
+                self._has_images = make_channels_first(graphs)
+                for graph in graphs:
+                    _settle(graph)
             self._run_phase(Phase.MIDDLE, graphs)
             self._run_last(graphs)
 

@@ -58,9 +58,8 @@ def environment_layers() -> Sequence[str]:
     return [p for p in os.environ.get(CUSTOM_LAYERS_VARIABLE, "").split(os.pathsep) if p]
 
 
-_SHAPES = re.compile(
-    "(.+?):([1-9][0-9]*(?:x[1-9][0-9]*)*)(?:,(?!$)|$)", re.DOTALL
-)  # names may have `:` and `,`
+_SHAPES = "(.+?):(N(?:xN)*)(?:,(?!$)|$)"  # names may have `:` and `,`
+_SIZE = "[1-9][0-9]*"
 
 
 def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
@@ -68,18 +67,28 @@ def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
     return parse_shapes(texts, "shape_bounds", "bound")
 
 
-def parse_shapes(texts: Sequence[str], flag: str, noun: str) -> dict[str, Sequence[int]]:
+def write_shapes(shapes: Mapping[str, Sequence[int]]) -> Sequence[str]:
+    """The texts that `parse_shapes` reads."""
+    return [f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes.items()]
+
+
+def parse_shapes(
+    texts: Sequence[str], flag: str, noun: str, *, may_be_open: bool = False
+) -> dict[str, Sequence[int]]:
     """Reads the texts of a flag, each the shape of one tensor: `input:1x3x300`; messages call it by the noun.
 
-    A text may have those of several, as a manifest has them: `input:1x3x300,other:4`.
+    A text may have those of several, as a manifest has them: `input:1x3x300,other:4`. Where shapes may be open, a
+    size may be -1.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a text that is none, or two for one tensor.
     """
     bounds: dict[str, Sequence[int]] = {}
     pairs: list[tuple[str, str]] = []
+    size = f"(?:{_SIZE}|-1)" if may_be_open else _SIZE
+    pattern = re.compile(_SHAPES.replace("N", size), re.DOTALL)
     for text in texts:
-        found = _SHAPES.findall(text)
+        found = pattern.findall(text)
         if not found or ",".join(map(":".join, found)) != text:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
@@ -241,7 +250,7 @@ class CompilerOptions:
         _TO_PLUGIN | Goes.LOAD | Goes.MANIFEST,
         default=MappingProxyType[str, Sequence[int]]({}),
         read=parse_shape_bounds,
-        write=lambda bounds: [f"{n}:{'x'.join(map(str, bound))}" for n, bound in bounds.items()],
+        write=write_shapes,
     )
     dump: DumpOptions = DumpOptions()
     partition_strategy: str = option(

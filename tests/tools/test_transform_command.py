@@ -226,10 +226,31 @@ def test_dumps_go_beside_the_output(source: Path, mine: Path, tmp_path: Path) ->
         (["in", "none", "--dump_model_after=all"], "a dump needs a folder"),
         (["in", "--list_transformations"], "takes no model"),
         (["missing.tflite", "none"], "missing.tflite"),
+        (["in", "none", "--input_shape=x"], "--input_shape has 'x', which is no shape"),
+        (["in", "none", "--input_shape=x:0x2"], "--input_shape has 'x:0x2', which is no shape"),
+        (["in", "none", "--input_shape=x:1", "--input_shape=x:2"], "two --input_shape for 'x'"),
+        (["in", "none", "--data_layout=NCWH"], "NCWH"),
     ],
 )
 def test_a_wrong_command_line_is_refused(arguments: list[str], what: str) -> None:
     assert what in str(refusal(*arguments))
+
+
+def test_inputs_get_shapes_and_a_layout(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    x, y = (b.input(name, "float32", (1, 2, 2, 3)) for name in ("x", "y"))
+    b.output(b.op("ADD", [x, y], [("sum", "float32", (1, 2, 2, 3))]))
+    write_model(b.build(), tmp_path / "in.tflite")
+    shapes = ["--input_shape=x:1x8x6x3", "--input_shape=y:-1x8x6x3"]
+    out = tmp_path / "out.tflite"
+    assert not transform(tmp_path / "in.tflite", out, *shapes, "--data_layout=NCHW")
+    with read_model(out) as model:
+        main = model.subgraphs[0]
+        assert [t.shape for t in (*main.inputs, *main.outputs)] == [(1, 3, 8, 6)] * 3
+        assert main.inputs[1].shape_signature == (-1, 3, 8, 6)
+    assert not apply(*FAKE, tmp_path / "in.tflite", out, "--input_shape=x:5x2x2x3")
+    with read_model(out) as model:
+        assert model.subgraphs[0].outputs[0].shape == (5, 2, 2, 3)
 
 
 @pytest.mark.parametrize(

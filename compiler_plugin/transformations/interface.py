@@ -1,0 +1,131 @@
+"""What is asked of a model's inputs and outputs: shapes (`--input_shape`), and their layout (`--data_layout`).
+
+Transformations themselves leave both as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from compiler_plugin.transformations.graph import Graph
+from compiler_plugin.transformations.layout_change.image_layout import (
+    LayoutChange,
+    Permutation,
+    inverse,
+)
+from compiler_plugin.transformations.layout_change.permuted_constants import permute_type
+from compiler_plugin.transformations.node import Node
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.model.builtin_options import get_builtin_option, option_names
+
+
+def set_input_shapes(graphs: Sequence[Graph], shapes: Mapping[str, Sequence[int]]) -> None:
+    """Gives inputs of a model other shapes; what depends on them is to be inferred then.
+
+    Args:
+      graphs: all subgraphs of the model.
+      shapes: by the names of inputs, as tensors or in signatures; -1 for a dimension that only a run tells.
+
+    Raises:
+      LiteRtError: NOT_FOUND, for a name that no input has.
+    """
+    inputs = [pair for graph in _find_entries(graphs) for pair in _find_inputs(graph)]
+    for name, shape in shapes.items():
+        found = [node for known, node in inputs if known == name]
+        if not found:
+            known = ", ".join(dict.fromkeys(f"{n} ({_text(node)})" for n, node in inputs))
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                f"no input of the model is named '{name}'",
+                "--input_shape",
+                f"It has {known or 'none'}.",
+            )
+        for node in found:
+            node.out_port(0).data.set_shape(shape)
+
+
+def make_channels_first(graphs: Sequence[Graph]) -> bool:
+    """Gives a model NCHW inputs and outputs, as far as they have four or five dimensions.
+
+    Its ops stay: a TRANSPOSE follows each input, and one is before each output. Those that meet their like in the
+    model are for other transformations to cancel.
+
+    Returns:
+      Whether there are any.
+
+    Raises:
+      LiteRtError: UNSUPPORTED, where an op of the model calls what the inputs and outputs are of.
+    """
+    count = 0
+    for graph in _find_entries(graphs):
+        ends = [(end, _channels_first(end)) for end in (*graph.parameters, *graph.results)]
+        images = [(end, permutation) for end, permutation in ends if permutation]
+        if images:
+            _check_not_called(graph)
+        for end, permutation in images:
+            count += 1
+            if end.is_result:
+                _permute_result(graph, end, permutation)
+            else:
+                _permute_parameter(graph, end, permutation)
+    return bool(count)
+
+
+def _permute_parameter(graph: Graph, parameter: Node, permutation: Permutation) -> None:
+    name, tensor = f"{parameter.name}/nhwc", parameter.out_port(0).tensor
+    back = graph.create_op("TRANSPOSE", [parameter, list(inverse(permutation))], name=name)
+    parameter.out_port(0).get_connection().insert_node(back)
+    permute_type(tensor, permutation)
+    graph.touch(back)
+
+
+def _permute_result(graph: Graph, result: Node, permutation: Permutation) -> None:
+    source = result.in_port(0).get_source()
+    name = f"{result.name}/nchw"
+    made = graph.create_op("TRANSPOSE", [source, list(permutation)], name=name)
+    result.in_port(0).connect(made.out_port(0))
+
+
+def _channels_first(end: Node) -> Permutation | None:
+    """How an input or result is permuted; None for what is no image."""
+    tensor = end.tensor
+    return None if tensor is None else LayoutChange("NCHW").image(len(tensor.shape))
+
+
+def _find_entries(graphs: Sequence[Graph]) -> Iterable[Graph]:
+    """The subgraphs that a user of the model runs: the first, and those of signatures."""
+    named = {signature.subgraph for signature in graphs[0].model.signatures}
+    return [graph for index, graph in enumerate(graphs) if not index or graph.subgraph in named]
+
+
+def _find_inputs(graph: Graph) -> Iterable[tuple[str, Node]]:
+    """Inputs with their names: those of tensors, and of signatures."""
+    names: dict[tuple[str, Node], None] = {}
+    for node in graph.parameters:
+        names[node.name, node] = None
+        for signature in graph.model.signatures:
+            if signature.subgraph is graph.subgraph:
+                names.update({(n, node): None for n, t in signature.inputs if t is node.tensor})
+    return names
+
+
+def _check_not_called(graph: Graph) -> None:
+    model = graph.model
+    for op in model.ops():
+        for name in () if op.is_custom else option_names(op):
+            if not name.endswith("subgraph_index"):
+                continue
+            index = get_builtin_option(op, name)
+            if index >= 0 and model.subgraphs[index] is graph.subgraph:
+                raise LiteRtError(
+                    Status.UNSUPPORTED,
+                    f"{op.name} calls subgraph {index}, whose inputs and outputs are to change",
+                    "--data_layout=NCHW",
+                    "Leave it NHWC.",
+                )
+
+
+def _text(node: Node) -> str:
+    shape = node.out_port(0).data.get_shape()
+    return "x".join(map(str, shape)) if shape else "a scalar"
