@@ -182,6 +182,13 @@ def test_stock_compiles_and_runs_the_same_vendor(
     np.testing.assert_array_equal(run.outputs["z"], SUM)
 
 
+def test_stock_compiles_it_at_load(vendor: Path, files: Path) -> None:
+    run = run_in_stock(files / "add.tflite", vendor, INPUTS, plugin_folder=vendor)
+    assert run.exit_status == 0, run.log
+    np.testing.assert_array_equal(run.outputs["z"], SUM)
+    assert "MyVendor" in run.log
+
+
 def test_stock_has_no_assets_for_it(
     vendor: Path, files: Path, stock_apply_plugin: StockTool
 ) -> None:
