@@ -109,7 +109,7 @@ class EdgePattern:
                 _holds(DataNode(node.out_port(out)), self.nodes[data]) for data, out in written
             )
 
-        return EdgeMatch(ops or [name], edges, name=name, where=fits)
+        return EdgeMatch(ops or [f"no {name}"], edges, name=name, where=fits)
 
     def _is_whole(self, named: Mapping[str, Bound]) -> bool:
         """Whether each name stands for something else, and all edges are the pattern's."""

@@ -81,8 +81,6 @@ __all__ = [
 ]
 
 Port: TypeAlias = InPort | OutPort
-PortName: TypeAlias = "str | Node | tuple[str | Node, int]"
-"""A node or its id, for port 0; or with the number of the port."""
 
 
 class Error(Exception):
@@ -102,8 +100,10 @@ class _Replacement(Transformation):
 
     def wanted_ops(self) -> Sequence[str]:
         """The ops of the pattern, where there is one."""
-        is_own = type(self).pattern is not _Replacement.pattern
-        return self._read_pattern().ops if is_own else ()
+        try:
+            return self._read_pattern().ops
+        except Exception:  # which is one of the run, where it does run
+            return ()
 
     def _read_pattern(self) -> EdgePattern:
         return read_edge_pattern(self.pattern())
@@ -147,15 +147,14 @@ class _GeneratedSubGraph(Transformation):
         """Creates the new sub-graph; what it returns is handed on as `new_sub_graph`."""
         raise _missing(self, "replace_sub_graph")
 
-    def input_edges_match(
-        self, graph: Graph, match: Any, new_sub_graph: Any
-    ) -> Mapping[PortName, PortName]:
-        """The new input ports that are to read what old ones read: `{(old.id, 0): (new.id, 0)}`."""
+    def input_edges_match(self, graph: Graph, match: Any, new_sub_graph: Any) -> Mapping[Any, Any]:
+        """The new input ports that are to read what old ones read: `{(old.id, 0): (new.id, 0)}`.
+
+        A node is as good as its id, and the id alone is port 0.
+        """
         return {}
 
-    def output_edges_match(
-        self, graph: Graph, match: Any, new_sub_graph: Any
-    ) -> Mapping[PortName, PortName]:
+    def output_edges_match(self, graph: Graph, match: Any, new_sub_graph: Any) -> Mapping[Any, Any]:
         """The new output ports that take the place of old ones."""
         return {}
 

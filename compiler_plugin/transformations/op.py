@@ -120,6 +120,8 @@ class Op:
 
     def supported_attrs(self) -> Sequence[Record]:
         """What of the attributes is written to the file, where `backend_attrs` does not say it."""
+        if type(self) is Op:  # which has no class to say it
+            return list(self.node_attributes())
         return [field.name for field in self.raw_options or ()]
 
     def backend_attrs(self) -> Sequence[Record]:
@@ -175,7 +177,7 @@ class Op:
 
     @classmethod
     def update_node_stat(cls, node: Node, attrs: Mapping[str, Any] | None = None) -> None:
-        """For extractors: makes a custom op of the model one of this class.
+        """For extractors: makes a custom op of the model one of this class; of `Op` itself, gives it attributes.
 
         Args:
           node: in the model; its ports stay, and its options as they are until an attribute is changed.
@@ -189,7 +191,9 @@ class Op:
                 f"{node} is no custom op, and cannot become a {cls.op}",
                 "Replace it by a transformation of the front phase.",
             )
-        definition = cls(node.graph, attrs or {})
+        definition = (
+            cls(node.graph, attrs or {}) if cls.op else cls(node.graph, {"op": node.op}, attrs)
+        )
         if (attrs or {}).get("id", node.id) != node.id:
             raise refused(f"the id of {node}, which has '{node.id}', cannot be another")
         if name := (attrs or {}).get("name"):

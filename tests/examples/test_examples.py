@@ -39,6 +39,17 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
             ],
         ),
         (
+            "10_model_optimizer/keep_your_extensions.py",
+            [
+                "decompose_mish",
+                "softmax_head    front       1 match",
+                "swish_fusion    front       1 match",
+                "clip_to_relu6   middle      1 match",
+                "1 EXP, 1 ADD, 1 LOG, 1 TANH, 1 MUL, 1 Swish, 1 RELU6, 1 SOFTMAX",
+                "the largest difference to NumPy is",
+            ],
+        ),
+        (
             "09_two_signatures/two_signatures.py",
             [
                 "Partition_0, Partition_1 in 1 module",
@@ -55,6 +66,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         "vendor",
         "author of a CPU layer",
         "author of extensions",
+        "author of extensions of another tool",
         "owner of two signatures",
     ],
 )

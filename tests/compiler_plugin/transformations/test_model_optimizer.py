@@ -710,3 +710,128 @@ def test_a_pattern_may_have_several_last_ops_and_ops_of_any_name() -> None:
     )
     (found,) = pattern.find_matches(graph)
     assert [found[name].name for name in ("in", "first", "second")] == ["x", "neg", "abs"]
+
+
+EXTRACTOR = f"""
+from compiler_plugin.transformations import flexbuffer_options
+
+{IMPORT}FrontExtractorOp, Node, Op
+
+
+class ClipExtractor(FrontExtractorOp):
+    op = "Clip"
+    enabled = True
+
+    @classmethod
+    def extract(cls, node: Node):
+        Op.update_node_stat(node, {{"high": flexbuffer_options(node)["limit"], "own": 3}})
+        return cls.enabled
+"""
+
+
+def test_an_extractor_is_a_class_method_as_there(tmp_path: Path) -> None:
+    (tmp_path / "front" / "tflite").mkdir(parents=True)
+    (tmp_path / "front" / "tflite" / "clip_extractor.py").write_text(EXTRACTOR)
+    s = Sketch()
+    s.builder.output(s("Clip", s.input(), limit=6))
+    model = s.builder.build()
+    with edit_model(model, [str(tmp_path)]) as (graph,):
+        (node,) = graph.nodes
+        assert (node.high, node.own) == (6, 3)
+        node.own = 4
+    (op,) = model.ops()
+    assert flexbuffer(op.custom_options) == {"high": 6, "own": 4}
+
+
+def test_in_and_out_ports_of_the_guide_s_pack_are_walked_by_number(tmp_path: Path) -> None:
+    text = f"""
+    {IMPORT}(
+        Concatenation as Concat, ExpandDims as Unsqueeze, FrontReplacementOp, Graph, Node,
+        create_op_with_const_inputs, int32_array as int64_array, rename_nodes,
+    )
+
+
+    class Pack(FrontReplacementOp):
+        op = "PACK"
+        enabled = True
+
+        def replace_op(self, graph: Graph, node: Node):
+            out_node = Concat(graph, {{'axis': node.axis, 'in_ports_count': len(node.in_ports())}}).create_node()
+            pack_name = node.soft_get('name', node.id)
+            for ind in node.in_ports():
+                unsqueeze_node = create_op_with_const_inputs(
+                    graph, Unsqueeze, {{1: int64_array([node.axis])}},
+                    {{'name': node.soft_get('name', node.id) + '/Unsqueeze'}},
+                )
+                node.in_port(ind).get_connection().set_destination(unsqueeze_node.in_port(0))
+                unsqueeze_node.out_port(0).connect(out_node.in_port(ind))
+            rename_nodes([(node, pack_name + '/TBR'), (out_node, pack_name)])
+            return [out_node.id]
+    """
+    s = Sketch()
+    x, y = s.input(), s.input("y")
+    packed = s.builder.op(
+        "PACK", [x, y], [("packed", "float32", (1, 2, *SHAPE[1:]))], axis=1, values_count=2
+    )
+    names = transform(tmp_path, s, packed, text=text)
+    assert names == ["EXPAND_DIMS", "EXPAND_DIMS", "CONCATENATION"]
+
+
+@pytest.mark.parametrize("base", ["Front", "Middle", "Back"])
+def test_a_class_may_do_all_of_its_work_itself(tmp_path: Path, base: str) -> None:
+    text = f"""
+    {IMPORT}{base}ReplacementPattern as Base, Graph, Relu6, {base}Start as Start
+
+    class ReluToRelu6(Base):
+        force_shape_inference = True
+
+        def run_after(self):
+            return [Start]
+
+        def find_and_replace_pattern(self, graph: Graph):
+            for node in graph.get_op_nodes(op="RELU"):
+                relu = Relu6(graph, dict(name="new")).create_node([node.in_port(0).get_source()])
+                node.out_port(0).get_connection().set_source(relu.out_port(0))
+    """
+    s = Sketch()
+    result = s("RELU", s.input(), name="result")
+    assert transform(tmp_path, s, result, part=base.lower(), text=text) == ["RELU6"]
+
+
+def test_dictionaries_say_which_edges_a_generated_sub_graph_has(tmp_path: Path) -> None:
+    text = f"""
+    {IMPORT}FrontReplacementSubgraph, Graph, Mul, Sub
+
+    class Squares(FrontReplacementSubgraph):
+        def pattern(self):
+            return dict(nodes=[("square", dict(op="SQUARED_DIFFERENCE"))], edges=[])
+
+        def generate_sub_graph(self, graph: Graph, match: dict):
+            sub = Sub(graph, dict(name="sub")).create_node()
+            return dict(sub=sub, mul=Mul(graph, dict(name="mul")).create_node([sub, sub]))
+
+        def input_edges_match(self, graph: Graph, match: dict, new_sub_graph: dict):
+            old, new = match["square"], new_sub_graph["sub"]
+            return {{(old.id, 1): (new.id, 1), (old, 0): (new, 0)}}
+
+        def output_edges_match(self, graph: Graph, match: dict, new_sub_graph: dict):
+            return {{match["square"].id: new_sub_graph["mul"].id}}
+    """
+    s = Sketch()
+    result = s("SQUARED_DIFFERENCE", s.input(), s.input("y"), name="result")
+    assert transform(tmp_path, s, result, text=text) == ["SUB", "MUL"]
+
+
+def test_an_op_of_another_framework_s_name_is_noted(tmp_path: Path) -> None:
+    folder = tmp_path / "mine" / "front"
+    folder.mkdir(parents=True)
+    text = "class A(FrontReplacementOp):\n    op = 'LeakyRelu'\n"
+    (folder / "a.py").write_text(f"{IMPORT}FrontReplacementOp\n{text}")
+    s = Sketch()
+    s.builder.output(s("NEG", s.input()))
+    write_model(s.builder.build(), tmp_path / "in.tflite")
+    report = transform_file(tmp_path / "in.tflite", "", TransformOptions([str(folder.parent)]))
+    (warning,) = report.warnings
+    assert (
+        "a looks for LeakyRelu, which no op of the model is: TFLite's own is LEAKY_RELU" in warning
+    )

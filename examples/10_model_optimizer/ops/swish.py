@@ -1,0 +1,37 @@
+"""Swish, as an op of the Model Optimizer is written. `Swish.cl` computes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler_plugin.transformations.model_optimizer import Graph, Node, Op
+
+
+class Swish(Op):
+    """x / (1 + exp(-beta * x))."""
+
+    op = "Swish"
+
+    def __init__(self, graph: Graph, attrs: dict[str, Any]) -> None:
+        super().__init__(
+            graph,
+            {
+                "type": __class__.op,  # type: ignore[name-defined]
+                "op": __class__.op,  # type: ignore[name-defined]
+                "version": "opset4",
+                "infer": Swish.infer,
+                "beta": 1.0,
+                "in_ports_count": 1,
+                "out_ports_count": 1,
+            },
+            attrs,
+        )
+
+    def backend_attrs(self) -> list[str]:
+        """Written to the file; the kernel has it as PARAM_beta."""
+        return ["beta"]
+
+    @staticmethod
+    def infer(node: Node) -> None:
+        """The output has the input's shape."""
+        node.out_port(0).data.set_shape(node.in_port(0).data.get_shape() or ())
