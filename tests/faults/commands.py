@@ -12,7 +12,7 @@ from litert_npu_tools.litert_npu import guarded_main as litert_npu
 
 from litert.model.builder import ModelBuilder
 from litert.model.writer import to_bytes
-from tests.vendor_reference.test_documents_texts import BINARY_LAYER
+from tests.vendor_reference.document_texts import MENDED
 
 _KERNEL = """__kernel void MyOp(__global const float* x, __global float* y) {
     y[get_global_id(0)] = 2.0f * x[get_global_id(0)];
@@ -95,5 +95,5 @@ def write_inputs(folder: Path) -> None:
     (folder / "in.tflite").write_bytes(to_bytes(b.build()))
     (folder / "MyOp.cl").write_text(_KERNEL)
     (folder / "MyOp.py").write_text("def my_op(inputs, options):\n    return [2 * inputs[0]]\n")
-    (folder / "in.mlir").write_text(BINARY_LAYER["IE"])
+    (folder / "in.mlir").write_text(MENDED["BINARY_LAYER"])
     np.savez(folder / "in.npz", x=np.arange(4, dtype=np.float32).reshape(1, 4))

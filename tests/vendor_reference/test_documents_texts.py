@@ -1,196 +1,134 @@
-"""The texts of the documents that the levels come from, stage by stage; `docs/levels.md` has what was mended.
+"""The texts of the documents that the levels come from, as they are printed, stage by stage.
 
-The first stages of dynamic shapes are in `test_shape_passes.py`.
+`docs/levels.md` has what is mended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+import re
+from itertools import count
+from typing import Any
 
-from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, traits_def
+import pytest
 
-from tests.vendor_reference.ir_texts import normal, run
-from tests.vendor_reference.test_shape_passes import BOUNDED
-from vendor_reference.compiler.ir.types import IrType
-from vendor_reference.compiler.levels.layer import FindsShape, LayerOp, LayoutAgnostic
-from vendor_reference.custom_layers.kernel_spec import KernelSpec, TensorArgument
+from litert.core.errors import LiteRtError
+from tests.vendor_reference import document_texts as printed
+from tests.vendor_reference.document_texts import DECLARED, MENDED, mend
+from tests.vendor_reference.ir_texts import normal, read, run
 
-NAMES = """
-#NHWC = affine_map<(n, c, h, w) -> (n, h, w, c)>
-#OYXI = affine_map<(o, i, y, x) -> (o, y, x, i)>
+STAGES = (
+    ("BINARY_LAYER", "adjust-layouts,lower-ie-to-iert", "BINARY_LAYER_ON_BUFFERS"),
+    ("INITIAL", "add-shape-values", "WITH_SHAPES"),
+    ("WITH_SHAPES", "bound-shapes", "BOUNDED"),
+    ("BOUNDED", "lower-ie-to-iert", "ON_BUFFERS"),
+)
+
+
+def anonymous(text: str) -> str:
+    """A text whose values are called by numbers, in the order in which they appear."""
+    numbers: dict[str, int] = {}
+    counter = count()
+
+    def number(match: re.Match[str]) -> str:
+        return f"%{numbers.setdefault(match[0], next(counter))}"
+
+    return re.sub(r"%\w+", number, text)
+
+
+@pytest.mark.parametrize(("before", "passes", "after"), STAGES)
+def test_a_printed_text_becomes_the_next_one(before: str, passes: str, after: str) -> None:
+    assert anonymous(run(MENDED[before], passes)) == anonymous(normal(MENDED[after]))
+
+
+def test_stages_are_one_way() -> None:
+    passes = ",".join(passes for _, passes, _ in STAGES[1:])
+    expected = anonymous(normal(MENDED["ON_BUFFERS"]))
+    assert anonymous(run(MENDED["INITIAL"], passes)) == expected
+
+
+def test_a_printed_text_is_printed_as_mlir_has_it_today() -> None:
+    body = """%output_shape: memref<2xui32>) {
+    %input_shape = IERT.ActualShapeOf %input : memref<100x3x300x300xf16> -> memref<4xui32>
+    %temp0 = memref.alloc() : memref<100x16x200x200xf16>
+    %temp0_shape = memref.alloc() : memref<4xui32>
+    IERT.Layer1(%input, %output)[%input_shape, %temp0_shape]
+    %temp1 = memref.alloc() : memref<100x16x200x200xf16>
+    IERT.SimpleLayer(%temp0, %temp1)[%temp0_shape]
+    memref.dealloc %temp0 : memref<100x16x200x200xf16>
+    func.call @calc_custom_shape(%temp0_shape, %output_shape) : (memref<4xui32>, memref<2xui32>) -> ()
+    IERT.Custom(%temp1, %output)[%temp0_shape, %output_shape]
+    memref.dealloc %temp0_shape : memref<4xui32>
+    func.return
+  }
 """
+    on_buffers = {"(!shape.shape) -> !shape.shape": "(memref<4xui32>, memref<2xui32>)"}
+    text = normal(mend(DECLARED, on_buffers) + printed.ON_BUFFERS)
+    assert body in text
+    assert "func.func private @Layer1(memref<100x3x300x300xf16>, memref<4xui32>, " in text
 
-BINARY_LAYER = {
-    "IE": NAMES
-    + """
-func.func @main(%input : tensor<1x16x100x100xf16>, %weights : tensor<32x16x3x3xf16>)
-    -> tensor<1x32x100x100xf16> {
-  %bin_code = IE.Constant tensor<10240xui8> = dense_resource<bin_code>
 
-  %output = IE.CustomBinaryLayer VPUIP.OCL from %bin_code
-      (%input : tensor<1x16x100x100xf16>, %weights : tensor<32x16x3x3xf16>)
-      -> tensor<1x32x100x100xf16>
-      {
-          input_layouts = [#NHWC, #OYXI],
-          output_layouts = [#NHWC],
-          VPUIP.max_num_shaves = 8
-      }
+@pytest.mark.parametrize("name", ["WITH_SHAPES", "BOUNDED"])
+def test_a_text_without_mistakes_is_read_as_it_is(name: str) -> None:
+    text = normal(DECLARED + getattr(printed, name))
+    assert "%temp0, %temp0_1 = IE.Layer1(%input)[%input_shape] : " in text
+    assert "= IE.Custom(%temp1)[%temp0_1][%temp2_shape] : " in text
+    assert "!shape.shape, !shape.shape -> " in text and "!shape.type" not in text
 
-  return %output : tensor<1x32x100x100xf16>
-}
-""",
-    "adjust-layouts": NAMES
-    + """
-func.func @main(%input : tensor<1x16x100x100xf16>, %weights : tensor<32x16x3x3xf16>)
-    -> tensor<1x32x100x100xf16> {
-  %bin_code = IE.Constant tensor<10240xui8> = dense_resource<bin_code>
 
-  %0 = IE.Reorder(%input) : tensor<1x16x100x100xf16> -> tensor<1x16x100x100xf16, #NHWC>
-  %1 = IE.Reorder(%weights) : tensor<32x16x3x3xf16> -> tensor<32x16x3x3xf16, #OYXI>
-  %output = IE.CustomBinaryLayer VPUIP.OCL from %bin_code
-      (%0 : tensor<1x16x100x100xf16, #NHWC>, %1 : tensor<32x16x3x3xf16, #OYXI>)
-      -> tensor<1x32x100x100xf16, #NHWC>
-      {
-          input_layouts = [#NHWC, #OYXI],
-          output_layouts = [#NHWC],
-          VPUIP.max_num_shaves = 8
-      }
-  %2 = IE.Reorder(%output) : tensor<1x32x100x100xf16, #NHWC> -> tensor<1x32x100x100xf16>
+DOTS: dict[str, Any] = {"dense<...>": "dense_resource<bin_code>"}
+WRONG = {
+    "values that are three dots": (printed.BINARY_LAYER, 4, "literal", "Three dots are no values"),
+    "buffers that nobody makes": (mend(printed.BINARY_LAYER_ON_BUFFERS, DOTS), 7, "%input is not defined", ""),
+    "an argument that is freed": (
+        mend(MENDED["BINARY_LAYER_ON_BUFFERS"], {"return\n": "dealloc %input\nreturn\n"}),
+        25,
+        "an argument is the caller's",
+        "",
+    ),
+    "a value that there is not": (DECLARED + printed.INITIAL, 25, "%2 is not defined", ""),
+    "an op that nobody declares": (
+        mend(printed.INITIAL, {"return %2": "return %temp2"}),
+        7,
+        "the library has no op 'Layer1', and no function declares it",
+        "Declare it, in front or behind: func.func private @Layer1(",
+    ),
+}  # fmt: skip
 
-  return %2 : tensor<1x32x100x100xf16>
-}
-""",
-    "lower-ie-to-iert": NAMES
-    + """
-func.func @main(%input : memref<1x16x100x100xf16>, %weights : memref<32x16x3x3xf16>,
-                %0 : memref<1x32x100x100xf16>) {
-  %bin_code = IERT.Constant memref<10240xui8> = dense_resource<bin_code>
 
-  %1 = memref.alloc() : memref<1x16x100x100xf16, #NHWC>
-  IERT.Reorder(%input, %1)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_is_an_error_with_its_line(name: str) -> None:
+    text, line, what, hint = WRONG[name]
+    with pytest.raises(LiteRtError, match=re.escape(what)) as error:
+        read(text)
+    assert error.value.where.startswith(f"test.mlir:{line}:")
+    assert hint in error.value.hint
 
-  %2 = memref.alloc() : memref<32x16x3x3xf16, #OYXI>
-  IERT.Reorder(%weights, %2)
 
-  %output = memref.alloc() : memref<1x32x100x100xf16, #NHWC>
-  IERT.CustomBinaryLayer VPUIP.OCL from %bin_code
-      (%1, %2, %output)
-      {
-          VPUIP.max_num_shaves = 8
-      }
-  memref.dealloc %1 : memref<1x16x100x100xf16, #NHWC>
-  memref.dealloc %2 : memref<32x16x3x3xf16, #OYXI>
+def test_nobody_says_how_large_the_document_s_input_is() -> None:
+    with pytest.raises(LiteRtError, match="nothing says how large argument 0 can be"):
+        run(DECLARED + printed.WITH_SHAPES, "bound-shapes")
 
-  IERT.Reorder(%output, %0)
-  memref.dealloc %output : memref<1x32x100x100xf16, #NHWC>
-  return
-}
-""",
-}
-"""The document's own tensors are N, C, H, W; what each pass leaves."""
+
+def test_layouts_cost_no_more_than_the_document_s_reorders() -> None:
+    reorders = run(MENDED["BINARY_LAYER"], "adjust-layouts")
+    assert reorders.count("IE.Reorder(") == 3
+    assert run(MENDED["BINARY_LAYER"], "adjust-layouts,optimize-reorders") == reorders
+
 
 TASKS = [
-    "%1 = VPUIP.DeclareBuffer @CMX[640000] : memref<1x16x100x100xf16, #NHWC, @CMX>",
-    "VPUIP.Command @Reorder (%input) -> (%1)",
-    "%2 = VPUIP.DeclareBuffer @CMX[960000] : memref<32x16x3x3xf16, #NHWC, @CMX>",
-    "%output = VPUIP.DeclareBuffer @CMX[0] : memref<1x32x100x100xf16, #NHWC, @CMX>",
-    "VPUIP.OCL from %bin_code (%1, %2) -> (%output) {num_shaves = 8 : i64}",
+    "%input_NHWC = VPUIP.DeclareBuffer @CMX[640000] : memref<1x16x100x100xf16, #NHWC, @CMX>",
+    "VPUIP.Command @Reorder (%input) -> (%input_NHWC)",
+    "%weights_OYXI = VPUIP.DeclareBuffer @CMX[960000] : memref<32x16x3x3xf16, #NHWC, @CMX>",
+    "%output_NHWC = VPUIP.DeclareBuffer @CMX[0] : memref<1x32x100x100xf16, #NHWC, @CMX>",
+    "VPUIP.OCL from %bin_code (%input_NHWC, %weights_OYXI) -> (%output_NHWC) {num_shaves = 8 : i64}",
 ]
 """Of the last stage: tasks, and buffers that have their places."""
 
 
-def test_a_binary_layer_goes_down_the_levels_as_in_the_document() -> None:
-    stages = list(BINARY_LAYER)
-    for before, after in pairwise(stages):
-        assert run(BINARY_LAYER[before], after) == normal(BINARY_LAYER[after])
-
-
-def test_layouts_cost_no_more_than_the_document_s_reorders() -> None:
-    before = BINARY_LAYER["adjust-layouts"]
-    assert run(before, "optimize-reorders") == normal(before)
-
-
 def test_a_binary_layer_becomes_a_task_of_its_type() -> None:
     passes = "lower-iert-to-vpuip,assign-memory-spaces,plan-memory"
-    text = run(BINARY_LAYER["lower-ie-to-iert"], passes)
+    text = run(MENDED["BINARY_LAYER_ON_BUFFERS"], passes)
     for line in TASKS:
         assert f"    {line}" in text
-    native = run(BINARY_LAYER["lower-ie-to-iert"].replace("VPUIP.OCL", "VPUIP.CPP"), passes)
-    assert "VPUIP.CPP from %bin_code (%1, %2) -> (%output)" in native
-
-
-class _Layer(LayerOp):
-    """A layer of the document, which has no kernel: one that does nothing stands for it."""
-
-    @classmethod
-    def kernel_spec(
-        cls,
-        inputs: Sequence[IrType],
-        outputs: Sequence[IrType],
-        attributes: Mapping[str, Attribute],
-    ) -> KernelSpec:
-        return KernelSpec(cls.name, (TensorArgument(False, 0), TensorArgument(True, 0)))
-
-    dynamic_kernel_spec = kernel_spec
-
-
-@irdl_op_definition
-class Layer1(_Layer):
-    name = "IE.Layer1"
-    traits = traits_def(FindsShape())
-
-
-@irdl_op_definition
-class SimpleLayer(_Layer):
-    name = "IE.SimpleLayer"
-    traits = traits_def(LayoutAgnostic())
-
-
-@irdl_op_definition
-class Custom(_Layer):
-    name = "IE.Custom"
-
-
-LAYERS = (Layer1, SimpleLayer, Custom)
-
-ON_BUFFERS = """
-func.func private @calc_custom_shape(memref<4xui32>, memref<2xui32>)
-
-func.func @main(%input: memref<100x3x300x300xf16>, %temp2: memref<100x1000xf16>, %temp2_shape: memref<2xui32>)
-    attributes {IE.input_patterns = [array<i64: -1, 3, -1, -1>], IE.output_patterns = [array<i64: -1, -1>]} {
-  // The memory for this Shape Value is allocated by caller.
-  %input_shape = IERT.ActualShapeOf %input : memref<100x3x300x300xf16> -> memref<4xui32>
-
-  %temp0 = memref.alloc() : memref<100x16x200x200xf16>
-  %temp0_shape = memref.alloc() : memref<4xui32>
-  IERT.Layer1(%input, %temp0)[%input_shape, %temp0_shape]
-
-  %temp1 = memref.alloc() : memref<100x16x200x200xf16>
-  IERT.SimpleLayer(%temp0, %temp1)[%temp0_shape]
-  memref.dealloc %temp0 : memref<100x16x200x200xf16>
-
-  func.call @calc_custom_shape(%temp0_shape, %temp2_shape) : (memref<4xui32>, memref<2xui32>) -> ()
-
-  // Custom Operation will write directly to the output.
-  IERT.Custom(%temp1, %temp2)[%temp0_shape, %temp2_shape]
-  memref.dealloc %temp0_shape : memref<4xui32>
-  memref.dealloc %temp1 : memref<100x16x200x200xf16>
-  return
-}
-"""
-
-
-def test_shapes_become_buffers_as_in_the_document() -> None:
-    assert run(BOUNDED, "lower-ie-to-iert", LAYERS) == normal(ON_BUFFERS, LAYERS)
-
-
-def test_several_results_are_named_as_in_the_document() -> None:
-    """As one name with numbers, which is printed as several names."""
-    joined = BOUNDED.replace("%temp0, %temp0_shape =", "%temp0:2 =")
-    joined = joined.replace("(%temp0)", "(%temp0#0)").replace("[%temp0_shape]", "[%temp0#1]")
-    joined = joined.replace("@calc_custom_shape(%temp0_shape)", "@calc_custom_shape(%temp0#1)")
-    assert "%temp0_shape" not in joined
-    expected = normal(BOUNDED, LAYERS).replace("%temp0_shape", "%temp0_1")
-    assert normal(joined, LAYERS) == expected
+    native = run(MENDED["BINARY_LAYER_ON_BUFFERS"].replace("VPUIP.OCL", "VPUIP.CPP"), passes)
+    assert "VPUIP.CPP from %bin_code (%input_NHWC, %weights_OYXI) -> (%output_NHWC)" in native

@@ -8,14 +8,13 @@ from random import Random
 import pytest
 
 from litert.core.errors import LiteRtError
-from tests.vendor_reference.test_documents_texts import BINARY_LAYER, LAYERS, ON_BUFFERS
-from tests.vendor_reference.test_shape_passes import BOUNDED, INITIAL
+from tests.vendor_reference.document_texts import MENDED
 from vendor_reference.compiler.ir.text import print_ir, read_ir
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.pass_pipeline import compile_passes, run_passes
 
-TEXTS = [*BINARY_LAYER.values(), ON_BUFFERS, BOUNDED, INITIAL]
+TEXTS = [*MENDED.values()]
 PIECES = [
     "0", "-1", "99999999999", "?", "unit", "#NHWC", "()", "{}", "[]", "tensor<*xf32>",
     "tensor<4xindex>", "tensor<4xbf16>", "memref<4xf32>", "none", "i7", '"x"', '"', "@", "%9",
@@ -32,7 +31,7 @@ def damaged(random: Random) -> str:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_damaged_text_is_lowered_or_refused_with_a_reason(seed: int) -> None:
-    random, context, passes = Random(seed), make_context(LAYERS), compile_passes()
+    random, context, passes = Random(seed), make_context(), compile_passes()
     refused = 0
     for _ in range(60):
         text = damaged(random)

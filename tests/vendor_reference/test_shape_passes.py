@@ -1,102 +1,11 @@
-"""Shapes that a run tells, level by level: the stages of the dynamic shapes document, and what it leaves open."""
+"""Shapes that a run tells, level by level; the stages of the documents are in `test_documents_texts.py`."""
 
 from __future__ import annotations
 
 import pytest
-from xdsl.irdl import irdl_op_definition, traits_def
 
 from litert.core.errors import LiteRtError
 from tests.vendor_reference.ir_texts import normal, run
-from vendor_reference.compiler.levels.layer import FindsShape, LayerOp, LayoutAgnostic, SameShapes
-
-
-@irdl_op_definition
-class Layer1Op(LayerOp):
-    """Its kernel finds the shape of its result."""
-
-    name = "IE.Layer1"
-    traits = traits_def(FindsShape())
-
-
-@irdl_op_definition
-class SimpleLayerOp(LayerOp):
-    """Element by element."""
-
-    name = "IE.SimpleLayer"
-    traits = traits_def(LayoutAgnostic(), SameShapes())
-
-
-@irdl_op_definition
-class CustomOp(LayerOp):
-    """The shape of its result is found by a function of its own."""
-
-    name = "IE.Custom"
-
-
-LAYERS = (Layer1Op, SimpleLayerOp, CustomOp)
-
-INITIAL = """
-    func.func private @calc_custom_shape(!shape.shape) -> !shape.shape
-
-    func.func @main(%input: tensor<?x3x?x?xf16>) -> tensor<?x?xf16>
-        attributes {IE.bounds = [array<i64: 100, 3, 300, 300>]} {
-      %temp0 = IE.Layer1(%input) {IE.bounds = [array<i64: 100, 16, 200, 200>]}
-        : tensor<?x3x?x?xf16> -> tensor<?x16x?x?xf16>
-      %temp1 = IE.SimpleLayer(%temp0) : tensor<?x16x?x?xf16> -> tensor<?x16x?x?xf16>
-      %temp2 = IE.Custom(%temp1)
-        {IE.bounds = [array<i64: 100, 1000>], shape_function = @calc_custom_shape}
-        : tensor<?x16x?x?xf16> -> tensor<?x?xf16>
-      func.return %temp2 : tensor<?x?xf16>
-    }
-"""
-
-WITH_SHAPES = """
-    func.func private @calc_custom_shape(!shape.shape) -> !shape.shape
-
-    func.func @main(%input: tensor<?x3x?x?xf16>) -> (tensor<?x?xf16>, !shape.shape)
-        attributes {IE.bounds = [array<i64: 100, 3, 300, 300>]} {
-      %input_shape = shape.shape_of %input : tensor<?x3x?x?xf16> -> !shape.shape
-      %temp0, %temp0_shape = IE.Layer1(%input)[%input_shape]
-        {IE.bounds = [array<i64: 100, 16, 200, 200>]}
-        : tensor<?x3x?x?xf16>, !shape.shape -> tensor<?x16x?x?xf16>, !shape.shape
-      %temp1 = IE.SimpleLayer(%temp0)[%temp0_shape]
-        : tensor<?x16x?x?xf16>, !shape.shape -> tensor<?x16x?x?xf16>
-      %temp2_shape = func.call @calc_custom_shape(%temp0_shape)
-        {IE.bounds = [array<i64: 100, 1000>]} : (!shape.shape) -> !shape.shape
-      %temp2 = IE.Custom(%temp1)[%temp0_shape][%temp2_shape]
-        {IE.bounds = [array<i64: 100, 1000>]}
-        : tensor<?x16x?x?xf16>, !shape.shape, !shape.shape -> tensor<?x?xf16>
-      func.return %temp2, %temp2_shape : tensor<?x?xf16>, !shape.shape
-    }
-"""
-
-BOUNDED = """
-    func.func private @calc_custom_shape(!shape.shape) -> !shape.shape
-
-    func.func @main(%input: tensor<100x3x300x300xf16>) -> (tensor<100x1000xf16>, !shape.shape)
-        attributes {IE.input_patterns = [array<i64: -1, 3, -1, -1>],
-                    IE.output_patterns = [array<i64: -1, -1>]} {
-      %input_shape = IE.ActualShapeOf %input : tensor<100x3x300x300xf16> -> !shape.shape
-      %temp0, %temp0_shape = IE.Layer1(%input)[%input_shape]
-        : tensor<100x3x300x300xf16>, !shape.shape -> tensor<100x16x200x200xf16>, !shape.shape
-      %temp1 = IE.SimpleLayer(%temp0)[%temp0_shape]
-        : tensor<100x16x200x200xf16>, !shape.shape -> tensor<100x16x200x200xf16>
-      %temp2_shape = func.call @calc_custom_shape(%temp0_shape) : (!shape.shape) -> !shape.shape
-      %temp2 = IE.Custom(%temp1)[%temp0_shape][%temp2_shape]
-        : tensor<100x16x200x200xf16>, !shape.shape, !shape.shape -> tensor<100x1000xf16>
-      func.return %temp2, %temp2_shape : tensor<100x1000xf16>, !shape.shape
-    }
-"""
-
-
-def test_shapes_become_values_as_in_the_document() -> None:
-    assert run(INITIAL, "add-shape-values", LAYERS) == normal(WITH_SHAPES, LAYERS)
-
-
-def test_bounds_make_memory_static_as_in_the_document() -> None:
-    assert run(WITH_SHAPES, "bound-shapes", LAYERS) == normal(BOUNDED, LAYERS)
-    assert run(INITIAL, "add-shape-values,bound-shapes", LAYERS) == normal(BOUNDED, LAYERS)
-
 
 KERNEL = 'VPUIP.kernel = {title = "k", arguments = [{input = 0 : i64}, {output = 0 : i64}]}'
 

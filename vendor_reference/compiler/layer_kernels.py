@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
@@ -21,7 +21,7 @@ from vendor_reference.compiler.levels.layer import LayerOp
 from vendor_reference.compiler.levels.vpuip import TaskOp
 from vendor_reference.compiler.transfer_kernels import dynamic_transfer_kernel, transfer_kernel
 from vendor_reference.compiler.work_items import OpShapes, memory_elements
-from vendor_reference.custom_layers.kernel_spec import InternalArgument, KernelSpec, TensorArgument
+from vendor_reference.custom_layers.kernel_spec import InternalArgument, KernelSpec
 
 _Input = TypeVar("_Input")
 
@@ -57,17 +57,6 @@ def function_spec(function: FuncOp) -> KernelSpec:
             hint="A layer's function holds its kernel as an attribute.",
         )
     return read_kernel(function.attributes)
-
-
-def count_outputs(function: FuncOp, spec: KernelSpec) -> int:
-    """How many of the buffers of a layer's function it writes to."""
-    layouts = function.attributes.get("IE.output_layouts")
-    if isinstance(layouts, ArrayAttr):
-        return len(layouts.data)
-    tensors = [a for a in spec.arguments if isinstance(a, TensorArgument)]
-    if not tensors:
-        return 0
-    return max((a.index for a in tensors if a.is_output), default=0) + 1
 
 
 class TaskKernels:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from textwrap import dedent
 
 from compiler_plugin.pipeline import ApplyOptions, apply_in_memory
 from litert.core.compiler_options import CompilerOptions, DumpOptions
 from tests.fuzz.models import network
 from tests.fuzz.mutation import damage_text
 from tests.fuzz.target import Target
-from tests.vendor_reference.test_documents_texts import BINARY_LAYER
+from tests.vendor_reference.document_texts import MENDED
 from tests.vendor_reference.test_hostile_ir import PIECES
 from vendor_reference.compiler.opt import transform_text
 from vendor_reference.compiler.pass_pipeline import pipeline
@@ -22,6 +21,7 @@ _PASSES = ",".join(pipeline())
 _WORDS = (
     *PIECES, "#a = tuple<>\n", "#b = [#a, #a]\n", "i99999", "xf32", "dense<", "dense_resource<",
     "affine_map<", "->", "memref<", "strided<", "!", "loc(", "0x", "e400", "IE.Reorder", "func.func",
+    "func", "call", "alloc", "dealloc", "return", "IE.Layer1", "IERT.Layer1", "@Layer1", "IE.is_op", "!shape.type",
 )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def _seeds() -> Sequence[bytes]:
         )
         with apply_in_memory(network(), ApplyOptions(compiler=compiler)):
             dumped = [path.read_bytes() for path in sorted(Path(folder).rglob("*.mlir"))]
-    return [*(dedent(text).encode() for text in BINARY_LAYER.values()), *dumped]
+    return [*(text.encode() for text in MENDED.values()), *dumped]
 
 
 def _damage(data: bytes, random: Random) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, SSAValue
@@ -57,6 +58,62 @@ def resolve_operands(
             tensors *= len(names) - len(shapes)
         types = [*tensors, *shapes]
     return parser.resolve_operands(names, types, at)
+
+
+class LayerText(NamedTuple):
+    """What the text of a layer on tensors holds; `outputs` are types, and do not count shapes of its own."""
+
+    inputs: Sequence[SSAValue]
+    input_shapes: Sequence[SSAValue]
+    output_shapes: Sequence[SSAValue]
+    attributes: dict[str, Attribute]
+    outputs: Sequence[Attribute]
+    num_result_shapes: int
+
+
+def parse_layer(parser: Parser) -> LayerText:
+    """`(%a)[%shape_of_a][%shape_of_r] {axis = 1 : i64} : types -> types`."""
+    names, input_names = parse_names(parser), parse_shape_names(parser)
+    output_names = parse_shape_names(parser)
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    at = parser.pos
+    types = parse_types(parser)
+    parser.parse_punctuation("->")
+    results = parse_types(parser)
+    operands = resolve_operands(parser, [*names, *input_names, *output_names], types, at)
+    first, second = len(names), len(names) + len(input_names)
+    outputs = [t for t in results if not isinstance(t, ShapeType)]
+    if outputs != results[: len(outputs)]:
+        parser.raise_error("a layer returns its tensors, and the shapes of these behind them", at)
+    return LayerText(
+        operands[:first],
+        operands[first:second],
+        operands[second:],
+        attributes,
+        outputs,
+        len(results) - len(outputs),
+    )
+
+
+def print_layer(
+    printer: Printer,
+    inputs: Sequence[SSAValue],
+    input_shapes: Sequence[SSAValue],
+    output_shapes: Sequence[SSAValue],
+    attributes: Mapping[str, Attribute],
+    results: Sequence[SSAValue],
+) -> None:
+    """The same as text."""
+    print_values(printer, inputs)
+    if input_shapes or output_shapes:
+        print_values(printer, input_shapes, "[]")
+    print_shapes(printer, output_shapes)
+    print_attributes(printer, attributes)
+    printer.print_string(" : ")
+    print_types(printer, [v.type for v in (*inputs, *input_shapes, *output_shapes)])
+    printer.print_string(" -> ")
+    print_types(printer, [value.type for value in results])
 
 
 def parse_operands(parser: Parser) -> list[SSAValue]:

@@ -6,7 +6,7 @@ costs to make. Here operands are in order already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -82,8 +82,8 @@ def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, sizes)
 
 
-def settle_called_types(module: ModuleOp) -> None:
-    """Gives each external function the types that its calls have come to.
+def settle_called_types(module: ModuleOp, only: Container[str] | None = None) -> None:
+    """Gives each external function, or each of `only`, the types that its calls have come to.
 
     Where calls of one function differ, each kind gets a function of its own: `@Softsign_1`.
     """
@@ -98,6 +98,8 @@ def settle_called_types(module: ModuleOp) -> None:
             name = op.callee.root_reference.data
             function = functions.get(name)
             if function is None or not function.is_declaration:
+                continue
+            if only is not None and name not in only:
                 continue
             types = (tuple(op.operand_types), tuple(op.result_types))
             kind = (name, types)

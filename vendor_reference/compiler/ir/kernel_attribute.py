@@ -117,6 +117,17 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
     return replace(spec, max_num_shaves=limit) if limit else spec
 
 
+def count_outputs(attributes: Mapping[str, Attribute], spec: KernelSpec) -> int:
+    """How many of the buffers of a layer's function it writes to."""
+    layouts = attributes.get("IE.output_layouts")
+    if isinstance(layouts, ArrayAttr):
+        return len(layouts.data)
+    tensors = [a for a in spec.arguments if isinstance(a, TensorArgument)]
+    if not tensors:
+        return 0
+    return max((a.index for a in tensors if a.is_output), default=0) + 1
+
+
 def read_max_num_shaves(attributes: Mapping[str, Attribute]) -> int:
     """The most vector processors that a layer may be spread over; 0 is no limit."""
     attribute = attributes.get(MAX_NUM_SHAVES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -15,12 +16,23 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     ShapedType,
 )
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, TypeAttribute
 from xdsl.parser import AttrParser, Parser
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Span
 
+from litert.core.errors import LiteRtError
 from litert.core.quoting import name_text
+from litert.core.status import Status
+from vendor_reference.compiler.ir.declared_ops import (
+    DECLARE,
+    DeclaredOp,
+    declared_functions,
+    find_declared_name,
+    parse_declared_op,
+    settle_declared_types,
+)
 from vendor_reference.compiler.ir.names import SymbolNames, functions_of
 from vendor_reference.compiler.ir.readings import READINGS, Reading
 from vendor_reference.compiler.ir.text_bounds import Expansion, find_type_excess
@@ -42,7 +54,9 @@ class TextParser(Parser):
         self._expansion = Expansion(len(text))
         self._starts: dict[Operation, int] = {}
         self._depth = 0
+        self._op_start = 0
         self._loose: list[Operation] = []
+        self._declared: list[DeclaredOp] = []
         self._entry = Block()
 
     def place(self) -> str:
@@ -74,7 +88,7 @@ class TextParser(Parser):
         return FuncOp(name, (block.arg_types, block.last_op.operand_types), Region(block))
 
     def parse_operation(self) -> Operation:
-        start = self.pos
+        start = self._op_start = self.pos
         self._depth += 1
         op = super().parse_operation()
         self._depth -= 1
@@ -106,7 +120,45 @@ class TextParser(Parser):
     def _get_op_by_name(self, name: str) -> Any:
         if name.startswith("IE.") and self._reads_buffers():
             name = f"IERT.{name.removeprefix('IE.')}"
-        return READINGS.get(name) or super()._get_op_by_name(name)
+        if name in READINGS:
+            return READINGS[name]
+        symbol, stack = find_declared_name(name), self._parser_state.dialect_stack
+        if symbol is None or self.ctx.get_optional_op(name, dialect_stack=stack) is not None:
+            return super()._get_op_by_name(name)
+        return Reading(None, partial(TextParser._parse_declared, name=name, symbol=symbol))
+
+    def _parse_declared(self, name: str, symbol: str) -> CallOp:
+        op = parse_declared_op(self, name, symbol, self._op_start)
+        self._declared.append(op)
+        return op.call
+
+    def settle_declared(self, module: ModuleOp) -> None:
+        """Makes ops that the library does not have calls of the functions that declare them.
+
+        Raises:
+          LiteRtError: INVALID_ARGUMENT, with the op's place, where no function does, or another one.
+        """
+        functions = functions_of(module)
+        for op in self._declared:
+            symbol = op.call.callee.root_reference.data
+            function = functions.get(symbol)
+            if function is None or not function.is_declaration:
+                what = f"the library has no op '{symbol}', and no function declares it"
+                raise self._error_at(op.start, what, DECLARE.format(symbol))
+            try:
+                op.settle(function)
+            except VerifyException as error:
+                raise self._error_at(op.start, f"op '{symbol}': {error}") from error
+        for symbol, function in declared_functions(module).items():
+            name = f"IE.{symbol}"
+            if find_declared_name(name) is None or self.ctx.get_optional_op(name) is not None:
+                what = f"'{name}' is an op of the library, or no name of an op: no function declares it"
+                raise self._error_at(self._starts[function], what)
+        if self._declared:
+            settle_declared_types(module)
+
+    def _error_at(self, start: int, what: str, hint: str = "") -> LiteRtError:
+        return text_error(what, Span(start, start, self._input), hint)
 
     def _reads_buffers(self) -> bool:
         """Whether the op, whose name has been read, is on buffers: on IERT, also where it is called IE."""
@@ -115,9 +167,11 @@ class TextParser(Parser):
         return any(isinstance(value.type, MemRefType) for value in values)
 
     def _parse_generic_operation(self, op_type: Any) -> Operation:
-        return super()._parse_generic_operation(
-            op_type.op if isinstance(op_type, Reading) else op_type
-        )
+        if not isinstance(op_type, Reading):
+            return super()._parse_generic_operation(op_type)
+        if op_type.op is None:
+            self.raise_error("an op that is not registered")
+        return super()._parse_generic_operation(op_type.op)
 
     def places(self) -> dict[Operation, str]:
         """Where each op begins, as `file:line:column`; lines are counted once."""
@@ -181,6 +235,12 @@ class _Bits(Parser._TensorLiteralElement):
         if bits >> type.bitwidth:
             parser.raise_error(f"more than the {type.bitwidth} bits of {type}", self.span)
         return type.unpack(bits.to_bytes(type.bitwidth // 8, "little"), 1)[0]
+
+
+def text_error(what: str, span: Span, hint: str = "") -> LiteRtError:
+    """An error of a place in a text."""
+    shown = f"The line is: {text_line(span)}"
+    return LiteRtError(Status.INVALID_ARGUMENT, what, place_of(span), f"{hint} {shown}".strip())
 
 
 def place_of(span: Span) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
@@ -33,15 +34,15 @@ class Reading:
     """How an op is read that xDSL would read in another way; the parser takes it for a class of ops.
 
     Attributes:
-      op: the class of one in MLIR's own form, `"func.call"(%x) : ...`.
+      op: the class of one in MLIR's own form, `"func.call"(%x) : ...`; None for one that has no such form.
     """
 
-    op: type[Operation]
-    parse: Callable[[Parser], Operation]
+    op: type[Operation] | None
+    parse: Callable[[Any], Operation]
 
     def dialect_name(self) -> str:
         """Where ops in its regions are looked for."""
-        return self.op.dialect_name()
+        return "IE" if self.op is None else self.op.dialect_name()
 
 
 def _parse_function(parser: Parser) -> FuncOp:

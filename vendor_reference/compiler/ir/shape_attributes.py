@@ -7,9 +7,9 @@ finds; `unit` for a fixed shape, and for one that the layer's own kernel writes.
 
     IE.bounds = [array<i64: 100, 3>, unit]
 
-of a function with a body, for each argument; of a call, for each tensor that it makes: the largest shape, where
-nothing else says it. `bound-shapes` leaves `IE.input_patterns` and `IE.output_patterns`, with -1 for what a run
-tells.
+of a function with a body, for each argument; of a call, or of its function, for each tensor that it makes: the
+largest shape, where nothing else says it. `bound-shapes` leaves `IE.input_patterns` and `IE.output_patterns`, with
+-1 for what a run tells.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.status import Status
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
+from vendor_reference.custom_layers.kernel_spec import ShapeArgument
 
 OUTPUT_SHAPES = "IE.output_shapes"
 BOUNDS = "IE.bounds"
@@ -91,6 +93,12 @@ def read_shapes(
     return [_read_shape(name, entry) for entry in entries]
 
 
+def call_bounds(op: Operation, function: Operation, count: int) -> Sequence[Shape | None]:
+    """The largest shapes of what a call makes: the call says them, or its function."""
+    said = op if BOUNDS in op.attributes else function
+    return read_shapes(said.attributes, BOUNDS, count)
+
+
 def _read_entries(
     attributes: Mapping[str, Attribute], name: str, count: int, expected: str
 ) -> Sequence[Attribute]:
@@ -141,3 +149,15 @@ def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Se
     if not isinstance(attribute, ArrayAttr):
         return range(count)
     return [int(i.value.data) for i in attribute.data if isinstance(i, IntegerAttr)]
+
+
+def finds_shape(attributes: Mapping[str, Attribute], output: int) -> bool:
+    """Whether a layer's kernel finds the shape of an output, by its function's attributes.
+
+    Where these hold no kernel, `unit` in `IE.output_shapes` says so.
+    """
+    if KERNEL in attributes:
+        return ShapeArgument(True, output) in read_kernel(attributes).arguments
+    sources = attributes.get(OUTPUT_SHAPES)
+    entries = sources.data if isinstance(sources, ArrayAttr) else ()
+    return output < len(entries) and isinstance(entries[output], UnitAttr)

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
 )
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
@@ -29,6 +30,7 @@ from xdsl.utils.lexer import Input, Span
 from litert.core.errors import LiteRtError, describe
 from litert.core.quoting import name_text
 from litert.core.status import Status
+from vendor_reference.compiler.ir.declared_ops import declared_functions, print_declared_op
 from vendor_reference.compiler.ir.kernel_attribute import hold_kernels
 from vendor_reference.compiler.ir.names import forget_numbers
 from vendor_reference.compiler.ir.parser import TextParser, place_of, text_line
@@ -50,7 +52,7 @@ def print_ir(module: ModuleOp, aliases: Mapping[str, Attribute] | None = None) -
     """
     names = _Names(aliases or {})
     body = StringIO()
-    printer = _Printer(names, stream=body)
+    printer = _Printer(names, body, declared_functions(module))
     printer.print_op(module)
     heads = names.definitions()
     return "\n".join([*heads, *([""] if heads else []), body.getvalue(), ""])
@@ -88,12 +90,29 @@ class _Names:
         return name
 
 
-class _Printer(Printer):
-    """xDSL's printer, with names for layouts."""
+_NO_FUNCTIONS: Mapping[str, FuncOp] = {}
 
-    def __init__(self, names: _Names, stream: StringIO) -> None:
+
+class _Printer(Printer):
+    """xDSL's printer, with names for layouts; calls of `declared` functions are printed as ops."""
+
+    def __init__(
+        self, names: _Names, stream: StringIO, declared: Mapping[str, FuncOp] = _NO_FUNCTIONS
+    ) -> None:
         super().__init__(stream=stream)
         self._names = names
+        self._declared = declared
+
+    def print_op(self, op: Operation) -> None:
+        function = (
+            self._declared.get(op.callee.root_reference.data) if isinstance(op, CallOp) else None
+        )
+        if function is None:
+            super().print_op(op)
+        else:
+            assert isinstance(op, CallOp)
+            self._print_results(op)
+            print_declared_op(self, op, function)
 
     def print_attribute(self, attribute: Attribute) -> None:
         is_named = isinstance(attribute, (AffineMapAttr, StringAttr))
@@ -192,11 +211,12 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
     try:
         module = parser.parse_module()
         hold_kernels(module)
+        parser.settle_declared(module)
     except ParseError as error:
         raise _parse_error(error) from error
     except RecursionError:
         raise _error("nested too deep", parser.place(), "") from None
-    except MemoryError:
+    except (LiteRtError, MemoryError):
         raise
     except Exception as error:  # xDSL's own, of text that it does not expect
         raise _error(describe(error), parser.place(), parser.line()) from error

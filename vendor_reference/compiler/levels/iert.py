@@ -21,28 +21,18 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from vendor_reference.compiler.ir.assembly import (
-    number,
     parse_binary,
-    parse_operands,
-    parse_shapes,
-    print_attributes,
     print_binary,
-    print_shapes,
-    print_values,
-    take_number,
 )
+from vendor_reference.compiler.ir.buffer_groups import BufferGroups, parse_groups, print_groups
 from vendor_reference.compiler.ir.kernel_attribute import read_max_num_shaves
 from vendor_reference.compiler.ir.verification import verified
-from vendor_reference.compiler.levels.layer import AnyBufferLayerOp, BufferGroups, LayerOp
+from vendor_reference.compiler.levels.layer import AnyBufferLayerOp, LayerOp
 from vendor_reference.compiler.levels.values import (
     AnyActualShapeOfOp,
     AnyBufferConstantOp,
     AnyViewOp,
 )
-
-_NUM_OUTPUTS = "num_outputs"
-_NUM_SCRATCH = "num_scratch"
-_NUM_INPUT_SHAPES = "num_input_shapes"
 
 
 class BufferLayerOp(AnyBufferLayerOp):
@@ -59,10 +49,10 @@ class BufferLayerOp(AnyBufferLayerOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> BufferLayerOp:
-        return cls(*_parse_groups(parser))
+        return cls(*parse_groups(parser))
 
     def print(self, printer: Printer) -> None:
-        _print_groups(printer, self)
+        print_groups(printer, self.groups(), self.attributes)
 
 
 @cache
@@ -100,45 +90,12 @@ class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
     @classmethod
     def parse(cls, parser: Parser) -> BufferCustomBinaryLayerOp:
         task, code = parse_binary(parser)
-        return cls(task, code, *_parse_groups(parser))
+        return cls(task, code, *parse_groups(parser))
 
     def print(self, printer: Printer) -> None:
         assert self.code is not None
         print_binary(printer, self.task.data, self.code)
-        _print_groups(printer, self)
-
-
-def _parse_groups(parser: Parser) -> tuple[BufferGroups, Mapping[str, Attribute]]:
-    """Operands, and attributes, which say how many of them are what."""
-    buffers = parse_operands(parser)
-    shapes = parse_shapes(parser)
-    attributes = parser.parse_optional_attr_dict()
-    rest = len(buffers) - take_number(parser, attributes, _NUM_SCRATCH, 0, len(buffers))
-    num_inputs = rest - take_number(parser, attributes, _NUM_OUTPUTS, min(1, rest), rest)
-    most = len(shapes)
-    num_shapes = take_number(parser, attributes, _NUM_INPUT_SHAPES, min(num_inputs, most), most)
-    groups = BufferGroups(
-        buffers[:num_inputs],
-        buffers[num_inputs:rest],
-        buffers[rest:],
-        shapes[:num_shapes],
-        shapes[num_shapes:],
-    )
-    return groups, attributes
-
-
-def _print_groups(printer: Printer, op: AnyBufferLayerOp) -> None:
-    shapes = [*op.input_shapes, *op.output_shapes]
-    print_values(printer, [*op.inputs, *op.outputs, *op.scratch])
-    print_shapes(printer, shapes)
-    counts: dict[str, Attribute] = {}
-    if len(op.outputs) != 1:
-        counts[_NUM_OUTPUTS] = number(len(op.outputs))
-    if op.scratch:
-        counts[_NUM_SCRATCH] = number(len(op.scratch))
-    if len(op.input_shapes) != min(len(op.inputs), len(shapes)):
-        counts[_NUM_INPUT_SHAPES] = number(len(op.input_shapes))
-    print_attributes(printer, {**op.attributes, **counts})
+        print_groups(printer, self.groups(), self.attributes)
 
 
 @irdl_op_definition

@@ -7,7 +7,6 @@ Shapes belong to inputs and outputs in order, from the first on; where it is oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, MemRefType
@@ -29,16 +28,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from vendor_reference.compiler.ir.assembly import (
-    parse_names,
-    parse_shape_names,
-    parse_types,
-    print_attributes,
-    print_shapes,
-    print_types,
-    print_values,
-    resolve_operands,
-)
+from vendor_reference.compiler.ir.assembly import parse_layer, print_layer
+from vendor_reference.compiler.ir.buffer_groups import BufferGroups
 from vendor_reference.compiler.ir.edits import segment_sizes
 from vendor_reference.compiler.ir.plain import plain_attribute, plain_value
 from vendor_reference.compiler.ir.shape_attributes import (
@@ -153,37 +144,19 @@ class LayerOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> LayerOp:
-        names, input_names = parse_names(parser), parse_shape_names(parser)
-        output_names = parse_shape_names(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        at = parser.pos
-        operand_types = parse_types(parser)
-        parser.parse_punctuation("->")
-        result_types = parse_types(parser)
-        all_names = [*names, *input_names, *output_names]
-        operands = resolve_operands(parser, all_names, operand_types, at)
-        first, second = len(names), len(names) + len(input_names)
-        outputs = [t for t in result_types if not isinstance(t, ShapeType)]
+        text = parse_layer(parser)
         return cls(
-            operands[:first],
-            outputs,
-            attributes,
-            operands[first:second],
-            operands[second:],
-            len(result_types) - len(outputs),
+            text.inputs,
+            text.outputs,
+            text.attributes,
+            text.input_shapes,
+            text.output_shapes,
+            text.num_result_shapes,
         )
 
     def print(self, printer: Printer) -> None:
-        print_values(printer, self.inputs)
-        if self.input_shapes or self.output_shapes:
-            print_values(printer, self.input_shapes, "[]")
-        print_shapes(printer, self.output_shapes)
-        print_attributes(printer, self.attributes)
-        printer.print_string(" : ")
-        print_types(printer, [value.type for value in self.operands])
-        printer.print_string(" -> ")
-        print_types(printer, [value.type for value in self.results])
+        groups = (self.inputs, self.input_shapes, self.output_shapes)
+        print_layer(printer, *groups, self.attributes, self.results)
 
 
 def input_sizes_attribute(inputs: Sequence[Sizes]) -> Attribute:
@@ -216,17 +189,6 @@ def read_input_sizes(
 
 def _row_orders(types: Sequence[Attribute]) -> list[tuple[int, ...]]:
     return [tuple(range(len(shape_of(ir_type)))) for ir_type in types]
-
-
-@dataclass(frozen=True, slots=True)
-class BufferGroups:
-    """The operands of a layer on buffers; shapes are those of inputs and outputs that a run tells."""
-
-    inputs: Sequence[SSAValue]
-    outputs: Sequence[SSAValue]
-    scratch: Sequence[SSAValue] = ()
-    input_shapes: Sequence[SSAValue] = ()
-    output_shapes: Sequence[SSAValue] = ()
 
 
 class AnyBufferLayerOp(IRDLOperation):

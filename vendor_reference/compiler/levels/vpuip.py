@@ -39,9 +39,10 @@ from vendor_reference.compiler.ir.assembly import (
     print_shapes,
     print_values,
 )
+from vendor_reference.compiler.ir.buffer_groups import BufferGroups
 from vendor_reference.compiler.ir.types import space_of
 from vendor_reference.compiler.ir.verification import check_memrefs
-from vendor_reference.compiler.levels.layer import AnyBufferLayerOp, BufferGroups
+from vendor_reference.compiler.levels.layer import AnyBufferLayerOp
 from vendor_reference.compiler.levels.values import (
     AnyActualShapeOfOp,
     AnyBufferConstantOp,

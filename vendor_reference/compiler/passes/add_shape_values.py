@@ -34,8 +34,9 @@ from vendor_reference.compiler.ir.shape_attributes import (
     DYNAMIC_OUTPUTS,
     Formulas,
     FoundBy,
+    call_bounds,
+    finds_shape,
     read_output_shapes,
-    read_shapes,
     shapes_attribute,
 )
 from vendor_reference.compiler.ir.types import ShapeType, is_open, shape_of
@@ -52,7 +53,7 @@ from vendor_reference.compiler.levels.values import ShapeOfOp
 from vendor_reference.compiler.library.dynamic_kernel import Sizes
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_function
-from vendor_reference.custom_layers.kernel_spec import KernelSpec, ShapeArgument
+from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 SHAPE_FUNCTION = "shape_function"
 """On a builtin layer, the function that finds the shape of its first dynamic output."""
@@ -227,9 +228,9 @@ class _FunctionShapes:
         inputs, outputs = _open_ports(op.operands), _open_ports(op.results)
         input_shapes = [self._shape(op.operands[i]) for i in inputs]
         sources = read_output_shapes(function.attributes, len(op.results))
-        bounds = read_shapes(op.attributes, BOUNDS, len(op.results))
+        bounds = call_bounds(op, function, len(op.results))
         spec = read_kernel(function.attributes) if KERNEL in function.attributes else KernelSpec()
-        own = [port for port in outputs if ShapeArgument(True, port) in spec.arguments]
+        own = [port for port in outputs if finds_shape(function.attributes, port)]
         given: dict[int, SSAValue] = {}
         same: dict[int, SSAValue] = {}
         for port in outputs:
@@ -249,7 +250,8 @@ class _FunctionShapes:
                 given[port] = self._find_shape(op, name, input_shapes, None, 1)[0]
             elif isinstance(source, FoundBy):
                 ports = [p for p in outputs if sources[p] == source]
-                largest = shapes_attribute([bounds[p] for p in ports])
+                known = [bounds[p] for p in ports]
+                largest = shapes_attribute(known) if any(known) else None
                 found = self._find_shape(op, source.function, input_shapes, largest, len(ports))
                 given.update(zip(ports, found, strict=True))
             else:

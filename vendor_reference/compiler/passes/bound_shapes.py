@@ -7,7 +7,7 @@
     %s = IE.ActualShapeOf %0 : tensor<100x3xf32> -> !shape.shape
 
 Bounds of arguments are given (`IE.bounds`), others follow from formulas; what a kernel finds is bounded by the
-formulas that the layer has beside it, or by `IE.bounds` of the call.
+formulas that the layer has beside it, or by `IE.bounds` of the call, or of its function.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
     OUTPUT_PATTERNS,
     Formulas,
     Shape,
+    call_bounds,
     read_output_shapes,
     read_shapes,
     shapes_attribute,
@@ -119,7 +120,7 @@ class _FunctionBounds:
             self._bounds[op.results[0]] = self._largest(found, op.arguments)
             return
         layer = read_call(op, function)
-        bounds = read_shapes(op.attributes, BOUNDS, len(layer.outputs or op.results))
+        bounds = call_bounds(op, function, len(layer.outputs or op.results))
         op.attributes.pop(BOUNDS, None)
         if not layer.outputs:  # a kernel that finds shapes
             for result, bound in zip(op.results, bounds, strict=True):

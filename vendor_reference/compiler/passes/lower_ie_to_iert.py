@@ -30,6 +30,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.ir.buffer_groups import BufferGroups
 from vendor_reference.compiler.ir.edits import allocate, call, release, settle_called_types
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.names import (
@@ -60,7 +61,7 @@ from vendor_reference.compiler.levels.iert import (
     ViewOp,
     counterpart,
 )
-from vendor_reference.compiler.levels.layer import BufferGroups, LayerOp, SharesMemory, made_in
+from vendor_reference.compiler.levels.layer import LayerOp, SharesMemory, made_in
 from vendor_reference.compiler.pass_pipeline import CompilerPass
 from vendor_reference.compiler.shape_functions import (
     ShapeFunction,

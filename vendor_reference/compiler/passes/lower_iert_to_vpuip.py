@@ -30,10 +30,12 @@ from litert.core.output_shape import SameShape
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import number
 from vendor_reference.compiler.ir.attributes import read_task, soc_of
+from vendor_reference.compiler.ir.buffer_groups import BufferGroups
 from vendor_reference.compiler.ir.edits import replace_op
 from vendor_reference.compiler.ir.kernel_attribute import (
     KERNEL,
     MAX_NUM_SHAVES,
+    count_outputs,
     kernel_attributes,
     read_kernel,
     read_max_num_shaves,
@@ -54,7 +56,6 @@ from vendor_reference.compiler.ir.shape_attributes import (
 )
 from vendor_reference.compiler.layer_kernels import (
     at_layer,
-    count_outputs,
     function_spec,
     layer_spec,
     op_shapes,
@@ -67,7 +68,6 @@ from vendor_reference.compiler.levels.iert import (
     ViewOp,
 )
 from vendor_reference.compiler.levels.layer import (
-    BufferGroups,
     input_shapes_of,
     output_shapes_of,
 )
@@ -219,7 +219,7 @@ class _TaskLowering:
                 symbol,
                 spec,
                 CommandOp if spec.commands else _TASKS[read_task(function)],
-                count_outputs(function, spec),
+                count_outputs(function.attributes, spec),
                 read_ports(function.attributes, DYNAMIC_INPUTS, 0),
                 read_ports(function.attributes, DYNAMIC_OUTPUTS, 0),
             )

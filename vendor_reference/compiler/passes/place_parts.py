@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from litert.core.errors import LiteRtError
 from vendor_reference.compiler.ir.edits import remove_op, settle_called_types
-from vendor_reference.compiler.ir.kernel_attribute import KERNEL
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, count_outputs
 from vendor_reference.compiler.ir.names import bodies, functions_of, without_names
 from vendor_reference.compiler.ir.shape_attributes import DYNAMIC_INPUTS, DYNAMIC_OUTPUTS
 from vendor_reference.compiler.ir.types import (
@@ -36,7 +36,6 @@ from vendor_reference.compiler.ir.types import (
 from vendor_reference.compiler.kernel_tensor import asked_format, kernel_tensor
 from vendor_reference.compiler.layer_kernels import (
     all_inputs,
-    count_outputs,
     function_spec,
     layer_spec,
 )
@@ -261,7 +260,7 @@ def _read_operands(function: FuncOp, count: int) -> list[_Operand | None]:
     if is_dynamic or KERNEL not in attributes or not any(name in attributes for name in _STRIDES):
         return []
     spec = function_spec(function)
-    num_outputs = count_outputs(function, spec)
+    num_outputs = count_outputs(attributes, spec)
     num_scratch = sum(isinstance(a, InternalArgument) for a in spec.arguments)
     num_inputs = count - num_outputs - num_scratch
     if spec.cpu_layer is not None or num_inputs < 0:

@@ -1,0 +1,191 @@
+"""Ops that the library does not have: a function of its name says of each what a custom layer's says.
+
+    func.func private @Layer1(tensor<?x3xf16>) -> tensor<?x6xf16>
+        attributes {VPUIP.task = "OCL", VPUIP.kernel = {title = "Layer1", ...}}
+
+    %1, %t = IE.Layer1(%0)[%s] : tensor<?x3xf16>, !shape.shape -> tensor<?x6xf16>, !shape.shape
+    IERT.Layer1(%0, %1)[%s, %t]
+
+Such an op is a `func.call` of its function, in the notation of an op: so passes do with one what they do with the
+other. `IE.is_op` on the function says that its calls are written so. The function's types follow its ops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr, TensorType, UnitAttr
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, SSAValue
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from vendor_reference.compiler.ir.assembly import number, parse_layer, print_layer
+from vendor_reference.compiler.ir.buffer_groups import BufferGroups, parse_groups, print_groups
+from vendor_reference.compiler.ir.edits import call, settle_called_types
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, count_outputs, read_kernel
+from vendor_reference.compiler.ir.names import functions_of
+from vendor_reference.compiler.ir.shape_attributes import (
+    DYNAMIC_INPUTS,
+    DYNAMIC_OUTPUTS,
+    finds_shape,
+    read_ports,
+)
+from vendor_reference.compiler.ir.types import ShapeType
+from vendor_reference.compiler.ir.verification import check_count, check_memrefs, check_tensors
+from vendor_reference.custom_layers.kernel_spec import InternalArgument, KernelSpec
+
+IS_OP = "IE.is_op"
+_NAME = re.compile(r"(IE|IERT)\.([A-Za-z_][\w$.]*)", re.ASCII)
+DECLARE = (
+    "Declare it, in front or behind: func.func private @{}(tensor<...>) -> tensor<...> attributes "
+    '{{VPUIP.task = "OCL", VPUIP.kernel = {{...}}, IE.input_layouts = [...]}}.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredOp:
+    """An op as the text has it: its call has operands in the text's order; groups of tensors have no outputs.
+
+    Attributes:
+      start: where it is in the text.
+    """
+
+    call: CallOp
+    groups: BufferGroups
+    is_on_buffers: bool
+    start: int
+
+    def settle(self, function: FuncOp) -> None:
+        """Makes it the call that its function wants."""
+        groups = self.groups
+        outputs = groups.outputs or _tensors(self.call.results)
+        check = check_memrefs if self.is_on_buffers else check_tensors
+        check("input", [value.type for value in groups.inputs])
+        check("output", [value.type for value in outputs])
+        if not outputs:
+            raise VerifyException("a layer without outputs")
+        _check_declared(function, len(groups.inputs), len(outputs))
+        function.attributes[IS_OP] = UnitAttr()
+        shapes = len(groups.output_shapes) + sum(
+            isinstance(result.type, ShapeType) for result in self.call.results
+        )
+        if groups.input_shapes or shapes:
+            _set_ports(function, DYNAMIC_INPUTS, len(groups.input_shapes), len(groups.inputs))
+            _set_ports(function, DYNAMIC_OUTPUTS, shapes, len(outputs))
+        if self.is_on_buffers:
+            check_count("outputs", len(outputs), _count_outputs(function))
+            num_given = shapes - _count_own(function)
+            given, own = groups.output_shapes[:num_given], groups.output_shapes[num_given:]
+            parts = (groups.inputs, groups.input_shapes, given, outputs, own, groups.scratch)
+            self.call.operands = [value for part in parts for value in part]
+
+
+def find_declared_name(name: str) -> str | None:
+    """The function that an op's name stands for; None for a name that is none of a layer."""
+    match = _NAME.fullmatch(name)
+    return match[2] if match else None
+
+
+def parse_declared_op(parser: Parser, name: str, symbol: str, start: int) -> DeclaredOp:
+    """The op behind its name; its function may be anywhere in the text."""
+    callee = SymbolRefAttr(symbol)
+    is_on_buffers = name.startswith("IERT.")
+    if is_on_buffers:
+        groups, attributes = parse_groups(parser)
+        shapes = (*groups.input_shapes, *groups.output_shapes)
+        operands = (*groups.inputs, *groups.outputs, *groups.scratch, *shapes)
+        made = call(callee, operands, [])
+    else:
+        text = parse_layer(parser)
+        attributes = text.attributes
+        operands = (*text.inputs, *text.input_shapes, *text.output_shapes)
+        results = [*text.outputs, *[ShapeType()] * text.num_result_shapes]
+        made = call(callee, operands, results)
+        groups = BufferGroups(text.inputs, (), (), text.input_shapes, text.output_shapes)
+    made.attributes.update(attributes)
+    return DeclaredOp(made, groups, is_on_buffers, start)
+
+
+def settle_declared_types(module: ModuleOp) -> None:
+    """Gives functions of ops the types of these; ops of other types get one of their own."""
+    settle_called_types(module, declared_functions(module))
+
+
+def declared_functions(module: ModuleOp) -> Mapping[str, FuncOp]:
+    """The functions whose calls are written as ops."""
+    functions = functions_of(module)
+    return {name: f for name, f in functions.items() if f.is_declaration and IS_OP in f.attributes}
+
+
+def print_declared_op(printer: Printer, op: CallOp, function: FuncOp) -> None:
+    """A call as an op, without its results."""
+    name, operands = op.callee.root_reference.data, op.arguments
+    num_read = len(read_ports(function.attributes, DYNAMIC_INPUTS, 0))
+    if op.results:
+        printer.print_string(f"IE.{name}")
+        shapes = [value for value in operands if isinstance(value.type, ShapeType)]
+        parts = (_tensors(operands), shapes[:num_read], shapes[num_read:])
+        print_layer(printer, *parts, op.attributes, op.results)
+    else:
+        printer.print_string(f"IERT.{name}")
+        print_groups(printer, _groups(function, operands, num_read), op.attributes)
+
+
+def _groups(function: FuncOp, operands: Sequence[SSAValue], num_read: int) -> BufferGroups:
+    num_own = _count_own(function)
+    num_given = len(read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)) - num_own
+    num_scratch = sum(isinstance(a, InternalArgument) for a in _spec(function).arguments)
+    counts = (num_read, num_given, _count_outputs(function), num_own, num_scratch)
+    values = list(operands)
+    parts = [values[: len(values) - sum(counts)]]
+    for count in counts:
+        first = sum(map(len, parts))
+        parts.append(values[first : first + count])
+    inputs, read, given, outputs, own, scratch = parts
+    return BufferGroups(inputs, outputs, scratch, read, [*given, *own])
+
+
+def _spec(function: FuncOp) -> KernelSpec:
+    has_kernel = KERNEL in function.attributes
+    return read_kernel(function.attributes) if has_kernel else KernelSpec()
+
+
+def _count_outputs(function: FuncOp) -> int:
+    """Buffers that a layer writes: one, where nothing else is said."""
+    return count_outputs(function.attributes, _spec(function)) or 1
+
+
+def _count_own(function: FuncOp) -> int:
+    """Shapes of outputs that its kernel finds."""
+    ports = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
+    return sum(finds_shape(function.attributes, port) for port in ports)
+
+
+def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
+    """Says which inputs or outputs shapes belong to: the first, where the function does not say."""
+    ports = read_ports(function.attributes, name, count)
+    if len(ports) != count or not all(0 <= port < tensors for port in ports):
+        raise VerifyException(f"{count} shapes, where its function has {name} = {list(ports)}")
+    function.attributes[name] = ArrayAttr([number(port) for port in ports])
+
+
+def _check_declared(function: FuncOp, inputs: int, outputs: int) -> None:
+    """A function on tensors has as many as the op."""
+    types = function.function_type
+    declared = (len(_tensor_types(types.inputs.data)), len(_tensor_types(types.outputs.data)))
+    if declared not in ((0, 0), (inputs, outputs)):
+        raise VerifyException(
+            f"{inputs} inputs and {outputs} outputs, its function has {declared[0]} and {declared[1]}"
+        )
+
+
+def _tensors(values: Sequence[SSAValue]) -> list[SSAValue]:
+    return [value for value in values if not isinstance(value.type, ShapeType)]
+
+
+def _tensor_types(types: Sequence[Attribute]) -> list[Attribute]:
+    return [ir_type for ir_type in types if isinstance(ir_type, TensorType)]
