@@ -16,6 +16,7 @@ PRELU = Path(__file__).parents[2] / "examples" / "04_cpu_layer" / "prelu.c"
 
 _DEFAULTS = {
     "version": "LITERT_NPU_CPU_LAYER_VERSION",
+    "size": "sizeof(library)",
     "top": "",
     "log": "NULL",
     "types": '"Double"',
@@ -32,6 +33,7 @@ _DEFAULTS = {
         return kLiteRtNpuOk;""",
     "entry": "litert_npu_get_cpu_layer_library",
     "destroy": "",
+    "release": "NULL",
 }
 
 _TEXT = """
@@ -69,8 +71,8 @@ static LiteRtNpuStatus Execute(void* kernel UNUSED, const LiteRtNpuTensor* input
                                LiteRtNpuMessage* message UNUSED) {{ {execute} }}
 static void Destroy(void* kernel UNUSED) {{ {destroy} }}
 static const LiteRtNpuCpuLayerLibrary library = {{
-    {version}, sizeof(library), "test layers", "0.5", {log}, NumTypes, Type, {get_output_shapes}, Count, Name,
-    CountConfigurations, Configuration, Init, Execute, Destroy}};
+    {version}, {size}, "test layers", "0.5", {log}, NumTypes, Type, {get_output_shapes}, Count, Name,
+    CountConfigurations, Configuration, Init, Execute, Destroy, {release}}};
 LITERT_NPU_EXPORT const LiteRtNpuCpuLayerLibrary* {entry}(uint32_t host_version UNUSED);
 const LiteRtNpuCpuLayerLibrary* {entry}(uint32_t host_version UNUSED) {{ return &library; }}
 """

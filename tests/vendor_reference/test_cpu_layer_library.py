@@ -201,6 +201,35 @@ def test_a_kernel_ends_with_its_object(tmp_path: Path, caplog: pytest.LogCapture
     assert [r.message for r in caplog.records] == ["end of 7"]
 
 
+def test_a_library_ends_its_kernels_and_is_released_when_it_is_closed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    say = 'log_callback(log_data, kLiteRtNpuLogInfo, "{}");'
+    top = f"static void Release(void) {{ {say.format('released')} }}"
+    parts = {"log": "SetLog", "destroy": say.format("ended"), "top": top, "release": "Release"}
+    asked = load(library(tmp_path, **parts))
+    config = simplest_config(one_op(2))
+    kernel = asked.init(one_op(2), 0, config, [PLACE], [PLACE])
+    with caplog.at_level(logging.INFO):
+        asked.close()
+        asked.close()
+        del kernel
+    assert caplog.messages == ["ended", "released"]
+    assert not asked.is_loaded
+
+
+@pytest.mark.parametrize(
+    "parts", [{}, {"size": "offsetof(LiteRtNpuCpuLayerLibrary, release)", "release": "abort"}]
+)
+def test_a_library_that_does_not_say_how_it_ends_stays(
+    tmp_path: Path, parts: dict[str, str]
+) -> None:
+    asked = load(library(tmp_path, **parts))
+    assert not asked.has_release
+    asked.close()
+    assert asked.is_loaded and asked.layer_types() == ["Double"]
+
+
 def test_two_libraries_are_not_taken_for_one_another(tmp_path: Path) -> None:
     first, second = (load(library(tmp_path, types=f'"{name}"')) for name in ("A", "B"))
     assert [*first.layer_types(), *second.layer_types()] == ["A", "B"]

@@ -27,7 +27,7 @@ from litert.model.graph import Model, Tensor
 from litert.model.writer import write_model
 from litert.options import Options
 from tests.vendor_reference.cpu_layers import build, library, prelu
-from vendor_reference.compiler import cpu_library
+from vendor_reference.cpu_layer import asking
 from vendor_reference.cpu_layer.__main__ import include_folder
 
 pytestmark = pytest.mark.each_driver
@@ -268,7 +268,7 @@ def test_a_library_that_is_wrong_costs_a_message(
 def test_a_library_that_hangs_costs_a_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cpu_library, "ASK_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(asking, "ASK_TIMEOUT_S", 1.0)
     error = fails(
         tmp_path, library(tmp_path, shapes=f"for (volatile int i = 0; i < 1; ) {{}} {OK}")
     )
@@ -328,7 +328,7 @@ void Destroy(void* kernel) { delete static_cast<Kernel*>(kernel); }
 
 const LiteRtNpuCpuLayerLibrary kLibrary = {
     LITERT_NPU_CPU_LAYER_VERSION, sizeof(kLibrary), "C++ layers", "1", nullptr, One, Type, nullptr, Count, Name,
-    CountConfigurations, Configuration, Init, Execute, Destroy};
+    CountConfigurations, Configuration, Init, Execute, Destroy, nullptr};
 
 }  // namespace
 

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(*paths: Path, names: str = "Sinh,Cosh,RELU,Tanh", root: str = "") -> dict[str, str]:
-    layers = find_layers([str(path) for path in paths], names.split(","), root, [])
+    layers = find_layers([str(path) for path in paths], names.split(","), root, False, [])
     assert all(layer.layer.op_name == name for name, layer in layers.items())
     return {name: Path(layer.path).name for name, layer in layers.items()}
 
@@ -51,7 +51,7 @@ def test_only_the_layers_of_the_models_ops_are_found(folder: Path) -> None:
 
 def test_a_name_in_other_capitals_is_noted(folder: Path) -> None:
     notes: list[str] = []
-    assert not find_layers([str(folder)], ["sinh", "Tanh"], "", notes)
+    assert not find_layers([str(folder)], ["sinh", "Tanh"], "", False, notes)
     assert notes == [f"{folder / 'several.xml'}: layer 'Sinh' is not for sinh: names are exact."]
 
 

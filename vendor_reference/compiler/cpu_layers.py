@@ -11,13 +11,14 @@ from litert.model.graph import Op, Subgraph, Tensor
 from vendor_reference.compiler.cpu_library import (
     CpuLayerShapes,
     ask_library,
-    check_allowed,
     make_cpu_op,
+    where_of,
 )
 from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.largest_shapes import find_bounds
 from vendor_reference.compiler.overriding import find_layer
 from vendor_reference.compiler.shape_rules import alike_input
+from vendor_reference.cpu_layer.asking import check_allowed
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.custom_layers.kernel_spec import CpuKernel
 from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, check_config
@@ -47,7 +48,7 @@ def choose_cpu_layers(
     kernels: dict[Op, CpuKernel] = {}
     chosen: list[str] = []
     for name, asked in ops.items():
-        check_allowed(job.layers[name], job.allow_native_assets)
+        check_allowed(job.allow_native_assets, where_of(job.layers[name]))
         kernels.update(_ask(job.layers[name], asked, shapes, chosen))
     notes += dict.fromkeys(chosen)
     return kernels

@@ -11,62 +11,28 @@ from litert.core.checked_json import JsonNode
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
-from litert.host.child import call_in_child
-from litert.model.atomic_file import temporary_file
 from litert.model.builtin_options import read_builtin_options
 from litert.model.graph import Op, Tensor
 from vendor_reference.compiler.shape_rules import alike_input
+from vendor_reference.cpu_layer.asking import ask, check_allowed
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.cpu_op import CPU_OP, MAX_RANK, MOST_DIM, CpuOp, CpuOperand
 
-ASK_TIMEOUT_S = 60.0
-"""For all that a library is asked; a good one needs milliseconds."""
-
-_CHILD = "vendor_reference.cpu_layer.library_worker"
-_HINT = "Its functions are called while a model is compiled, see litert_npu/cpu_layer.h."
 _REFUSALS = (Status.INVALID_ARGUMENT, Status.UNSUPPORTED)
-
-
-def check_allowed(layer: CustomLayer, allow_native_assets: bool) -> None:
-    """Refuses machine code that may not run."""
-    if not allow_native_assets:
-        raise LiteRtError(
-            Status.INVALID_TOOL_CONFIG,
-            "a shared object is machine code, which may not run here",
-            f"{layer.file_name}, op '{layer.op_name}'",
-            "If you trust it, allow it with --allow_native_assets, here and where the model runs.",
-        )
 
 
 def ask_library(
     layer: CustomLayer, function: str, request: Mapping[str, object]
 ) -> Iterator[JsonNode]:
-    """Calls a function of `vendor_reference.cpu_layer.library_worker` on a layer's library; yields what it yields.
-
-    Raises:
-      LiteRtError: what it raises; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the library crashes or hangs.
-    """
+    """Asks a layer's library, as `ask` does."""
     (library,) = layer.sources
-    child = f"{_CHILD}:{function}"
-    with temporary_file("library.so") as file:
-        file.write(library.data)
-        file.flush()
-        asked = {
-            "path": file.name,
-            "sha256": library.digest,
-            "file_name": layer.file_name,
-            "op_name": layer.op_name,
-            **request,
-        }
-        subject = f"the library of CPU layers in {layer.file_name}"
-        try:
-            for answer in call_in_child(child, asked, timeout_s=ASK_TIMEOUT_S, subject=subject):
-                yield JsonNode(answer, "$", child, Status.RUNTIME_FAILURE)
-        except LiteRtError as error:
-            if error.where != child:
-                raise
-            where = f"{layer.file_name}, op '{layer.op_name}'"
-            raise LiteRtError(error.status, error.what, where, _HINT) from error
+    named = {"op_name": layer.op_name, **request}
+    return ask(function, library.data, layer.file_name, where_of(layer), named)
+
+
+def where_of(layer: CustomLayer) -> str:
+    """A layer, for messages."""
+    return f"{layer.file_name}, op '{layer.op_name}'"
 
 
 def make_cpu_op(op: Op, shapes: Mapping[Tensor, Sequence[int]]) -> CpuOp:
@@ -121,7 +87,7 @@ class CpuLayerShapes:
         Raises:
           LiteRtError: INVALID_TOOL_CONFIG, if the library may not run; where it crashes or hangs.
         """
-        check_allowed(layer, self._allow_native_assets)
+        check_allowed(self._allow_native_assets, where_of(layer))
         asked = make_cpu_op(op, {t: inputs[t] for t in op.inputs if t is not None})
         key = (layer.sources[0].digest, asked)
         if key not in self._known:

@@ -75,7 +75,8 @@ class ReferencePlugin(CompilerPlugin):
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
         notes: list[str] = []
-        found = find_layers(paths, op_names, self._options.asset_root, notes)
+        options = self._options
+        found = find_layers(paths, op_names, options.asset_root, options.allow_native_assets, notes)
         self._notes.update(dict.fromkeys(notes))
         self._layers.update({name: layer.layer for name, layer in found.items()})
         return [CustomOpInfo(name, layer.path) for name, layer in found.items()]

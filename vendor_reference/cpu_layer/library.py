@@ -5,6 +5,7 @@ Loads a shared object from bytes: an asset has no path, and its file may be anyb
 
 from __future__ import annotations
 
+import _ctypes
 import atexit
 import ctypes
 import logging
@@ -38,7 +39,8 @@ _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 _ENTRY = "litert_npu_get_cpu_layer_library"
 _VERSION: int = ffi.integer_const("LITERT_NPU_CPU_LAYER_VERSION")
 _TABLE = "LiteRtNpuCpuLayerLibrary"
-_OPTIONAL = ("set_log_callback", "get_output_shapes", "destroy")
+_OPTIONAL = ("set_log_callback", "get_output_shapes", "destroy", "release")
+_LEAST_SIZE: int = ffi.offsetof(_TABLE, "release")
 _MOST = 1 << 10  # types, implementations, configurations: more are a mistake
 _HINT = "See litert_npu/cpu_layer.h; python -m vendor_reference.cpu_layer prints its folder."
 _LOAD_HINT = "It must need no other libraries than the system's, and have all its functions."
@@ -74,7 +76,7 @@ class ConfigurationRefusedError(Exception):
 
 
 class CpuLayerLibrary:
-    """A library that is loaded; `table` has its functions."""
+    """A library that is loaded; `table` has its functions until it is closed."""
 
     def __init__(self, data: memoryview, where: str) -> None:
         """Loads a shared object, and asks it who it is; `where` is its file's name, for messages.
@@ -84,9 +86,14 @@ class CpuLayerLibrary:
             INVALID_ARGUMENT.
         """
         self._where = where
-        loaded = _load_shared_object(data, where)
+        self._loaded = _load_shared_object(data, where)
+        self.open()
+
+    def open(self) -> None:
+        """Asks it who it is: at first, and again where it was closed and could not be unloaded."""
+        where = self._where
         try:
-            entry = getattr(loaded, _ENTRY)
+            entry = getattr(self._loaded.functions, _ENTRY)
         except AttributeError:
             raise LiteRtError(
                 Status.NOT_FOUND, f"the library exports no function '{_ENTRY}'", where, _HINT
@@ -97,13 +104,38 @@ class CpuLayerLibrary:
         self.name = self._text(self.table.name, "name")
         self.version = self._text(self.table.version, "version")
         self._lock = threading.Lock()
+        self._kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
         if self.table.set_log_callback:
             self.table.set_log_callback(_log, ffi.NULL)
-            # Its own threads may outlive the interpreter.
-            atexit.register(self.table.set_log_callback, ffi.NULL, ffi.NULL)
+            atexit.register(self._silence)  # its own threads may outlive the interpreter
 
     def __str__(self) -> str:
         return f"library '{self.name}' {self.version}"
+
+    @property
+    def has_release(self) -> bool:
+        """Whether it can be closed; else it stays loaded."""
+        has_function: bool = self.table.size > _LEAST_SIZE and bool(self.table.release)
+        return has_function
+
+    def close(self) -> None:
+        """Ends its kernels and what it holds, and unloads it, if it can be; else it can be opened again."""
+        if self.table is None or not self.has_release:
+            return
+        for kernel in list(self._kernels):
+            kernel.end()
+        self.table.release()
+        atexit.unregister(self._silence)
+        self.table = None
+        self._loaded.close()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it is in memory: some libraries stay there whatever one does."""
+        return self._loaded.is_loaded
+
+    def _silence(self) -> None:
+        self.table.set_log_callback(ffi.NULL, ffi.NULL)
 
     def layer_types(self) -> Sequence[str]:
         """The layers that it has."""
@@ -213,7 +245,9 @@ class CpuLayerLibrary:
                 raise self._lie(f"init: what it asks for: {error}") from None
             raise ConfigurationRefusedError(message.take(), left if left != config else None)
         self.check(status, "init", message, op)
-        return Kernel(self, op, handle[0], structs, results)
+        kernel = Kernel(self, op, handle[0], structs, results)
+        self._kernels.add(kernel)
+        return kernel
 
     def check(self, status: int, call: str, message: MessageRoom, op: CpuOp) -> None:
         """Raises the error of a function that failed for an op."""
@@ -237,11 +271,10 @@ class CpuLayerLibrary:
         if not address:
             raise self._other_version(f"the library has no interface of version {_VERSION}")
         table = ffi.cast(f"{_TABLE}*", address)
-        size = ffi.sizeof(_TABLE)
-        if table.interface_version != _VERSION or table.size < size:
+        if table.interface_version != _VERSION or table.size < _LEAST_SIZE:
             raise self._other_version(
                 f"the library's interface is of version {table.interface_version} ({table.size} bytes), this "
-                f"is version {_VERSION} ({size} bytes)"
+                f"is version {_VERSION} ({ffi.sizeof(_TABLE)} bytes)"
             )
         for name, _ in ffi.typeof(_TABLE).fields[4:]:
             if name not in _OPTIONAL and not getattr(table, name):
@@ -279,9 +312,15 @@ class Kernel:
         self._message = MessageRoom()
         self._inputs = inputs
         self._outputs = outputs
+        self._end: weakref.finalize[..., Kernel] | None = None
         if library.table.destroy:
-            end = weakref.finalize(self, library.table.destroy, handle)
-            end.atexit = False  # nothing of it outlives the process
+            self._end = weakref.finalize(self, library.table.destroy, handle)
+            self._end.atexit = False  # nothing of it outlives the process
+
+    def end(self) -> None:
+        """Ends it, before its library is closed."""
+        if self._end is not None:
+            self._end()
 
     def set_shapes(self, op: CpuOp, config: CpuConfig) -> None:
         """Says that what it runs on is smaller than in `init`, which its configuration allows."""
@@ -311,8 +350,30 @@ def _log(user_data: Any, level: int, message: Any) -> None:
     _LOG.log(known, "%s", _decode(message).rstrip())
 
 
-def _load_shared_object(data: memoryview, where: str) -> ctypes.CDLL:
-    """Loads a shared object; it stays loaded as long as the process lives."""
+class _SharedObject:
+    """A shared object that is loaded, and the file that it was loaded from, where that is still open."""
+
+    def __init__(self, path: str, fd: int = -1) -> None:
+        self.functions = ctypes.CDLL(path)
+        self.is_loaded = True
+        self._path = path
+        self._fd = fd
+
+    def close(self) -> None:
+        """Unloads it, unless it has symbols that libraries share, as static variables of inline functions in C++.
+
+        The file of one that stays is needed, see `_load_from_memory`.
+        """
+        _ctypes.dlclose(self.functions._handle)
+        try:
+            self.functions = ctypes.CDLL(self._path, mode=os.RTLD_NOLOAD)
+        except OSError:
+            self.is_loaded = False
+            if self._fd >= 0:
+                os.close(self._fd)
+
+
+def _load_shared_object(data: memoryview, where: str) -> _SharedObject:
     check_shared_object(data, where)
     try:
         return _load_from_memory(data)
@@ -320,23 +381,23 @@ def _load_shared_object(data: memoryview, where: str) -> ctypes.CDLL:
         return _load_from_folder(data, where)
 
 
-def _load_from_memory(data: memoryview) -> ctypes.CDLL:
+def _load_from_memory(data: memoryview) -> _SharedObject:
     """By a file without a name, on Linux.
 
-    It stays open: the loader knows libraries by their names, and would take another one whose file had the same
-    number for this one.
+    It stays open as long: the loader knows libraries by their names, and would take another one whose file had the
+    same number for this one.
     """
     fd = os.memfd_create("litert-npu-asset", os.MFD_CLOEXEC)
     try:
         with open(fd, "wb", closefd=False) as file:
             file.write(data)
-        return ctypes.CDLL(f"/proc/self/fd/{fd}")
+        return _SharedObject(f"/proc/self/fd/{fd}", fd)
     except BaseException:
         os.close(fd)
         raise
 
 
-def _load_from_folder(data: memoryview, where: str) -> ctypes.CDLL:
+def _load_from_folder(data: memoryview, where: str) -> _SharedObject:
     """By a file in a folder that is this user's alone, and gone when this returns."""
     with ExitStack() as stack:
         try:
@@ -348,7 +409,7 @@ def _load_from_folder(data: memoryview, where: str) -> ctypes.CDLL:
         try:
             with open(path, "wb") as file:
                 file.write(data)
-            return ctypes.CDLL(path)
+            return _SharedObject(path)
         except OSError as error:
             what = f"the library cannot be loaded: {str(error).replace(f'{folder}/', '')}"
             raise LiteRtError(Status.DYNAMIC_LOADING, what, where, _LOAD_HINT) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -32,26 +33,27 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
       LiteRtError: for a library that cannot be loaded or says what cannot be, and for an op that it cannot do.
     """
     where = request["file_name"]
-    library, layer_type = _load(request)
-    types = list(library.layer_types())
-    yield {"library": str(library), "layer_types": types, "layer_type": layer_type}
-    choices: list[Choice] = []
-    known: dict[object, Choice] = {}
-    asked = zip(request["ops"], request["producers"], request["patterns"], strict=True)
-    for value, producers, pattern in asked:
-        op = _op(value, layer_type, where)
-        incoming = [p and choices[p[0]].config.outputs[p[1]].layout for p in producers]
-        same = (replace(op, name=""), tuple(incoming), repr(pattern))
-        if same not in known:
-            known[same] = _choose(library, op, incoming, pattern, where)
-        choices.append(known[same])
-        yield {
-            "implementation": choices[-1].implementation,
-            "name": choices[-1].name,
-            "config": CPU_CONFIG.dump(choices[-1].config),
-            "reorders": choices[-1].reorders,
-            "says_shapes": bool(library.table.get_output_shapes),
-        }
+    with _loaded(request) as library:
+        layer_type = _layer_type(library, request)
+        types = list(library.layer_types())
+        yield {"library": str(library), "layer_types": types, "layer_type": layer_type}
+        choices: list[Choice] = []
+        known: dict[object, Choice] = {}
+        asked = zip(request["ops"], request["producers"], request["patterns"], strict=True)
+        for value, producers, pattern in asked:
+            op = _op(value, layer_type, where)
+            incoming = [p and choices[p[0]].config.outputs[p[1]].layout for p in producers]
+            same = (replace(op, name=""), tuple(incoming), repr(pattern))
+            if same not in known:
+                known[same] = _choose(library, op, incoming, pattern, where)
+            choices.append(known[same])
+            yield {
+                "implementation": choices[-1].implementation,
+                "name": choices[-1].name,
+                "config": CPU_CONFIG.dump(choices[-1].config),
+                "reorders": choices[-1].reorders,
+                "says_shapes": bool(library.table.get_output_shapes),
+            }
 
 
 def ask_shapes(request: Mapping[str, Any]) -> Iterator[object]:
@@ -67,26 +69,49 @@ def ask_shapes(request: Mapping[str, Any]) -> Iterator[object]:
     Raises:
       LiteRtError: as `ask`.
     """
-    library, layer_type = _load(request)
-    yield library.output_shapes(
-        _op(request["op"], layer_type, request["file_name"]), request["outputs"]
-    )
+    with _loaded(request) as library:
+        op = _op(request["op"], _layer_type(library, request), request["file_name"])
+        yield library.output_shapes(op, request["outputs"])
 
 
-def _load(request: Mapping[str, Any]) -> tuple[CpuLayerLibrary, str]:
-    """The library, and its layer for the op."""
+def ask_types(request: Mapping[str, Any]) -> Iterator[object]:
+    """Loads a library, and asks it which layers it has.
+
+    Args:
+      request: `path`, `sha256` and `file_name` as for `ask`.
+
+    Yields:
+      The layer types, a list.
+
+    Raises:
+      LiteRtError: as `ask`.
+    """
+    with _loaded(request) as library:
+        yield list(library.layer_types())
+
+
+@contextmanager
+def _loaded(request: Mapping[str, Any]) -> Iterator[CpuLayerLibrary]:
     where = request["file_name"]
     library = CpuLayerLibrary(memoryview(_read(request["path"], request["sha256"], where)), where)
+    try:
+        yield library
+    finally:
+        library.close()
+
+
+def _layer_type(library: CpuLayerLibrary, request: Mapping[str, Any]) -> str:
+    """The library's layer for the op."""
     types = library.layer_types()
     layer_type = request["op_name"] if len(types) > 1 else types[0]
     if layer_type not in types:
         raise LiteRtError(
             Status.NOT_FOUND,
             f"no layer '{layer_type}' in the library, which has {', '.join(types)}",
-            where,
+            request["file_name"],
             "Of several layers, the one named like the op is taken.",
         )
-    return library, layer_type
+    return layer_type
 
 
 def _op(value: object, layer_type: str, where: str) -> CpuOp:

@@ -39,7 +39,13 @@ class AssetReader(ABC):
 
 
 class DescriptionReader(AssetReader):
-    """Reads a kind of asset that names its layers, and so can be loaded for any model."""
+    """Reads a kind of asset that names its layers, and so can be loaded for any model.
+
+    Attributes:
+      runs_to_tell: whether it runs machine code of the asset to know the names.
+    """
+
+    runs_to_tell = False
 
     @abstractmethod
     def layer_names(self, files: AssetFiles, data: memoryview) -> Sequence[str]:

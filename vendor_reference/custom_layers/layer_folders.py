@@ -10,6 +10,7 @@ from litert.core.compiler_options import CUSTOM_LAYERS_VARIABLE
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import MappedFile
+from vendor_reference.cpu_layer.asking import check_allowed
 from vendor_reference.custom_layers.asset_reader import (
     DescriptionReader,
     description_suffixes,
@@ -31,7 +32,11 @@ class FoundLayer:
 
 
 def find_layers(
-    paths: Sequence[str], op_names: Collection[str], asset_root: str, notes: list[str]
+    paths: Sequence[str],
+    op_names: Collection[str],
+    asset_root: str,
+    allow_native_assets: bool,
+    notes: list[str],
 ) -> Mapping[str, FoundLayer]:
     """The layers for ops of those names.
 
@@ -39,20 +44,28 @@ def find_layers(
       paths: of descriptions, and of folders whose descriptions all count, but not those of folders in them.
       op_names: of a model's ops.
       asset_root: see `read_layer`.
+      allow_native_assets: whether machine code may run, which libraries need to name their layers. Without it, one
+        in a folder is left out, with a note.
       notes: get a sentence for each layer whose name is an op's but for capitals.
 
     Returns:
       A layer for each op that has one: a description's layer is for the ops of exactly its name.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, where two files have a layer for one of the ops; NOT_FOUND or FILE_IO, for
-        a path that leads nowhere; those of reading, for any description, whether its op is there or not.
+      LiteRtError: INVALID_TOOL_CONFIG, where two files have a layer for one of the ops, and for a library that may
+        not run; NOT_FOUND or FILE_IO, for a path that leads nowhere; those of reading, for any description, also
+        one whose op is not there.
     """
     found: dict[str, FoundLayer] = {}
     capitals = {name.lower(): name for name in op_names}
     for path in _descriptions(paths):
         reader = find_reader(path)
         assert isinstance(reader, DescriptionReader)  # its suffix says so
+        if reader.runs_to_tell:
+            if path not in paths and not allow_native_assets:
+                notes.append(f"{path} is left out: machine code needs --allow_native_assets.")
+                continue
+            check_allowed(allow_native_assets, path)
         with MappedFile(path) as file:
             names = reader.layer_names(AssetFiles(path, asset_root), file.view)
             for name in names:

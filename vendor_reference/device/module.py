@@ -12,7 +12,7 @@ from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.device.layer_constants import LayerConstants
 from vendor_reference.device.layer_run import LayerProgram
 from vendor_reference.device.module_programs import ModulePrograms
-from vendor_reference.device.opencl_device import OpenClDevice, load_library
+from vendor_reference.device.opencl_device import OpenClDevice, load_library, release_library
 from vendor_reference.device.opencl_function import OpenClFunction
 from vendor_reference.device.opencl_memory import BufferMemory
 from vendor_reference.device.task_sequence import TaskSequence
@@ -51,6 +51,7 @@ class Module:
         self._constants: dict[int, BufferMemory] = {}
         self._layers: dict[str, LayerProgram] = {}
         self._idle: dict[str, OpenClFunction] = {}
+        self._libraries: dict[str, CpuLayerLibrary] = {}
 
     def find_function(self, name: str) -> Function:
         """The function of that name that is for this device; NOT_FOUND, with the names there are."""
@@ -98,10 +99,13 @@ class Module:
             loaded.close()
 
     def close(self) -> None:
-        """Releases what is kept for calls to come."""
+        """Releases what is kept for calls to come; nobody has a function of it any more."""
         for loaded in self._idle.values():
             loaded.close()
         self._idle.clear()
+        for sha256 in self._libraries:
+            release_library(sha256)
+        self._libraries.clear()
 
     def _load_layers(self, function: Function) -> LayerProgram | None:
         """What runs the library's layers of a function; None where it has none. Calls of it share constants."""
@@ -125,4 +129,7 @@ class Module:
                 "option allow_native_assets",
                 "If you trust the file, allow it: Options(allow_native_assets=True), or --allow_native_assets.",
             )
-        return load_library(asset.file_name, asset.sha256, self._sources.read(asset))
+        if asset.sha256 not in self._libraries:
+            data = self._sources.read(asset)
+            self._libraries[asset.sha256] = load_library(asset.file_name, asset.sha256, data)
+        return self._libraries[asset.sha256]

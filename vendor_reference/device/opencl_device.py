@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
@@ -98,7 +99,8 @@ class OpenClDevice(OpenClContext):
 
 _devices: dict[Sequence[str], OpenClDevice] = {}
 _libraries: dict[str, CpuLayerLibrary] = {}
-"""The libraries of CPU layers that this process has loaded, each once; none is ever unloaded."""
+"""The libraries of CPU layers that this process has loaded, each once."""
+_library_uses: Counter[str] = Counter()
 
 _lock = threading.Lock()
 
@@ -116,8 +118,25 @@ def shared_device(wanted: str) -> OpenClDevice:
 
 
 def load_library(name: str, sha256: str, data: memoryview) -> CpuLayerLibrary:
-    """A library of CPU layers, loaded on first use; its data are copied, and `name` is for messages."""
+    """A library of CPU layers, loaded on first use; its data are copied, and `name` is for messages.
+
+    Who asks for it gives it back by `release_library`.
+    """
     with _lock:
         if sha256 not in _libraries:
             _libraries[sha256] = CpuLayerLibrary(data, name)
+        elif not _library_uses[sha256] and _libraries[sha256].table is None:
+            _libraries[sha256].open()
+        _library_uses[sha256] += 1
         return _libraries[sha256]
+
+
+def release_library(sha256: str) -> None:
+    """Says that somebody uses a library no more; it is closed when nobody does, and it says that it can be."""
+    with _lock:
+        _library_uses[sha256] -= 1
+        library = _libraries[sha256]
+        if not _library_uses[sha256] and library.has_release:
+            library.close()
+            if not library.is_loaded:
+                del _libraries[sha256]

@@ -14,12 +14,13 @@
 //      kLiteRtNpuNotImplemented, to be asked with another one.
 //   8. `execute`: runs the kernel on tensors.
 //   9. `destroy`: ends the kernel.
+//  10. `release`: ends the library, where no model uses it any more.
 //
 // When a model is compiled, all but `execute` is called, in a process of its own with a time limit. Where the compiled
 // file is loaded, it is steps 1 and 2, and then `init` with what was chosen: no function counts on another having been
 // called, but `execute` and `destroy` on `init`. Where a model leaves dimensions open, the compiler asks with the
-// largest inputs, and runs ask again with the actual ones; see "Dynamic shapes" below. The library is loaded from memory: it finds no files beside itself,
-// and should need no other libraries than the system's. It is never unloaded.
+// largest inputs, and runs ask again with the actual ones; see "Dynamic shapes" below. The library is loaded from memory: it
+// finds no files beside itself, and should need no other libraries than the system's.
 //
 // A library is C or C++, for the machine that compiles the model and runs it:
 //
@@ -53,7 +54,8 @@
 // kernels at once, by several threads, and by one thread at a time for one kernel.
 //
 // All pointers that a function gets are the host's, and valid until it returns; those that the entry, `get_layer_type`
-// and `get_implementation_name` give are the library's, and valid for ever. Numbers are in the machine's byte order.
+// and `get_implementation_name` give are the library's, and valid until it is closed. Numbers are in the machine's byte
+// order.
 
 #ifndef LITERT_NPU_CPU_LAYER_H_
 #define LITERT_NPU_CPU_LAYER_H_
@@ -288,7 +290,7 @@ typedef struct LiteRtNpuTensor {
 
 typedef struct LiteRtNpuCpuLayerLibrary {
   uint32_t interface_version;  // LITERT_NPU_CPU_LAYER_VERSION
-  uint32_t size;               // sizeof(LiteRtNpuCpuLayerLibrary)
+  uint32_t size;               // sizeof(LiteRtNpuCpuLayerLibrary); a table of an older header ends before `release`
   const char* name;            // of the library
   const char* version;         // of the library
 
@@ -342,6 +344,11 @@ typedef struct LiteRtNpuCpuLayerLibrary {
 
   // Ends a kernel. May be NULL.
   void (*destroy)(void* kernel);
+
+  // Ends what the library holds; all its kernels have ended, and none of its threads may run on. Then the library is
+  // closed. Called where the last model of a process that uses it is closed, and where the compiler has asked it all. If
+  // the library is used again, it starts with the entry. NULL: the library stays loaded as long as the process lives.
+  void (*release)(void);
 } LiteRtNpuCpuLayerLibrary;
 
 #ifdef __cplusplus
@@ -350,8 +357,8 @@ typedef struct LiteRtNpuCpuLayerLibrary {
 
 // The one function that a library exports.
 //
-// `host_version` is the host's LITERT_NPU_CPU_LAYER_VERSION. The answer is a table of that version, which is valid for
-// ever; or NULL, if the library has none.
+// `host_version` is the host's LITERT_NPU_CPU_LAYER_VERSION. The answer is a table of that version, which is valid until
+// the library is closed; or NULL, if the library has none.
 LITERT_NPU_EXPORT const LiteRtNpuCpuLayerLibrary* litert_npu_get_cpu_layer_library(uint32_t host_version);
 
 #endif  // LITERT_NPU_CPU_LAYER_H_

@@ -1,0 +1,63 @@
+"""Libraries of CPU layers are asked in a child process, where they may crash or hang."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from litert.core.checked_json import JsonNode
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from litert.host.child import call_in_child
+from litert.model.atomic_file import temporary_file
+
+ASK_TIMEOUT_S = 60.0
+"""For all that a library is asked; a good one needs milliseconds."""
+
+_CHILD = "vendor_reference.cpu_layer.library_worker"
+_HINT = "Its functions are called while a model is compiled, see litert_npu/cpu_layer.h."
+
+
+def check_allowed(allow_native_assets: bool, where: str) -> None:
+    """Refuses machine code that may not run."""
+    if not allow_native_assets:
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            "a shared object is machine code, which may not run here",
+            where,
+            "If you trust it, allow it with --allow_native_assets, here and where the model runs.",
+        )
+
+
+def ask(
+    function: str,
+    data: bytes | memoryview,
+    file_name: str,
+    where: str,
+    request: Mapping[str, object],
+) -> Iterator[JsonNode]:
+    """Calls a function of `library_worker` on a library, the data of its file; yields what it yields.
+
+    `where` is for errors that the library does not speak of itself.
+
+    Raises:
+      LiteRtError: what it raises; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the library crashes or hangs.
+    """
+    child = f"{_CHILD}:{function}"
+    with temporary_file("library.so") as file:
+        file.write(data)
+        file.flush()
+        asked = {
+            "path": file.name,
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "file_name": file_name,
+            **request,
+        }
+        subject = f"the library of CPU layers in {file_name}"
+        try:
+            for answer in call_in_child(child, asked, timeout_s=ASK_TIMEOUT_S, subject=subject):
+                yield JsonNode(answer, "$", child, Status.RUNTIME_FAILURE)
+        except LiteRtError as error:
+            if error.where != child:
+                raise
+            raise LiteRtError(error.status, error.what, where, _HINT) from error
