@@ -24,7 +24,7 @@ NODE_NAMES: Mapping[str, str] = {
 _PACKAGES = ("mo", "openvino", "extensions", "networkx")
 _PORTS = "Use ports: in_port(i), out_port(i), and get_source, get_destinations, connect of them."
 _NODES = "Use graph.nodes, a list of nodes without inputs and results, or graph.find_node(name)."
-_OF_GRAPHS: Mapping[str, str] = {
+GRAPH_NAMES: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "create_edge", "add_edge", "add_edges_from", "remove_edge", "remove_edges_from", "in_edges",
@@ -32,7 +32,7 @@ _OF_GRAPHS: Mapping[str, str] = {
         ),
         _PORTS,
     ),
-    **dict.fromkeys(("node", "nodes", "has_node_id", "get_node_id_by_name"), _NODES),
+    **dict.fromkeys(("node", "has_node_id", "get_node_id_by_name"), _NODES),
     "graph": "Use graph.layout, graph.static_shape and graph.stage.",
     "add_node": "Use graph.create_op, or create_node of the op's class.",
     "unique_id": "Names and ids are made unique where they are taken.",
@@ -41,12 +41,9 @@ _OF_GRAPHS: Mapping[str, str] = {
     "get_data_nodes": "There are no data nodes: in_port(i).data and out_port(i).data have shape and value.",
     "pseudo_topological_sort": "Use graph.topological_sort().",
 }  # fmt: skip
+"""Of what graphs have there, `networkx`'s among it: a sentence each."""
+
 _OF_SHAPES = ("copy", "size", "shape", "tolist", "astype", "dtype", "prod")
-
-
-def find_graph_counterpart(name: str) -> str:
-    """What to use in place of a name that a graph lacks, in a sentence; "" where nothing is known."""
-    return _OF_GRAPHS.get(name, "")
 
 
 def find_counterpart(error: BaseException | None) -> str:

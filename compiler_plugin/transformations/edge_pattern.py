@@ -157,8 +157,9 @@ class EdgeMatch(parts.Match):
         self.edges = edges
         self.output = None
 
-    def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Iterator[parts.Order]:
+    def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[parts.Order]:
         """All ways for the edges to be inputs, which read these ports."""
+        orders = []
         fixed = {edge.in_port for _, edge in self.edges}
         free = [index for index in range(len(ports)) if index not in fixed]
         loose = sum(edge.in_port is None for _, edge in self.edges)
@@ -168,7 +169,8 @@ class EdgeMatch(parts.Match):
             read = [ports[index] if index < len(ports) else None for index in indices]
             pairs = list(zip(self.edges, read, strict=True))
             if all(p is not None and edge.out_port in (None, p.index) for (_, edge), p in pairs):
-                yield [(part, port) for (part, _), port in pairs]
+                orders.append([(part, port) for (part, _), port in pairs])
+        return orders
 
 
 def read_edge_pattern(given: object) -> EdgePattern:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from compiler_plugin.transformations.counterparts import find_graph_counterpart
+from compiler_plugin.transformations.counterparts import GRAPH_NAMES
 from compiler_plugin.transformations.graph_ops import GraphOps
 from compiler_plugin.transformations.node import InPort, Node, NodeGraph, OutPort
 from compiler_plugin.transformations.node_attributes import (
@@ -30,15 +30,11 @@ class NodeList(list[Node]):
     """Nodes. Where it is used as `nodes` of `networkx`, an error says how it is done here."""
 
     def __call__(self, *args: object, **named: object) -> NoReturn:
-        raise refused(
-            "graph.nodes is a list of nodes, and no function", find_graph_counterpart("node")
-        )
+        raise refused("graph.nodes is a list of nodes, and no function", GRAPH_NAMES["node"])
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, str):
-            raise refused(
-                f"graph.nodes is a list, and has no '{index:.100}'", find_graph_counterpart("node")
-            )
+            raise refused(f"graph.nodes is a list, and has no '{index:.100}'", GRAPH_NAMES["node"])
         return super().__getitem__(index)
 
 
@@ -73,15 +69,10 @@ class GraphView(NodeGraph):
             assert result.tensor is not None
             self._results_by_tensor.setdefault(result.tensor, []).append(result)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        what = f"a graph has no attribute '{name}'"
-        hint = find_graph_counterpart(name)
-        raise AttributeError(f"{what}. {hint}" if hint else what, name=name, obj=self)
-
     @property
     def nodes(self) -> list[Node]:
         """All ops in execution order; those that were added since the last sort come last."""
-        return NodeList(self.node_of(op) for op in self._ops)
+        return NodeList([self.node_of(op) for op in self._ops])
 
     @property
     def parameters(self) -> list[Node]:
@@ -140,6 +131,12 @@ class GraphView(NodeGraph):
         node = self._by_id.get(node_id)
         return node if node is not None and node.is_alive else None
 
+    def new_id(self, node: Node, base: str) -> str:
+        """For nodes: an id that no other has, made of a text."""
+        node_id = self._ids.find_free(base)
+        self._by_id[node_id] = node
+        return node_id
+
     def as_node(self, node: Node | str) -> Node:
         """The node itself, or the one that has this id, or else this name.
 
@@ -163,9 +160,9 @@ class GraphView(NodeGraph):
         if node is None:
             if op not in self._ops:
                 raise not_in_graph(f"op {op.name}")
-            base = node_id or (op.outputs[0].name if op.outputs else op.name)
-            node = self._nodes[op] = Node(self, self._ids.find_free(base), "", op, None)
-            self._by_id[node.id] = node
+            node = self._nodes[op] = Node(self, "", op, None)
+            if node_id:
+                node.take_id(node_id)
         return node
 
     def out_port_of(self, tensor: Tensor) -> OutPort:
@@ -258,10 +255,7 @@ class GraphView(NodeGraph):
         if node is None:
             kind = VARIABLE if tensor.is_variable else CONST
             kind = PARAMETER if tensor in self._inputs else kind
-            node = self._ends[tensor] = Node(
-                self, self._ids.find_free(tensor.name), kind, None, tensor
-            )
-            self._by_id[node.id] = node
+            node = self._ends[tensor] = Node(self, kind, None, tensor)
         return node
 
     def _results_of(self, tensor: Tensor) -> list[Node]:
@@ -272,8 +266,8 @@ class GraphView(NodeGraph):
         results: list[Node] = []
 
         def add(tensor: Tensor, index: int) -> Node:
-            result = Node(self, self._ids.find_free(f"result_{len(results)}"), RESULT, None, tensor)
-            self._by_id[result.id] = result
+            result = Node(self, RESULT, None, tensor)
+            result.take_id(f"result_{len(results)}")
             result.result_index = index
             results.append(result)
             return result
@@ -292,6 +286,24 @@ class GraphView(NodeGraph):
                 result = same.pop(0) if same else add(tensor, -1)
                 result.result_signatures.append((signature, index))
         return results
+
+
+class _Absent:
+    """An attribute that is there in the Model Optimizer: an error says what is here.
+
+    A `__getattr__` would do it too, and all attributes of a graph would be found more slowly.
+    """
+
+    def __init__(self, name: str, counterpart: str) -> None:
+        self._name, self._counterpart = name, counterpart
+
+    def __get__(self, graph: object, owner: type) -> NoReturn:
+        what = f"a graph has no attribute '{self._name}'. {self._counterpart}"
+        raise AttributeError(what, name=self._name, obj=graph)
+
+
+for _name, _counterpart in GRAPH_NAMES.items():
+    setattr(GraphView, _name, _Absent(_name, _counterpart))
 
 
 def _has_attributes(node: Node, wanted: Mapping[str, Any]) -> bool:

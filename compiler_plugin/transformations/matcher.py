@@ -129,8 +129,9 @@ def _solve_inputs(
     pattern: Match, node: Node, goals: _Goals, bindings: _Bindings
 ) -> _Bindings | None:
     """Matches an op's inputs, in each order that they may have, and then all goals."""
-    ports = [port.get_source() for port in node.in_ports().values()]
-    orders = list(pattern.find_orders(node.op, ports))
+    find_port = node.graph.out_port_of
+    ports = [None if tensor is None else find_port(tensor) for tensor in node.input_tensors]
+    orders = pattern.find_orders(node.op, ports)
     for order in orders:
         further = goals
         for entry, port in reversed(order):

@@ -53,6 +53,7 @@ class NodeGraph(Protocol):
 
     # For nodes and ports, and the definitions of ops.
     def has_node(self, node: Node) -> bool: ...
+    def new_id(self, node: Node, base: str) -> str: ...
     def out_port_of(self, tensor: Tensor) -> OutPort: ...
     def find_readers(self, tensor: Tensor) -> list[InPort]: ...
     def is_read(self, tensor: Tensor) -> bool: ...
@@ -105,15 +106,12 @@ class Node(NodeAttributes):
 
     Attributes:
       graph: that it is in.
-      id: unique in the graph; never reused. It is the name that the node had when it was first asked for, with a
-        number where another node has that.
       creation: which of the ops that the graph was asked to create it is, from 1; 0 for all others.
       result_index, result_name, result_signatures: of a result, where and under which names the model has it.
       first_tensor: of a result, what it was in the file.
     """
 
     graph: NodeGraph
-    id: str
     creation: int
     result_index: int
     result_name: str
@@ -122,18 +120,25 @@ class Node(NodeAttributes):
 
     __iter__ = None  # which `__getitem__` would make it seem to have
 
+    _id: str  # "" until it is asked for
+
     __slots__ = (
-        "creation", "first_tensor", "graph", "id", "result_index", "result_name", "result_signatures",
+        "_id", "creation", "first_tensor", "graph", "result_index", "result_name", "result_signatures",
     )  # fmt: skip
 
     def __init__(
-        self, graph: NodeGraph, node_id: str, kind: str, model_op: Op | None, tensor: Tensor | None
+        self, graph: NodeGraph, kind: str, model_op: Op | None = None, tensor: Tensor | None = None
     ) -> None:
         """For `Graph`; `kind` is one of the four ends, and "" for an op."""
+        if model_op is None and tensor is None:
+            raise refused(
+                f"Node(graph, {kind!r:.100}) makes no node",
+                "Use graph.find_node(name), or graph.find_by_id(id).",
+            )
         super().__init__(kind, model_op, tensor)
         keep = object.__setattr__
         keep(self, "graph", graph)
-        keep(self, "id", node_id)
+        keep(self, "_id", "")
         keep(self, "creation", 0)
         if kind == RESULT:
             keep(self, "result_index", -1)
@@ -141,6 +146,17 @@ class Node(NodeAttributes):
             signatures: list[tuple[Signature, int]] = []
             keep(self, "result_signatures", signatures)
             keep(self, "first_tensor", tensor)
+
+    @property
+    def id(self) -> str:
+        """Unique in the graph, and never reused: its name when this is first asked for, numbered if need be."""
+        if not self._id:
+            self.take_id(self.name or self.op)
+        return self._id
+
+    def take_id(self, base: str) -> None:
+        """For the graph: gives it an id that no other node has, made of a text."""
+        object.__setattr__(self, "_id", self.graph.new_id(self, base))
 
     @property
     def name(self) -> str:
@@ -350,12 +366,11 @@ class Node(NodeAttributes):
     def __repr__(self) -> str:
         return f"{self.op} '{self.name}'"
 
-    def _find(self, name: str) -> Any:
-        found = super()._find(name)
-        if found is MISSING and self._kind and name in ("shape", "value"):  # as MO's have them
-            data = self._end_data()
-            return shape_array(data) if name == "shape" else data.get_value()
-        return found
+    def _find_of_end(self, name: str) -> Any:
+        if name not in ("shape", "value"):  # which the Model Optimizer's have
+            return MISSING
+        data = self._end_data()
+        return shape_array(data) if name == "shape" else data.get_value()
 
     def _end_data(self) -> PortData:
         return self.in_port(0).data if self._kind == RESULT else self.out_port(0).data

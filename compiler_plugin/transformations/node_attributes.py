@@ -228,10 +228,14 @@ class NodeAttributes:
             return self._free[name]
         op = self.model_op
         if op is None:
-            return MISSING
+            return self._find_of_end(name)
         if op.is_custom:
             return self._custom_options().get(name, MISSING)
         return get_builtin_option(op, name) if name in option_names(op) else MISSING
+
+    def _find_of_end(self, name: str) -> Any:
+        """An attribute of one of the four ends, which have no options."""
+        return MISSING
 
     def _custom_options(self) -> dict[str, Any]:
         """Of a custom op, decoded when it is first asked for; of all others empty."""

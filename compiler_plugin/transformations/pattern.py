@@ -165,7 +165,7 @@ class Match:
             raise _bad(f"{self}: output={output!r} is no number of an output")
         _check_attributes(self)
 
-    def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Iterator[Order]:
+    def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[Order]:
         """The patterns of an op's inputs, each with what it is to be, in each order that they may have.
 
         Inputs that are missing at the end are left out.
@@ -183,16 +183,17 @@ class Match:
             else:
                 (tail if is_open else head).append(entry)
         if tail and len(ports) < len(head) + len(tail):
-            return
+            return ()
         if not is_open and any(port is not None for port in ports[len(head) :]):
-            return
+            return ()
         padded = [*ports, *[None] * (len(head) - len(ports))]
         pairs = list(zip(head, padded, strict=False))
-        yield pairs + list(zip(tail, ports[len(ports) - len(tail) :], strict=True))
-        is_pair = len(pairs) == len(ports) == 2 and not is_open
-        if is_pair and op in COMMUTATIVE and ports[0] != ports[1]:
+        if is_open:
+            return [pairs + list(zip(tail, ports[len(ports) - len(tail) :], strict=True))]
+        if len(pairs) == len(ports) == 2 and op in COMMUTATIVE and ports[0] != ports[1]:
             (first, left), (second, right) = pairs
-            yield [(first, right), (second, left)]
+            return [pairs, [(first, right), (second, left)]]
+        return [pairs]
 
     def __repr__(self) -> str:
         ops = repr(self.ops[0]) if len(self.ops) == 1 else repr(self.ops)

@@ -17,6 +17,7 @@ from compiler_plugin.transformations.model_optimizer import (
     Const,
     Graph,
     Mul,
+    Node,
     Op,
     Port,
     Reshape,
@@ -579,7 +580,8 @@ def test_nodes_are_sorted_and_given_and_removed_by_id(graph: Graph) -> None:
         (lambda g: g.in_edges("relu"), "a graph has no attribute 'in_edges'. Use ports"),
         (lambda g: g.graph["layout"], "a graph has no attribute 'graph'. Use graph.layout"),
         (lambda g: g.erase_node(g.nodes[0]), "a graph has no attribute 'erase_node'. Connect"),
-        (lambda g: g.nothing, "a graph has no attribute 'nothing'$"),
+        (lambda g: Node(g, "relu"), r"Node\(graph, 'relu'\) makes no node. Use graph.find_node"),
+        (lambda g: g.nothing, "'Graph' object has no attribute 'nothing'"),
     ],
 )
 def test_what_networkx_has_is_an_error_that_names_its_counterpart(
