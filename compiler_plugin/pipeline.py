@@ -152,10 +152,12 @@ def apply_in_memory(
     options: ApplyOptions | None = None,
     target: str = "",
     watch: Watch = lambda model, report: None,
+    registered: RegisteredPlugin | None = None,
 ) -> Iterator[tuple[Model, Report]]:
     """Does all of `apply_plugin` but the writing, for a model's path or its bytes.
 
-    That `target` can be written to is known before any work is done.
+    That `target` can be written to is known before any work is done. `registered` is the plugin, where it is
+    loaded already.
 
     Yields:
       The compiled model, to be written, and the report, without what writing adds. They hold files that are open
@@ -165,7 +167,7 @@ def apply_in_memory(
     by_flag, limit = options.compiler.custom_op_infos, options.compiler.max_partitions
     with ExitStack() as stack:
         files = dict(stack.enter_context(open_assets(by_flag)))
-        run = stack.enter_context(start_run("apply", source, target, options))
+        run = stack.enter_context(start_run("apply", source, target, options, registered))
         model, plugin, report = run.model, run.plugin, run.report
         infos = [*by_flag, *run.layers]
         check_output(target, [info.asset_path for info in run.layers])

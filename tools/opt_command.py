@@ -1,30 +1,60 @@
-"""`litert-npu opt`: runs passes of the reference compiler on IR text, such as a dump that was edited.
+"""`litert-npu opt`: runs passes of the reference compiler on IR text, as a dump that was edited, or compiles it.
 
-They run in a child process with limits of time and memory: a text may be anybody's.
+It does so in a child process with limits of time and memory: a text may be anybody's.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
+from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.input_file import read_input
-from litert.core.option import Flag
+from litert.core.option import Flag, options_of, values_by_field
 from litert.core.status import Status
 
 from .command import Command
 from .command_line import FlagValues, usage_error
 from .console import print_text
 from .destinations import open_stream, write_file
+from .npy_files import bad_input, read_arrays
+
+if TYPE_CHECKING:
+    from vendor_reference.executable.executable import Constant
 
 _STANDARD = "-"
+_OF_COMPILER = [
+    declared
+    for declared in options_of(CompilerOptions)
+    if declared.field in ("custom_op_infos", "asset_root", "check_kernels", "allow_native_assets")
+]
+"""The options of kernels, as `apply_plugin` has them."""
+
 _FLAGS = (
     Flag("passes", "", "Passes to run, in order: adjust-layouts,optimize-reorders."),
     Flag("list_passes", False, "Shows which passes there are."),
     Flag("o", _STANDARD, "Where the result goes; - is the standard output."),
+    Flag(
+        "emit",
+        "",
+        "Write a compiled file, for which the passes run that are left, too. Without -o no text is printed then.",
+    ),
+    Flag(
+        "constants",
+        "",
+        "The data that dense_resource<key> names: the constants.json of a dump, or a .npz with an array for each "
+        "key. By default the constants.json beside the text.",
+    ),
+    Flag(
+        "function",
+        "",
+        "The function of the text to compile; by default the one called main, or the only one.",
+    ),
+    *(declared.flag for declared in _OF_COMPILER),
     Flag("soc_model", "", "The NPU to compile for, in place of the one that the text names."),
     Flag("timeout", 600.0, "Seconds that reading and all passes may take.", least=0.1),
     Flag("memory", 4096, "MiB of memory that they may take.", least=64),
@@ -44,7 +74,12 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,) = arguments
     if flags.o == _STANDARD:
         open_stream(flags.o)
-    result = _transform_in_child(_read(path), path, flags)
+    _check_outputs(flags, path)
+    result, report = _transform_in_child(_read(path), path, flags)
+    if report:
+        print_text(report, sys.stdout)
+        if flags.o == _STANDARD:
+            return 0
     if flags.o == _STANDARD:
         print_text(result.rstrip("\n"), sys.stdout)
     else:
@@ -53,13 +88,16 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     return 0
 
 
-def transform(asked: dict[str, Any]) -> Iterator[str]:
-    """In the child: what the passes leave of a text."""
-    from vendor_reference.compiler.opt import transform_text
-
+def transform(asked: dict[str, Any]) -> Iterator[list[str]]:
+    """In the child: what the passes leave of a text, and the report of a compiled file; "" for none."""
     text = asked["text"].encode("utf-8", "surrogateescape")
     with suppress(MemoryError):  # whose traceback holds the memory
-        yield transform_text(text, asked["name"], asked["passes"], asked["soc_model"])
+        if asked["emit"]:
+            yield _compile(text, asked)
+            return
+        from vendor_reference.compiler.opt import transform_text
+
+        yield [transform_text(text, asked["name"], asked["passes"], asked["soc_model"]), ""]
         return
     raise LiteRtError(
         Status.MEMORY_ALLOCATION_FAILURE,
@@ -69,24 +107,84 @@ def transform(asked: dict[str, Any]) -> Iterator[str]:
     )
 
 
-def _transform_in_child(text: bytes, name: str, flags: FlagValues) -> str:
+def _compile(text: bytes, asked: dict[str, Any]) -> list[str]:
+    from vendor_reference.compiler.compiled_text import compile_text
+
+    options = CompilerOptions(**values_by_field(_OF_COMPILER, asked["options"]))
+    with _open_constants(asked["constants"], asked["name"]) as constants:
+        compiled = compile_text(
+            text,
+            asked["name"],
+            asked["emit"],
+            constants,
+            options,
+            passes=asked["passes"],
+            soc_model=asked["soc_model"],
+            function=asked["function"],
+        )
+    return [compiled.text, compiled.report.to_text()]
+
+
+@contextmanager
+def _open_constants(path: str, name: str) -> Iterator[Mapping[str, Constant]]:
+    """The constants of a file; without one, those that the dump beside the text has, if it is a dump."""
+    from vendor_reference.compiler.constant_files import (
+        FILE_NAME,
+        constants_of_arrays,
+        open_constants,
+    )
+
+    if not path:
+        path = os.path.join(os.path.dirname(name), FILE_NAME)
+        if name == _STANDARD or not os.path.exists(path):
+            yield {}
+            return
+    if path.endswith(".json"):
+        with open_constants(path) as constants:
+            yield constants
+        return
+    arrays = read_arrays(path, lambda names: names)
+    if not isinstance(arrays, dict):
+        raise bad_input(path, "one array, where there are several by their keys")
+    yield constants_of_arrays(arrays, path)
+
+
+def _check_outputs(flags: FlagValues, path: str) -> None:
+    """Refuses flags that do nothing, and one file for two."""
+    if not flags.emit:
+        idle = [name for name in ("constants", "function") if flags.flag_values_dict()[name]]
+        if idle:
+            raise usage_error(f"--{idle[0]}, and nothing to compile", "Add --emit=FILE.")
+        return
+    if flags.o != _STANDARD and os.path.abspath(flags.o) == os.path.abspath(flags.emit):
+        raise usage_error(f"-o and --emit are both {flags.o}", "Write to two files.")
+    if path != _STANDARD and os.path.abspath(path) == os.path.abspath(flags.emit):
+        raise usage_error(f"--emit is the text, {path}", "Write to another file.")
+
+
+def _transform_in_child(text: bytes, name: str, flags: FlagValues) -> tuple[str, str]:
     from litert.host.child import call_in_child
 
+    values = flags.flag_values_dict()
     asked = {
+        **{name: values[name] for name in ("emit", "constants", "function")},
+        "options": {declared.flag.name: values[declared.flag.name] for declared in _OF_COMPILER},
         "text": text.decode("utf-8", "surrogateescape"),
         "name": name,
         "passes": flags.passes,
         "soc_model": flags.soc_model,
         "memory": flags.memory,
     }
-    (result,) = call_in_child(
+    (answer,) = call_in_child(
         f"{__name__}:transform",
         asked,
         timeout_s=flags.timeout,
         subject="the reference compiler",
         memory_bytes=flags.memory << 20,
     )
-    return str(result)
+    assert isinstance(answer, list)
+    result, report = answer
+    return str(result), str(report)
 
 
 def _read(path: str) -> bytes:
@@ -100,7 +198,8 @@ def _read(path: str) -> bytes:
 COMMAND = Command(
     "FILE --passes=A,B,C\n"
     "Reads IR text of the reference compiler (a dump of apply_plugin --dump_ir_after=all, edited or not),\n"
-    "verifies it, runs passes, and prints what they leave. Without passes, it verifies and prints.",
+    "verifies it, runs passes, and prints what they leave. Without passes, it verifies and prints.\n"
+    "With --emit=FILE it becomes a compiled file, whose one NPU call is the text's function.",
     _FLAGS,
     _run,
     num_arguments=1,

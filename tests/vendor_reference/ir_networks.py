@@ -93,7 +93,7 @@ def convolutions(folder: Path) -> Network:
     window: dict[str, Any] = {"stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
     pooled = ("y", F32, (1, 4, 4, 8))
     alone = b.op("COS", [relu], [("alone", F32, (1, 8, 8, 4))])
-    b.output(b.op("MAX_POOL_2D", [joined], [pooled], padding="VALID", **window), sums, alone)
+    b.output(sums, alone, b.op("MAX_POOL_2D", [joined], [pooled], padding="VALID", **window))
     write_model(b.build(), folder / "in.tflite")
     return Network(folder, CompilerOptions(vendor_options={"reference_ops": "all"}))
 

@@ -43,11 +43,16 @@ def test_an_unedited_stage_gives_the_same_bytes(tmp_path: Path, name: str) -> No
         assert (tmp_path / "again" / dumps[-1].name).read_bytes() == dumps[-1].read_bytes()
 
 
-def test_a_real_network_gives_the_same_bytes_from_each_level(models: Path, tmp_path: Path) -> None:
-    (tmp_path / "in.tflite").symlink_to(models / "selfie_segmentation.tflite")
+def selfie(models: Path, folder: Path) -> Network:
+    """A real one, with a custom layer."""
+    (folder / "in.tflite").symlink_to(models / "selfie_segmentation.tflite")
     asset = Path(__file__).parents[2] / "examples/kernels/Convolution2DTransposeBias.json"
     infos = [CustomOpInfo("Convolution2DTransposeBias", str(asset))]
-    network = Network(tmp_path, CompilerOptions(infos, vendor_options={"reference_ops": "all"}))
+    return Network(folder, CompilerOptions(infos, vendor_options={"reference_ops": "all"}))
+
+
+def test_a_real_network_gives_the_same_bytes_from_each_level(models: Path, tmp_path: Path) -> None:
+    network = selfie(models, tmp_path)
     dumps = network.dump()
     for stage in ("optimize-reorders", "place-parts", "plan-memory"):
         text = dumps[STAGES.index(stage)]

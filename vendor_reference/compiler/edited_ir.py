@@ -6,9 +6,11 @@ constants that it names, and the files of its kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
@@ -34,6 +36,8 @@ from vendor_reference.compiler.pass_pipeline import find_stage
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 from vendor_reference.executable.executable import Constant, Source
 from vendor_reference.soc import SocModel
+
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,13 @@ class EditedIr:
     def error(self, op: Operation, what: str, hint: str = "") -> LiteRtError:
         """What is wrong with an op, with its line."""
         return LiteRtError(Status.INVALID_IR_TYPE, what, self.place(op), hint)
+
+    def checked(self, op: Operation, read: Callable[[], _Read]) -> _Read:
+        """What `read` reads of an op; its error with the op's line."""
+        try:
+            return read()
+        except LiteRtError as error:
+            raise LiteRtError(error.status, error.what, self.place(op), error.hint) from error
 
 
 def read_edited(
@@ -145,10 +156,7 @@ def settle_kernels(edited: EditedIr, layers: Mapping[str, CustomLayer]) -> None:
     for op in edited.ir.module.walk():
         if KERNEL not in op.attributes:
             continue
-        try:
-            spec = read_kernel(op.attributes)
-        except LiteRtError as error:
-            raise LiteRtError(error.status, error.what, edited.place(op), error.hint) from error
+        spec = edited.checked(op, partial(read_kernel, op.attributes))
         if not spec.sources:
             continue
         op_name = spec.op_name or spec.title
@@ -188,7 +196,8 @@ def _find_entry(module: ModuleOp, wanted: str, name: str, or_only: bool) -> Func
     what = (
         f"no function '{wanted}' with a body" if wanted else f"{len(found)} functions with bodies"
     )
-    hint = f"It has {', '.join(found)}." if found else ""
+    names = ", ".join(found)
+    hint = f"It has {names}." if wanted else f"Name one of {names} with --function."
     raise LiteRtError(Status.NOT_FOUND, what, name, hint)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from litert.model.graph import Subgraph
 from vendor_reference.compiler.cpu_layers import choose_cpu_layers
 from vendor_reference.compiler.emission.module_emission import Lowered, emit_executable
 from vendor_reference.compiler.frontend.importer import Imported, import_partitions
-from vendor_reference.compiler.ir.attributes import set_after
+from vendor_reference.compiler.ir.attributes import set_after, soc_of
 from vendor_reference.compiler.job import Job
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.memory_description import describe_memory
@@ -29,6 +29,7 @@ from vendor_reference.compiler.pass_pipeline import (
     write_dump,
 )
 from vendor_reference.compiler.passes.plan_memory import memory_notes
+from vendor_reference.executable.executable import Constant
 
 if TYPE_CHECKING:
     from vendor_reference.compiler.replaced_ir import Replacements
@@ -65,14 +66,32 @@ def lower_partitions(
     with replacements.guarded() if replacements is not None else nullcontext():
         after(IMPORT, imported.module)
         run_passes(make_context(), imported.module, compile_passes(), after)
-        with span(SpanKind.PASS, "emit"):
-            lowered = emit_executable(imported.module, imported.constants)
-    if files:
-        names = [os.path.basename(path) for path in files.values()]
-        notes.append(f"IR is written to {dump.folder}: {', '.join(names)}.")
-    notes += memory_notes(imported.module, job.soc)
-    memory = describe_memory(imported.module)
-    return replace(lowered, notes=notes, memory=memory)
+        if files:
+            _write_constants(dump.folder, imported)
+            names = [os.path.basename(path) for path in files.values()]
+            notes.append(f"IR is written to {dump.folder}: {', '.join(names)}.")
+        return finish_lowering(imported.module, imported.constants, notes)
+
+
+def finish_lowering(
+    module: ModuleOp, constants: Mapping[str, Constant], notes: Sequence[str]
+) -> Lowered:
+    """What a module becomes that all passes have left; its constants are by the keys of its resources.
+
+    Raises:
+      LiteRtError: as `emit_executable`.
+    """
+    with span(SpanKind.PASS, "emit"):
+        lowered = emit_executable(module, constants)
+    said = [*notes, *memory_notes(module, soc_of(module))]
+    return replace(lowered, notes=said, memory=describe_memory(module))
+
+
+def _write_constants(folder: str, imported: Imported) -> None:
+    # Here, as most compilations dump nothing.
+    from vendor_reference.compiler.constant_files import write_constants
+
+    write_constants(folder, imported.constants)
 
 
 def _read_edits(job: Job, imported: Imported) -> Replacements | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from compiler_plugin.plugin import CallInfo, Companion, CompiledResult, CompilerPlugin, OpList
@@ -102,7 +102,7 @@ class ReferencePlugin(CompilerPlugin):
             lowered = self._lower(soc_model, partitions, half_ops)
         if declared := self._find_half_ops(lowered):
             lowered = self._lower(soc_model, partitions, half_ops | declared)
-        used = {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
+        used = self._used_layers(partitions)
         notes = [*self._notes, *(note for layer in used.values() if layer for note in layer.notes)]
         notes += lowered.notes
         if self._options.dump.kernels:
@@ -153,8 +153,12 @@ class ReferencePlugin(CompilerPlugin):
     def _lower(
         self, soc_model: str, partitions: Sequence[Subgraph], half_ops: Collection[str] = ()
     ) -> Lowered:
+        return lower_partitions(self._job(soc_model, half_ops), partitions, self._options.dump)
+
+    def _job(self, soc_model: str, half_ops: Collection[str] = ()) -> Job:
+        """What is compiled for, and with; `half_ops` are custom ops whose kernels declare halves."""
         options = self._options
-        job = Job(
+        return Job(
             get_soc_model(soc_model),
             self._layers,
             self._library,
@@ -164,7 +168,10 @@ class ReferencePlugin(CompilerPlugin):
             options.taps,
             options.replace_ir,
         )
-        return lower_partitions(job, partitions, options.dump)
+
+    def _used_layers(self, partitions: Sequence[Subgraph]) -> Mapping[str, CustomLayer | None]:
+        """The layers of the ops, which may have none."""
+        return {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
 
     def _find_half_ops(self, lowered: Lowered) -> set[str]:
         """The ops whose kernels are written for halves, where the device was to decide."""

@@ -409,7 +409,7 @@ _FUNCTION = record(
     always=lambda _: ("ddr_size", "cmx_size"),
 )
 
-_DEQUANTIZATION = record(
+DEQUANTIZATION = record(
     Dequantization,
     scale=array(NUMBER, 1),
     zero_point=array(integer(-(2**31), 2**31 - 1)),
@@ -421,7 +421,7 @@ _CONSTANT = record(
     _StoredConstant,
     tensor_type=Renamed("type", TENSOR_TYPE),
     offset=_INDEX,
-    dequantization=_DEQUANTIZATION,
+    dequantization=DEQUANTIZATION,
     order=array(_INDEX),
     panel=integer(0, _MOST_PANEL),
     check=lambda node, c: check_constant(node, c.tensor_type, c.dequantization, c.order, c.panel),

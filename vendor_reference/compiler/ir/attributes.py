@@ -3,7 +3,7 @@
 `VPUIP.soc = "EMU8"` of a module: what it is compiled for. `VPUIP.after = "adjust-layouts"` of a module: the last
 pass of a compilation that it has gone through. `VPUIP.fp16_of = @Partition_0` of a function: on devices with fp16
 arithmetic it runs in the other's place. `VPUIP.task = "OCL"` of a layer's external function: the kind of task that
-its calls become.
+its calls become; `VPUIP.source = "..."` the text of its kernel, where no asset has it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from vendor_reference.soc import SocModel, get_soc_model
 
 SOC = "VPUIP.soc"
 AFTER = "VPUIP.after"
+SOURCE = "VPUIP.source"
 FP16_OF = "VPUIP.fp16_of"
 TASK = "VPUIP.task"
 

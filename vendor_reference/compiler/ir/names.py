@@ -82,7 +82,7 @@ def name_attribute(tensor_name: str) -> dict[str, Attribute]:
 
 def read_op_name(attributes: Mapping[str, Attribute]) -> str:
     """The name that an op's attributes hold; "" for none."""
-    return _text(attributes.get(NAME))
+    return text_of(attributes.get(NAME))
 
 
 TAPS = "taps"
@@ -98,7 +98,7 @@ def taps_attribute(names: Sequence[str]) -> dict[str, Attribute]:
 def read_taps(attributes: Mapping[str, Attribute]) -> Sequence[str]:
     """The names that `TAPS` holds; none where there are no taps."""
     names = attributes.get(TAPS)
-    return [_text(name) for name in names.data] if isinstance(names, ArrayAttr) else ()
+    return [text_of(name) for name in names.data] if isinstance(names, ArrayAttr) else ()
 
 
 def keep_names(old: Operation, new: Operation) -> None:
@@ -114,7 +114,8 @@ def _storable(name: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
-def _text(name: Attribute | None) -> str:
+def text_of(name: Attribute | None) -> str:
+    """A text that an attribute holds; "" for any other attribute, and for none."""
     if isinstance(name, BytesAttr):  # what the parser makes of a text that is not ASCII
         return name.data.decode(errors="replace")
     return name.data if isinstance(name, StringAttr) else ""

@@ -1,0 +1,296 @@
+"""`litert-npu opt --emit`: IR text of any level becomes a compiled file that runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litert.model.manifest import read_manifest
+from litert.model.reader import read_model
+from tests.tools.conftest import LitertNpu
+from tests.vendor_reference.ir_networks import (
+    NETWORKS,
+    Array,
+    Network,
+    byte_code,
+    convolutions,
+    layouts,
+    run_file,
+)
+from vendor_reference.compiler.pass_pipeline import IMPORT, pipeline
+
+STAGES = [IMPORT, *pipeline()]
+LEVELS = (IMPORT, "optimize-reorders", "lower-ie-to-iert", "lower-iert-to-vpuip", "plan-memory")
+
+
+def assets(network: Network) -> list[str]:
+    return [
+        f"--npu_custom_op_info={info.op_name},{info.asset_path}"
+        for info in network.options.custom_op_infos
+    ]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_dump_of_each_level_gives_the_bytes_and_outputs_of_a_plain_compile(
+    tmp_path: Path, litert_npu: LitertNpu, name: str
+) -> None:
+    network = NETWORKS[name](tmp_path)
+    dumps = network.dump()
+    expected, made = network.run(), tmp_path / "made.tflite"
+    for stage in LEVELS:
+        text = dumps[STAGES.index(stage)]
+        assert litert_npu("opt", text, f"--emit={made}", *assets(network)) == 0
+        assert byte_code(made) == byte_code(tmp_path / "out.tflite")
+        for found, wanted in zip(network.run("made.tflite"), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_real_network_does_so(models: Path, tmp_path: Path, litert_npu: LitertNpu) -> None:
+    from tests.vendor_reference.test_replaced_ir import selfie
+
+    network = selfie(models, tmp_path)
+    dumps, made = network.dump(), tmp_path / "made.tflite"
+    for stage in ("optimize-reorders", "place-parts", "plan-memory"):
+        text = dumps[STAGES.index(stage)]
+        assert litert_npu("opt", text, f"--emit={made}", *assets(network)) == 0
+        assert byte_code(made) == byte_code(tmp_path / "out.tflite")
+        np.testing.assert_array_equal(network.run("made.tflite"), network.run())
+
+
+def test_the_file_is_one_that_other_commands_know(
+    tmp_path: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = layouts(tmp_path)
+    text, made = network.dump()[-1], tmp_path / "made.tflite"
+    assert litert_npu("opt", text, f"--emit={made}", *assets(network)) == 0
+    said = capsys.readouterr().out
+    assert "in 1 call" in said and "2 Scale" in said and f"Wrote {made}" in said
+    assert "func.func" not in said
+    assert litert_npu("check", made) == 0
+    assert litert_npu("inspect", made) == 0
+    assert litert_npu("run", made) == 0
+    assert "Scale/scale.cl" in capsys.readouterr().out
+    with read_model(made) as model:
+        (subgraph,) = model.subgraphs
+        (op,) = subgraph.ops
+        assert [t.name for t in subgraph.inputs] == ["x"] and op.is_custom
+        manifest = read_manifest(model)
+    assert manifest is not None and manifest.assets.keys() == {"Scale", "Scale/scale.cl"}
+
+
+def test_an_offset_that_is_edited_takes_effect(tmp_path: Path, litert_npu: LitertNpu) -> None:
+    network = layouts(tmp_path)
+    text, made = network.dump()[-1], tmp_path / "made.tflite"
+    edited = re.sub(r"@CMX\[256\]", "@CMX[65536]", text.read_text())
+    text.write_text(edited)
+    assert litert_npu("opt", text, f"--emit={made}", *assets(network)) == 0
+    assert byte_code(made) != byte_code(tmp_path / "out.tflite")
+    assert b'"offset": 65536' in byte_code(made)[0] or b'"offset":65536' in byte_code(made)[0]
+    np.testing.assert_array_equal(network.run("made.tflite"), network.run())
+
+
+SOFTSIGN = """\
+func.func private @Softsign(tensor<2x3xf32>) -> tensor<2x3xf32> attributes {
+  VPUIP.source = "KERNEL"
+}
+func.func @main(%input: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %ones = IE.Constant tensor<2x3xf32> = dense<1.0>
+  %bias = IE.Constant tensor<3xf32> = dense<[0.5, -2.0, 4.0]>
+  %sum = IE.Add(%input, %ones) : tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x3xf32>
+  %biased = IE.Add(%sum, %bias) : tensor<2x3xf32>, tensor<3xf32> -> tensor<2x3xf32>
+  %output = func.call @Softsign(%biased) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %output : tensor<2x3xf32>
+}
+"""
+KERNEL = """\
+__kernel void Softsign(__global const float* x, __global float* y) {
+  const int i = get_global_id(0);
+  y[i] = x[i] / (1 + fabs(x[i]));
+}
+"""
+SOFTSIGN = SOFTSIGN.replace("KERNEL", KERNEL.replace("\n", "\\n"))
+X = np.arange(6, dtype=np.float32).reshape(2, 3) - 3
+
+
+def softsign(x: Array) -> Array:
+    biased = x + 1 + np.array([0.5, -2, 4], np.float32)
+    return np.asarray(biased / (1 + np.abs(biased)))
+
+
+def emit(litert_npu: LitertNpu, text: str, *flags: str) -> int:
+    """Compiles a text to `out.tflite`; the exit status."""
+    Path("net.mlir").write_text(text)
+    return litert_npu("opt", "net.mlir", "--emit=out.tflite", *flags)
+
+
+def ran(x: Array) -> Array:
+    """What `out.tflite` makes of an array."""
+    (y,) = run_file(Path("out.tflite"), [x])
+    return y
+
+
+def test_a_text_of_ones_own_is_compiled_with_its_kernel_and_its_constants(
+    in_folder: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert emit(litert_npu, SOFTSIGN) == 0
+    np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
+    assert re.search(r"Softsign: \d+ bytes, from net.mlir", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("level", ["lower-ie-to-iert", "lower-iert-to-vpuip", "plan-memory"])
+def test_it_keeps_its_kernel_from_level_to_level(
+    in_folder: Path, litert_npu: LitertNpu, level: str
+) -> None:
+    described = SOFTSIGN.replace(
+        "attributes {",
+        "attributes {\n"
+        '  VPUIP.kernel = {title = "Softsign", arguments = [{input = 0 : i64}, {output = 0 : i64}]},',
+    )
+    passes = ",".join(STAGES[1 : STAGES.index(level) + 1])
+    Path("first.mlir").write_text(described)
+    assert litert_npu("opt", "first.mlir", f"--passes={passes}", "-o", "lowered.mlir") == 0
+    lowered = Path("lowered.mlir").read_text()
+    assert "VPUIP.source" in lowered and f'VPUIP.after = "{level}"' in lowered
+    assert emit(litert_npu, lowered) == 0
+    np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
+
+
+def without_source(text: str) -> str:
+    return re.sub(r" attributes \{\n  VPUIP.source.*\n\}", "", text)
+
+
+def test_a_kernel_comes_from_an_asset(in_folder: Path, litert_npu: LitertNpu) -> None:
+    Path("soft.cl").write_text(KERNEL)
+    asset = "--npu_custom_op_info=Softsign,soft.cl"
+    assert emit(litert_npu, without_source(SOFTSIGN), asset) == 0
+    np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
+
+
+def test_constants_come_from_a_file_by_their_keys(in_folder: Path, litert_npu: LitertNpu) -> None:
+    text = SOFTSIGN.replace("dense<[0.5, -2.0, 4.0]>", "dense_resource<bias>")
+    np.savez("weights.npz", bias=np.array([0.5, -2, 4], ">f4"), other=np.zeros(2))
+    assert emit(litert_npu, text, "--constants=weights.npz") == 0
+    np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
+
+
+def test_the_text_between_passes_is_written_where_it_is_asked_for(
+    in_folder: Path, litert_npu: LitertNpu
+) -> None:
+    flags = ["--passes=convert-precisions,adjust-layouts", "-o", "between.mlir"]
+    assert emit(litert_npu, SOFTSIGN, *flags) == 0
+    between = Path("between.mlir").read_text()
+    assert 'VPUIP.after = "adjust-layouts"' in between and "IE.Add" in between
+    np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
+
+
+def test_one_of_several_functions_is_chosen(
+    in_folder: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (main,) = re.findall(r"func\.func @main.*?\n}\n", SOFTSIGN, re.DOTALL)
+    text = SOFTSIGN.replace("@main", "@first") + main.replace("@main", "@second")
+    assert emit(litert_npu, text) != 0
+    message = capsys.readouterr().err
+    assert "2 functions with bodies (net.mlir)" in message and "first, second" in message
+    assert "--function" in message
+    assert emit(litert_npu, text, "--function=second") == 0
+    np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
+    assert emit(litert_npu, text, "--function=third") != 0
+    assert "no function 'third' with a body" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "flags", "message"),
+    [
+        ("dense<1.0>", "dense_resource<ones>", (), "no data for the constant 'ones' (net.mlir:5:"),
+        ("dense<1.0>", "dense_resource<ones>", ("--constants=w.npz",), "'ones' is "),
+        ("dense<1.0>", "dense_resource<ones>", ("--constants=no.npz",), "no.npz"),
+        ("dense<1.0>", "dense_resource<ones>", ("--constants=one.npy",), "one array"),
+        ("dense<1.0>", "dense_resource<ones>", ("--constants=net.json",), "net.json"),
+        ("VPUIP.source", "VPUIP.sauce", (), "'Softsign' is called, and has no kernel (net.mlir:1:"),
+        ("fabs", "fabsolutely", (), "fabsolutely"),
+        ("__kernel void", "void", (), "no kernel 'Softsign'"),
+        ("@Softsign(%biased)", "@Softsine(%biased)", (), "Softsine"),
+        ("", "", ("--function=main", "--emit=net.mlir"), "--emit is the text"),
+        ("", "", ("-o", "out.tflite"), "-o and --emit are both out.tflite"),
+        ("", "", ("--npu_custom_op_info=Softsign,w.npz",), "two assets for op 'Softsign'"),
+    ],
+)
+def test_what_lacks_is_an_error_and_nothing_is_written(
+    in_folder: Path,
+    litert_npu: LitertNpu,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+    flags: Sequence[str],
+    message: str,
+) -> None:
+    np.savez("w.npz", ones=np.ones((3, 2), np.float32))
+    np.save("one.npy", np.ones((2, 3), np.float32))
+    Path("net.json").write_text("{}")
+    assert not old or old in SOFTSIGN
+    assert emit(litert_npu, SOFTSIGN.replace(old, new) if old else SOFTSIGN, *flags) != 0
+    assert message in capsys.readouterr().err
+    assert not Path("out.tflite").exists()
+
+
+@pytest.mark.parametrize("flag", ["--constants=w.npz", "--function=main"])
+def test_flags_that_do_nothing_are_refused(
+    in_folder: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    Path("net.mlir").write_text(SOFTSIGN)
+    assert litert_npu("opt", "net.mlir", flag) != 0
+    assert "and nothing to compile" in capsys.readouterr().err
+
+
+def test_constants_of_a_dump_are_those_of_the_model_as_it_was(
+    tmp_path: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = convolutions(tmp_path)
+    text, made = network.dump()[0], tmp_path / "made.tflite"
+    table = text.parent / "constants.json"
+    assert table.stat().st_size < 2000 and not (text.parent / "constants.bin").exists()
+    moved = tmp_path / "moved.mlir"
+    text.rename(moved)
+    assert litert_npu("opt", moved, f"--emit={made}") != 0
+    assert "no data for the constant 'constant_0'" in capsys.readouterr().err
+    assert litert_npu("opt", moved, f"--emit={made}", f"--constants={table}") == 0
+    assert byte_code(made) == byte_code(tmp_path / "out.tflite")
+    (tmp_path / "in.tflite").touch()
+    assert litert_npu("opt", moved, f"--emit={made}", f"--constants={table}") != 0
+    assert "has changed since the constants were dumped" in capsys.readouterr().err
+    (tmp_path / "in.tflite").unlink()
+    assert litert_npu("opt", moved, f"--emit={made}", f"--constants={table}") != 0
+    assert f"named in {table}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace('"path": "/', '"path": "x'), "which is no whole path"),
+        (
+            lambda text: re.sub(r'"path": "[^"]*"', '"path": "/etc/passwd"', text),
+            "which is no model",
+        ),
+        (lambda text: text.replace('"file": 0', '"file": 7'), "is in file 7 of 1"),
+        (lambda text: re.sub(r'"offset": \d+', '"offset": 99999999', text), "99999999"),
+        (lambda text: text[:50], "constants.json"),
+    ],
+)
+def test_a_table_of_constants_may_be_anybodys(
+    tmp_path: Path,
+    litert_npu: LitertNpu,
+    capsys: pytest.CaptureFixture[str],
+    change: Any,
+    message: str,
+) -> None:
+    text = convolutions(tmp_path).dump()[0]
+    table = text.parent / "constants.json"
+    table.write_text(change(table.read_text()))
+    assert litert_npu("opt", text, f"--emit={tmp_path / 'made.tflite'}") == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "made.tflite").exists()

@@ -1,0 +1,329 @@
+"""IR text becomes a compiled file with one NPU call: what `litert-npu opt --emit` does.
+
+The text's function is lowered from the stage that it is in. The file's graph is one op with the function's inputs
+and outputs, which the host replaces by the call, as it does with those of a model.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from compiler_plugin.apply_options import ApplyOptions
+from compiler_plugin.checks import write_output
+from compiler_plugin.pipeline import apply_in_memory
+from compiler_plugin.plugin import CompilerPlugin, OpList
+from compiler_plugin.registry import RegisteredPlugin
+from compiler_plugin.report import OpReport, Report
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.environment_options import EnvironmentOptions
+from litert.core.errors import LiteRtError
+from litert.core.input_file import common_permissions
+from litert.core.status import Status
+from litert.core.tensor_type import RankedTensorType
+from litert.host.file_seal import user_seal
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Model, Subgraph, Tensor
+from litert.model.writer import to_bytes
+from vendor_reference.compiler.cpu_layers import choose_cpu_layers
+from vendor_reference.compiler.edited_ir import (
+    EditedIr,
+    check_constants,
+    foreign_text,
+    read_edited,
+    settle_kernels,
+)
+from vendor_reference.compiler.emission.module_emission import Lowered, written_arguments
+from vendor_reference.compiler.frontend.layer_functions import LayerFunctions
+from vendor_reference.compiler.frontend.layer_kernel import layer_sources
+from vendor_reference.compiler.ir.attributes import SOURCE, set_after, soc_of
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, kernel_attributes, read_kernel
+from vendor_reference.compiler.ir.names import SymbolNames, functions_of, text_of
+from vendor_reference.compiler.ir.shape_attributes import INPUT_NAMES
+from vendor_reference.compiler.ir.text import print_ir
+from vendor_reference.compiler.ir.types import ranked_type
+from vendor_reference.compiler.ir.verification import check_ir
+from vendor_reference.compiler.job import Job
+from vendor_reference.compiler.levels.dialects import make_context
+from vendor_reference.compiler.levels.vpuip import TaskOp
+from vendor_reference.compiler.lowering import finish_lowering
+from vendor_reference.compiler.pass_pipeline import (
+    compile_passes,
+    find_stage,
+    parse_passes,
+    run_passes,
+)
+from vendor_reference.compiler.passes.plan_memory import tell_sizes
+from vendor_reference.compiler.plugin import ReferencePluginFactory
+from vendor_reference.compiler.reference_plugin import ReferencePlugin
+from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.executable.executable import Constant, Function, ShapeKind
+from vendor_reference.soc import get_soc_model
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a text became: the file is written; `text` is what the passes that were asked for have left."""
+
+    report: Report
+    text: str
+
+
+@common_permissions()
+def compile_text(
+    text: bytes,
+    name: str,
+    target: str,
+    constants: Mapping[str, Constant],
+    options: CompilerOptions,
+    *,
+    passes: str = "",
+    soc_model: str = "",
+    function: str = "",
+) -> Compiled:
+    """Lowers a text, and writes a compiled file.
+
+    Args:
+      text: of any level.
+      name: of its file, for messages.
+      target: the compiled file.
+      constants: by the keys of the text's resources.
+      options: the assets of its kernels, and how they are built.
+      passes: run before those that are left, as in `transform_text`.
+      soc_model: what it is compiled for, in place of what the text says; "" for that.
+      function: which of the text's; "" for the one called `main`, or the only one.
+
+    Raises:
+      LiteRtError: with nothing written: for what is wrong with the text, with its line; as `apply_plugin`.
+    """
+    start = time.perf_counter()
+    soc = get_soc_model(soc_model) if soc_model else None
+    chosen = parse_passes(passes)
+    with ExitStack() as stack:
+        stack.enter_context(foreign_text(name))
+        edited = read_edited(text, name, function, soc)
+        folder = stack.enter_context(TemporaryDirectory(prefix="litert-npu-"))
+        sources = _write_sources(edited, folder)
+        infos = [*options.custom_op_infos, *sources]
+        plugin = TextPlugin(replace(options, custom_op_infos=infos), edited)
+        printed = plugin.lower(chosen, constants)
+        soc_name = soc_of(edited.ir.module).name
+        apply_options = ApplyOptions(
+            "Reference", soc_name, compiler=replace(options, custom_op_infos=infos)
+        )
+        registered = RegisteredPlugin(_TextPluginFactory(plugin), f"IR text {name}")
+        model = to_bytes(plugin.model())
+        applied = apply_in_memory(
+            model, apply_options, target, plugin.show_tasks, registered=registered
+        )
+        compiled, report = stack.enter_context(applied)
+        report.model_path = name
+        report.assets = [
+            replace(a, path=name if a.path.startswith(folder + os.sep) else a.path)
+            for a in report.assets
+        ]
+        write_output(compiled, target, report, seal=user_seal(report.warnings.append))
+    report.seconds = time.perf_counter() - start
+    return Compiled(report, printed)
+
+
+class TextPlugin(ReferencePlugin):
+    """Compiles a model of one op, which stands for a text's function."""
+
+    def __init__(self, compiler_options: CompilerOptions, edited: EditedIr) -> None:
+        super().__init__(compiler_options)
+        self._edited = edited
+        self._lowered: Lowered | None = None
+
+    def lower(self, passes: Sequence[ModulePass], constants: Mapping[str, Constant]) -> str:
+        """Runs passes, then those of a compilation that are left; returns the text between them."""
+        edited, module, notes = self._edited, self._edited.ir.module, list[str]()
+        job = self._job(soc_of(module).name)
+        for function in edited.functions:
+            _describe_layer(edited, function, job, notes)
+        settle_kernels(edited, self._layers)
+        check_constants(edited, constants, _CONSTANTS)
+        for function in (edited.entry, *([edited.twin] if edited.twin else ())):
+            tell_sizes(function)
+        context = make_context()
+        set_after(module, edited.stage)
+        run_passes(context, module, passes, lambda done, m: check_ir(m, after=done))
+        printed = print_ir(module, edited.ir.aliases)
+        left = compile_passes(find_stage(module))
+        run_passes(context, module, left, lambda done, m: check_ir(m, after=done))
+        self._lowered = finish_lowering(module, constants, notes)
+        return printed
+
+    def model(self) -> Model:
+        """A model of one op, with the inputs and outputs of the function."""
+        functions = functions_of(self._edited.ir.module)
+        return _make_model(functions[self._function.name], self._function)
+
+    def show_tasks(self, model: Model, report: Report) -> None:
+        """Has a report say what the function has in the place of the op that stands for it."""
+        name = self._function.name
+        tasks = self._function.tasks
+        report.ops = [OpReport(0, i, task.op_name, name) for i, task in enumerate(tasks)]
+
+    def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
+        for op in subgraph.ops:
+            op_list.push(op)
+
+    @property
+    def _function(self) -> Function:
+        assert self._lowered is not None
+        return self._lowered.executable.functions[0]
+
+    def _lower(self, *_: object) -> Lowered:
+        assert self._lowered is not None
+        return self._lowered
+
+    def _used_layers(self, partitions: Sequence[Subgraph]) -> Mapping[str, CustomLayer | None]:
+        return {task.op_name: self._layers.get(task.op_name) for task in self._function.tasks}
+
+
+class _TextPluginFactory(ReferencePluginFactory):
+    """Has the plugin ready."""
+
+    def __init__(self, plugin: TextPlugin) -> None:
+        self._plugin = plugin
+
+    def create(
+        self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
+    ) -> CompilerPlugin:
+        return self._plugin
+
+
+_CONSTANTS = "Name the constants.json that the dump wrote, or a .npz, with --constants."
+
+
+def _write_sources(edited: EditedIr, folder: str) -> list[CustomOpInfo]:
+    """Writes the kernels that a text has as files; they become assets."""
+    texts: dict[str, str] = {}
+    infos = []
+    for function in edited.functions:
+        if SOURCE not in function.attributes:
+            continue
+        text, op_name = text_of(function.attributes[SOURCE]), _op_name(edited, function)
+        if not text:
+            raise edited.error(function, f"{SOURCE} is no text")
+        if texts.setdefault(op_name, text) != text:
+            raise edited.error(function, f"another {SOURCE} for '{op_name}' than before")
+    for number, (op_name, text) in enumerate(texts.items()):
+        plain = re.sub(r"\W", "_", op_name, flags=re.ASCII)
+        path = os.path.join(folder, f"{number or ''}{plain}.cl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        infos.append(CustomOpInfo(op_name, path))
+    return infos
+
+
+def _op_name(edited: EditedIr, function: FuncOp) -> str:
+    """The op that a function's kernel is for."""
+    if KERNEL not in function.attributes:
+        return str(function.sym_name.data)
+    spec = edited.checked(function, lambda: read_kernel(function.attributes))
+    return spec.op_name or spec.title
+
+
+def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[str]) -> None:
+    """Gives a function that stands for a layer what the layer's asset says, as far as the text does not."""
+    name = function.sym_name.data
+    calls = [op for op in edited.ir.module.walk() if _calls(op, name)]
+    if SOURCE in function.attributes and KERNEL in function.attributes:
+        spec = read_kernel(function.attributes)
+        sources, _ = layer_sources(job.layers[_op_name(edited, function)])
+        function.attributes.update(kernel_attributes(replace(spec, sources=tuple(sources))))
+    if not function.is_declaration or KERNEL in function.attributes or not calls:
+        return
+    layer = job.layers.get(name)
+    types = _layer_types(function)
+    if types is None:
+        return
+    if layer is None:
+        raise edited.error(
+            function,
+            f"'{name}' is called, and has no kernel",
+            f"Write {KERNEL} or {SOURCE}, or give an asset: --npu_custom_op_info={name},FILE.",
+        )
+    b = ModelBuilder()
+    inputs = [b.input(f"x{i}", t.element_type, t.shape) for i, t in enumerate(types[0])]
+    outputs = [b.tensor(f"y{i}", t.element_type, t.shape) for i, t in enumerate(types[1])]
+    b.custom(name, inputs, outputs)
+    b.output(*outputs)
+    subgraph = b.build().subgraphs[0]
+    (op,) = subgraph.ops
+    chosen = choose_cpu_layers(job, [subgraph], notes)
+    layers = LayerFunctions([], chosen, job.halves, notes)
+    layers.symbol(op, layer, has_fp16=False)
+    described = layers.made[-1].attributes
+    function.attributes.update(
+        {key: value for key, value in described.items() if key not in function.attributes}
+    )
+
+
+def _calls(op: Operation, name: str) -> bool:
+    if not isinstance(op, (CallOp, TaskOp)) or op.callee is None:
+        return False
+    return bool(op.callee.root_reference.data == name)
+
+
+def _layer_types(
+    function: FuncOp,
+) -> tuple[Sequence[RankedTensorType], Sequence[RankedTensorType]] | None:
+    """What a layer reads and writes; None for a function of shapes, and of shapes that only a run tells."""
+    inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
+    if not outputs:  # on buffers the outputs are the last
+        said = function.attributes.get("IE.output_layouts")
+        count = len(said.data) if isinstance(said, ArrayAttr) else 1
+        inputs, outputs = inputs[:-count], inputs[-count:]
+    try:
+        return [ranked_type(t) for t in inputs], [ranked_type(t) for t in outputs]
+    except (AttributeError, AssertionError):
+        return None
+
+
+def _make_model(function: FuncOp, made: Function) -> Model:
+    """A model of one op; `function` is in the IR what was `made`."""
+    written = written_arguments(function)
+    inputs = [a for a in function.body.block.args if a not in written]
+    outputs = [a for a in function.body.block.args if a in written]
+    said = function.attributes.get(INPUT_NAMES)
+    names = [text_of(name) for name in said.data] if isinstance(said, ArrayAttr) else []
+    dynamic = {d.output: made.shapes[d.shape].pattern for d in made.dynamic_outputs}
+    read = {s.index: s.pattern for s in made.shapes if s.kind is ShapeKind.INPUT}
+    num_outputs = len(made.outputs) - len(made.dynamic_outputs)
+    if not num_outputs:
+        what = "the function has no result"
+        raise LiteRtError(Status.UNSUPPORTED, what, f"function '{made.name}'")
+    b, taken = ModelBuilder("compiled from IR text"), SymbolNames()
+
+    def tensor(kind: str, index: int, value: SSAValue, pattern: Sequence[int] | None) -> Tensor:
+        known = names[index] if kind == "input" and index < len(names) else value.name_hint
+        tensor_type = made.inputs[index] if kind == "input" else made.outputs[index]
+        make = b.input if kind == "input" else b.tensor
+        return make(
+            taken.new(known or kind),
+            tensor_type.element_type,
+            [max(dim, 1) for dim in pattern] if pattern else tensor_type.shape,
+            shape_signature=pattern,
+        )
+
+    operands = [tensor("input", i, value, read.get(i)) for i, value in enumerate(inputs)]
+    results = [
+        tensor("output", i, value, dynamic.get(i)) for i, value in enumerate(outputs[:num_outputs])
+    ]
+    b.custom(made.name, operands, results)
+    b.output(*results)
+    b.signature("serving_default")
+    return b.build()
