@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Attribute, Operation, OpResult
+from xdsl.ir import Operation, OpResult
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -20,6 +20,7 @@ from vendor_reference.compiler.tensor_requirements import (
     NAMES,
     Requirements,
     TensorRequirement,
+    check_requirements,
     read_requirements,
 )
 from vendor_reference.custom_layers.kernel_spec import ShapeArgument, TensorArgument
@@ -60,7 +61,7 @@ class LayerFinder:
             return LayerPorts.of(op, range(len(op.inputs)), op.requirements())
         if isinstance(op, CustomBinaryLayerOp):
             requirements = op.requirements()
-            _check_ranks(requirements, op.inputs.types, op.outputs.types, op.name)
+            check_requirements(requirements, op.inputs.types, op.outputs.types, op.name)
             return LayerPorts.of(op, range(1, 1 + len(op.inputs)), requirements)
         if isinstance(op, CallOp):
             return self._find_called(op)
@@ -76,28 +77,10 @@ class LayerFinder:
             read = [op.operands[i].type for i in inputs]
             made = [t for t in op.results.types if isinstance(t, TensorType)]
             requirements = read_requirements(function.attributes, len(read), len(made))
-            _check_ranks(requirements, read, made, f"function '{name}'")
+            check_requirements(requirements, read, made, f"function '{name}'")
             _check_arguments(function, len(read), len(made))
             self._requirements[name] = requirements
         return LayerPorts.of(op, inputs, self._requirements[name])
-
-
-def _check_ranks(
-    requirements: Requirements, read: Sequence[Attribute], made: Sequence[Attribute], where: str
-) -> None:
-    """Layouts are for as many dimensions as the tensors have."""
-    for kind, asked, types in (
-        ("input", requirements.inputs, read),
-        ("output", requirements.outputs, made),
-    ):
-        for index, (tensor, ir_type) in enumerate(zip(asked, types, strict=True)):
-            layout, rank = tensor.layout, len(shape_of(ir_type))
-            if layout is not None and len(layout) != rank:
-                raise LiteRtError(
-                    Status.INVALID_ARGUMENT,
-                    f"{kind} {index} has rank {rank}, its layout is for rank {len(layout)}",
-                    where,
-                )
 
 
 def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:

@@ -8,16 +8,19 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     BoolAttr,
+    DenseArrayBase,
     IntegerAttr,
     SymbolRefAttr,
     UnitAttr,
+    i64,
 )
 from xdsl.ir import Attribute
 
@@ -30,9 +33,12 @@ from vendor_reference.compiler.ir.types import (
     ir_element_type,
     map_order,
     order_map,
+    shape_of,
     space_attribute,
+    strides_order,
 )
 from vendor_reference.compiler.memory_spaces import MemorySpace
+from vendor_reference.executable.executable import format_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +46,19 @@ class TensorRequirement:
     """What a layer asks of a tensor: how elements lie, what they are, and where; None takes what comes.
 
     Attributes:
-      takes_view: whether it can be a strided view of a larger tensor.
+      strides: for each dimension, elements from one index to the next; True takes a view of a larger tensor as it
+        comes; False, a tensor without gaps.
     """
 
     layout: Order | None = None
     precision: ElementType | None = None
-    takes_view: bool = False
+    strides: bool | tuple[int, ...] = False
     space: MemorySpace | None = None
+
+    @property
+    def takes_view(self) -> bool:
+        """Whether it can be a strided view of a larger tensor."""
+        return self.strides is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +102,20 @@ class _Entries:
     is_kept: bool = False
 
 
-def _read_flag(attribute: Attribute) -> bool | None:
-    if not isinstance(attribute, IntegerAttr) or attribute.value.data not in (0, 1, -1):
-        return None
-    return bool(attribute.value.data)
+def _read_strides(attribute: Attribute) -> bool | tuple[int, ...] | None:
+    if isinstance(attribute, IntegerAttr) and attribute.value.data in (0, 1, -1):
+        return bool(attribute.value.data)
+    if isinstance(attribute, DenseArrayBase):
+        return tuple(int(stride) for stride in attribute.get_values())
+    numbers = attribute.data if isinstance(attribute, ArrayAttr) else ()
+    strides = tuple(n.value.data for n in numbers if isinstance(n, IntegerAttr))
+    return strides if strides and len(strides) == len(numbers) else None
+
+
+def _write_strides(strides: bool | tuple[int, ...]) -> Attribute:
+    if isinstance(strides, bool):
+        return BoolAttr.from_bool(strides)
+    return DenseArrayBase.from_list(i64, list(strides))
 
 
 def _read_space(attribute: Attribute) -> MemorySpace | None:
@@ -114,10 +136,10 @@ _PRECISION = _Entries(
     "precision", ir_element_type, find_element_type, "a type of elements, or unit"
 )
 _STRIDES = _Entries(
-    "takes_view",
-    BoolAttr.from_bool,
-    _read_flag,
-    "true or false",
+    "strides",
+    _write_strides,
+    _read_strides,
+    "true, false, unit, or the strides of each dimension, as [160000, 1, 1600, 16]",
     nothing=False,
     blank=BoolAttr.from_bool(False),
 )
@@ -162,8 +184,72 @@ def read_requirements(
             column = _read_column(entries, prefix + name, attribute, len(tensors))
             for tensor, found in zip(tensors, column, strict=True):
                 tensor[entries.field] = found
-    asked = tuple(TensorRequirement(**tensor) for tensor in fields)
+    asked = tuple(map(_with_layout, (TensorRequirement(**tensor) for tensor in fields)))
     return Requirements(asked[:num_inputs], asked[num_inputs:])
+
+
+def _with_layout(asked: TensorRequirement) -> TensorRequirement:
+    """Strides ask for a layout, too: the order in which they fall."""
+    if isinstance(asked.strides, bool) or asked.layout is not None:
+        return asked
+    return replace(asked, layout=strides_order(asked.strides))
+
+
+def check_requirements(
+    requirements: Requirements, read: Sequence[Attribute], made: Sequence[Attribute], where: str
+) -> None:
+    """Layouts are for as many dimensions as the tensors have, and strides leave their elements apart."""
+    for kind, asked, types in (
+        ("input", requirements.inputs, read),
+        ("output", requirements.outputs, made),
+    ):
+        for index, (tensor, ir_type) in enumerate(zip(asked, types, strict=True)):
+            check_strides(tensor, shape_of(ir_type), f"{kind} {index} of {where}")
+            layout, rank = tensor.layout, len(shape_of(ir_type))
+            if layout is not None and len(layout) != rank:
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"{kind} {index} has rank {rank}, its layout is for rank {len(layout)}",
+                    where,
+                )
+
+
+def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) -> None:
+    """Refuses strides that no tensor of a shape can have; dimensions that a run tells come later.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, with the strides, and what is wrong with them.
+    """
+    strides = asked.strides
+    if isinstance(strides, bool):
+        return
+    shown = f"strides {list(strides)} for {format_shape(shape)}"
+    if len(strides) != len(shape):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{shown}: one for each of {len(shape)} dimensions is needed",
+            where,
+        )
+    dims = [dim for dim, size in enumerate(shape) if size != 1]
+    if any(stride < 1 for stride in strides) or max(strides) > _MAX_STRIDE:
+        what = f"{shown}: each is a number of elements from 1 to {_MAX_STRIDE}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
+    falling = sorted(dims, key=lambda dim: (-strides[dim], dim))
+    for slow, fast in pairwise(falling):
+        if strides[slow] < strides[fast] * shape[fast]:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"{shown}: dimension {slow} steps {strides[slow]} elements, and dimension {fast} fills "
+                f"{strides[fast] * shape[fast]}: elements would overlap",
+                where,
+            )
+    layout = [dim for dim in asked.layout or falling if dim in falling]
+    if layout != falling:
+        what = f"{shown} fall in the order of dimensions {falling}, its layout is of {layout}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
+
+
+_MAX_STRIDE = 2**31 - 1
 
 
 def _group(name: str, tensors: list[Any], num_inputs: int) -> list[Any]:

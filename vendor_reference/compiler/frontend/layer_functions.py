@@ -172,7 +172,7 @@ def layer_requirements(
     def asked(is_output: bool, index: int, tensor: Tensor) -> TensorRequirement:
         binding = first.get((is_output, index))
         if binding is None:  # the kernel does not read it
-            return TensorRequirement(takes_view=True)
+            return TensorRequirement(strides=True)
         has_code = f"{'OUTPUT' if is_output else 'INPUT'}{index}" in formats
         takes_any = binding.format is Format.ANY and binding.is_strided and not has_code
         return TensorRequirement(

@@ -6,6 +6,7 @@ from the slowest to the fastest, and stands in the type as an affine map; no map
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import TypeAlias
@@ -170,9 +171,13 @@ def order_of(ir_type: Attribute) -> Order:
     if isinstance(layout, AffineMapAttr):
         return map_order(layout)
     if isinstance(layout, StridedLayoutAttr):
-        strides, _ = strides_of(layout)
-        return tuple(sorted(range(rank), key=lambda d: (-strides[d], d)))
+        return strides_order(strides_of(layout)[0])
     return tuple(range(rank))
+
+
+def strides_order(strides: Sequence[int]) -> Order:
+    """Dimensions from the slowest to the fastest, as strides fall."""
+    return tuple(sorted(range(len(strides)), key=lambda d: (-strides[d], d)))
 
 
 def layout_of(ir_type: Attribute) -> Attribute:

@@ -55,7 +55,11 @@ from vendor_reference.compiler.ir.types import (
 from vendor_reference.compiler.ir.verification import check_count, check_tensors, verified
 from vendor_reference.compiler.levels.layer import LayerOp, LayoutAgnostic, SameShapes
 from vendor_reference.compiler.levels.values import AnyConstantOp, AnyShapeOfOp
-from vendor_reference.compiler.tensor_requirements import Requirements, read_requirements
+from vendor_reference.compiler.tensor_requirements import (
+    Requirements,
+    check_requirements,
+    read_requirements,
+)
 
 
 @irdl_op_definition
@@ -191,7 +195,9 @@ class CustomBinaryLayerOp(IRDLOperation):
         check_tensors("output", self.outputs.types)
         if not self.outputs:
             raise VerifyException("a layer without outputs")
-        verified(self.requirements)
+        asked = verified(self.requirements)
+        types = (self.inputs.types, self.outputs.types)
+        verified(lambda: check_requirements(asked, *types, self.name))
         verified(lambda: read_max_num_shaves(self.attributes))
 
     @classmethod

@@ -6,20 +6,29 @@
     IERT.Add(%0, %0, %1)
     memref.dealloc %0 : memref<4xf32>
 
+A layer that asks for strides reads a view of a larger buffer, into which its tensor is copied, and writes one:
+
+    %1 = memref.alloc() : memref<40xf32>
+    %2 = IERT.View %1 : memref<40xf32> -> memref<4x6xf32, strided<[10, 1]>>
+    IERT.Copy(%0, %2)
+
 Results of a function become its last arguments, and what is returned is written to them. A layer's function gets
 its outputs, and the scratch memory of its kernel, as arguments too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import singledispatchmethod
+from operator import mul
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     FunctionType,
+    MemRefType,
     ModuleOp,
     SymbolRefAttr,
     TensorType,
@@ -30,6 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from vendor_reference.compiler.asked_strides import find_asked_strides, lies_so
 from vendor_reference.compiler.ir.buffer_groups import BufferGroups
 from vendor_reference.compiler.ir.edits import allocate, call, release, settle_called_types
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
@@ -41,18 +51,28 @@ from vendor_reference.compiler.ir.names import (
     keep_names,
     without_names,
 )
-from vendor_reference.compiler.ir.types import ShapeType, memref_of, memref_type
+from vendor_reference.compiler.ir.types import (
+    ShapeType,
+    element_type_of,
+    memref_of,
+    memref_type,
+    order_of,
+    shape_of,
+    strided_type,
+)
 from vendor_reference.compiler.layer_kernels import (
     check_static,
     function_spec,
     layer_spec,
     scratch_types,
 )
+from vendor_reference.compiler.layer_ports import LayerFinder
 from vendor_reference.compiler.levels.ie import (
     ActualShapeOfOp,
     ConstantOp,
     CopyOp,
     CustomBinaryLayerOp,
+    ReorderOp,
 )
 from vendor_reference.compiler.levels.iert import (
     BufferActualShapeOfOp,
@@ -89,7 +109,7 @@ class LowerIeToIert(CompilerPass):
         for function, _ in bodies(op):
             if not _is_on_buffers(function):
                 _FunctionLowering(lowering, function).lower()
-        if lowering.has_shapes:
+        if lowering.has_shapes or lowering.has_views:
             settle_called_types(op)
 
 
@@ -127,6 +147,8 @@ class _LayerFunctions:
     Attributes:
       scratch: of layers' functions, by name.
       has_shapes: whether there are shape values, which leave the types of functions that take them open.
+      has_views: whether layers have got views, which are of types of their own.
+      finder: tells what layers ask for.
     """
 
     def __init__(
@@ -138,6 +160,8 @@ class _LayerFunctions:
         self.functions = functions
         self.scratch = scratch
         self.has_shapes = False
+        self.has_views = False
+        self.finder = LayerFinder(module)
         self._module = module
         self._names = SymbolNames(functions)
         self._copies: dict[int, str] = {}
@@ -168,6 +192,8 @@ class _FunctionLowering:
         self._targets: dict[SSAValue, SSAValue] = {}  # tensors that are made in an output
         self._ranks = find_shape_ranks(module.functions, function, self._old)
         module.has_shapes |= bool(self._ranks)
+        self._asked = find_asked_strides(module.finder, self._old, self._where)
+        module.has_views |= bool(self._asked.ports)
 
     def lower(self) -> None:
         old = self._old
@@ -262,9 +288,10 @@ class _FunctionLowering:
         inputs = [self._buffers[value] for value in op.arguments]
         outputs = [self._allocate(value) for value in op.results]
         scratch = self._allocate_scratch(self._module.scratch[symbol])
-        lowered = call(op.callee, [*inputs, *outputs, *scratch], [])
+        with self._strided(op, inputs, outputs):
+            lowered = call(op.callee, [*inputs, *outputs, *scratch], [])
+            self._ops.append(lowered)
         keep_names(op, lowered)
-        self._ops.append(lowered)
         self._release(scratch)
 
     @_lower.register(LayerOp)
@@ -298,9 +325,49 @@ class _FunctionLowering:
             types = scratch_types(read_kernel(attributes), op.inputs.types, op.outputs.types)
         scratch = self._allocate_scratch(types)
         code = self._buffers[op.code]
-        groups = BufferGroups(inputs, outputs, scratch)
-        self._ops.append(BufferCustomBinaryLayerOp(op.task.data, code, groups, attributes))
+        with self._strided(op, inputs, outputs):
+            groups = BufferGroups(inputs, outputs, scratch)
+            self._ops.append(BufferCustomBinaryLayerOp(op.task.data, code, groups, attributes))
         self._release(scratch)
+
+    @contextmanager
+    def _strided(
+        self, op: Operation, inputs: list[SSAValue], outputs: list[SSAValue]
+    ) -> Iterator[None]:
+        """Puts views with the strides that a layer asks for in the place of its buffers, while it is made."""
+        memory: list[SSAValue] = []
+        written: list[tuple[SSAValue, SSAValue]] = []
+        for port in self._asked.ports.get(op, ()):
+            buffers = outputs if port.is_output else inputs
+            buffer = buffers[port.index]
+            if not lies_so(buffer.type, port.strides):
+                made, view = self._view_of_new(buffer.type, port.strides)
+                memory.append(made)
+                buffers[port.index] = view
+                if port.is_output:
+                    written.append((view, buffer))
+                else:
+                    self._copy(buffer, view)
+        yield
+        for result, buffer in written:
+            self._copy(result, buffer)
+        self._release(memory)
+
+    def _view_of_new(
+        self, ir_type: Attribute, strides: tuple[int, ...]
+    ) -> tuple[SSAValue, SSAValue]:
+        """New memory, which has room for whole rows, and a view of it with strides."""
+        assert isinstance(ir_type, MemRefType)
+        size = max(map(mul, strides, shape_of(ir_type)), default=1)
+        memory = allocate(memref_type(element_type_of(ir_type), (size,)))
+        view = ViewOp(memory.memref, strided_type(ir_type, strides, 0))
+        self._ops += [memory, view]
+        return memory.memref, view.result
+
+    def _copy(self, source: SSAValue, target: SSAValue) -> None:
+        is_alike = order_of(source.type) == order_of(target.type)
+        copy = counterpart(CopyOp if is_alike else ReorderOp)
+        self._ops.append(copy(BufferGroups([source], [target])))
 
     def _allocate(self, value: SSAValue) -> SSAValue:
         """The buffer that a tensor is made in: new memory, or an output of the function."""
@@ -313,6 +380,11 @@ class _FunctionLowering:
                 output = view.result
             self._buffers[value] = output
             return output
+        strides = self._asked.made_so.get(value)
+        if strides is not None and not lies_so(ir_type, strides):
+            self._allocated[value], strided = self._view_of_new(ir_type, strides)
+            self._set(value, strided)
+            return strided
         alloc = allocate(ir_type)
         self._ops.append(alloc)
         self._allocated[value] = alloc.memref

@@ -1,0 +1,101 @@
+"""The strides that layers of a function on IE ask for, and the tensors that can be made so at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+from vendor_reference.compiler.ir.types import ShapeType, element_strides, shape_of
+from vendor_reference.compiler.layer_ports import LayerFinder
+from vendor_reference.compiler.levels.ie import CustomBinaryLayerOp, TransferOp
+from vendor_reference.compiler.tensor_requirements import TensorRequirement, check_strides
+
+
+@dataclass(frozen=True, slots=True)
+class StridedPort:
+    """An input or output for which a layer asks for strides."""
+
+    is_output: bool
+    index: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStrides:
+    """What the layers of a function ask for.
+
+    Attributes:
+      ports: by the layer.
+      made_so: tensors that only transfers write, or read, beside a layer: no copy is needed for them.
+    """
+
+    ports: dict[Operation, list[StridedPort]] = field(default_factory=dict)
+    made_so: dict[SSAValue, tuple[int, ...]] = field(default_factory=dict)
+
+
+def find_asked_strides(finder: LayerFinder, block: Block, where: str) -> AskedStrides:
+    """The strides that calls and custom binary layers ask for.
+
+    Raises:
+      LiteRtError: INVALID_ARGUMENT, for strides that no such tensor has; UNSUPPORTED, where only a run tells its
+        shape.
+    """
+    found = AskedStrides()
+    for op in block.ops:
+        if not isinstance(op, (CallOp, CustomBinaryLayerOp)) or not any(
+            isinstance(ir_type, TensorType) for ir_type in op.result_types
+        ):
+            continue  # calls of functions of shapes are none of layers
+        layer = finder.find(op)
+        if layer is None:
+            continue
+        first = int(isinstance(op, CustomBinaryLayerOp))  # its code
+        for place, asked in layer.inputs:
+            value = op.operands[place]
+            writers = [value.owner] if value.has_one_use() else []
+            _add(found, op, _Port(False, place - first, value, asked), writers, where)
+        for index, (result, asked) in enumerate(layer.outputs):
+            readers = [use.operation for use in result.uses]
+            _add(found, op, _Port(True, index, result, asked), readers, where)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    is_output: bool
+    index: int
+    value: SSAValue
+    asked: TensorRequirement
+
+
+def _add(
+    found: AskedStrides, op: Operation, port: _Port, others: Sequence[object], where: str
+) -> None:
+    """Adds a tensor for which a layer asks for strides; `others` write it, or read it."""
+    strides = port.asked.strides
+    if isinstance(strides, bool):
+        return
+    check_strides(port.asked, shape_of(port.value.type), where)
+    if any(isinstance(operand.type, ShapeType) for operand in op.operands):
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"a layer asks for strides {list(strides)}, and only a run tells its shapes",
+            where,
+            "Strides are those of one shape: convert the model with fixed shapes.",
+        )
+    found.ports.setdefault(op, []).append(StridedPort(port.is_output, port.index, strides))
+    if others and all(isinstance(other, TransferOp) for other in others):
+        found.made_so[port.value] = strides
+
+
+def lies_so(ir_type: Attribute, strides: Sequence[int]) -> bool:
+    """Whether a buffer has these strides, wherever they matter."""
+    own, _ = element_strides(ir_type)
+    sizes = zip(shape_of(ir_type), own, strides, strict=True)
+    return all(size == 1 or mine == asked for size, mine, asked in sizes)
