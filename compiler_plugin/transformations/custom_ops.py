@@ -254,7 +254,7 @@ def write_options(node: Node) -> None:
     written = _find_bytes(node)
     if written is not None:
         op.custom_options = Blob(written)
-    node.is_changed = False
+    node.is_changed = node.has_lost = False
 
 
 def _find_written(node: Node) -> dict[str, Any]:
@@ -302,7 +302,7 @@ def _find_bytes(node: Node) -> bytes | None:
         for name, value in values.items()
         if value is not None or (name in known and known[name] is None)
     }
-    if all(_is_same(known.get(name), wanted.get(name)) for name in values):
+    if not node.has_lost and all(_is_same(known.get(name), wanted.get(name)) for name in values):
         return None
     return write_flexbuffer_options(wanted, where)
 

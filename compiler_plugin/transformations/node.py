@@ -202,10 +202,13 @@ class Node(NodeAttributes):
     def in_port(self, index: int = 0) -> InPort:
         """An input port.
 
+        Those that its op's class counts are there, though the model has fewer; they become the op's when they are
+        connected.
+
         Raises:
           LiteRtError: INVALID_ARGUMENT, where there is none of that number.
         """
-        self._check_index(index, len(self.input_tensors), "input")
+        self._check_index(index, self._count_in_ports(), "input")
         return InPort(self, index)
 
     def out_port(self, index: int = 0) -> OutPort:
@@ -219,7 +222,7 @@ class Node(NodeAttributes):
 
     def in_ports(self) -> dict[int, InPort]:
         """All input ports, connected or not, by their numbers."""
-        return {index: InPort(self, index) for index in range(len(self.input_tensors))}
+        return {index: InPort(self, index) for index in range(self._count_in_ports())}
 
     def out_ports(self) -> dict[int, OutPort]:
         """All output ports, by their numbers."""
@@ -371,6 +374,12 @@ class Node(NodeAttributes):
             return MISSING
         data = self._end_data()
         return shape_array(data) if name == "shape" else data.get_value()
+
+    def _count_in_ports(self) -> int:
+        count, definition = len(self.input_tensors), self.op_definition
+        return (
+            count if definition is None else max(count, definition.attrs.get("in_ports_count", 0))
+        )
 
     def _end_data(self) -> PortData:
         return self.in_port(0).data if self._kind == RESULT else self.out_port(0).data
@@ -586,7 +595,8 @@ class InPort(_Port):
 
     def get_source(self) -> OutPort | None:
         """The output port that is read; None where the port is not connected (an optional input left out)."""
-        tensor = self.node.input_tensors[self.index]
+        tensors = self.node.input_tensors
+        tensor = tensors[self.index] if self.index < len(tensors) else None
         return None if tensor is None else self.node.graph.out_port_of(tensor)
 
     def disconnected(self) -> bool:
@@ -605,6 +615,8 @@ class InPort(_Port):
             removed node, or to this node.
         """
         self.check_source(source)
+        if self.index >= len(self.node.input_tensors):
+            self.node.add_input_port(self.index)
         self.node.graph.set_input(self.node, self.index, source.tensor)
 
     def disconnect(self) -> None:
@@ -614,7 +626,8 @@ class InPort(_Port):
           LiteRtError: INVALID_ARGUMENT, for a result of the model.
         """
         self.check_disconnect()
-        self.node.graph.set_input(self.node, self.index, None)
+        if self.get_source() is not None:
+            self.node.graph.set_input(self.node, self.index, None)
 
     def check_source(self, source: OutPort, *, is_new: bool = False) -> None:
         """Refuses what is no output port, or one of another graph, of a removed node or of the node itself."""

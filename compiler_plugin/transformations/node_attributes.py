@@ -60,18 +60,20 @@ class NodeAttributes:
       tensor: of these four their tensor.
       op_definition: the user's definition of a custom op (`Op`); None where there is none.
       is_changed: whether attributes were set that are not in the model yet.
+      has_lost: whether options were taken away that are in the model still.
     """
 
     model_op: Op | None
     tensor: Tensor | None
     op_definition: OpDefinition | None
     is_changed: bool
+    has_lost: bool
     _kind: str
     _free: dict[str, Any]
     _options: dict[str, Any] | None
 
     __slots__ = (
-        "_free", "_kind", "_options", "is_changed", "model_op", "op_definition", "tensor",
+        "_free", "_kind", "_options", "has_lost", "is_changed", "model_op", "op_definition", "tensor",
     )  # fmt: skip
 
     def __init__(self, kind: str, model_op: Op | None, tensor: Tensor | None) -> None:
@@ -84,6 +86,7 @@ class NodeAttributes:
         keep(self, "_options", None)
         keep(self, "op_definition", None)
         keep(self, "is_changed", False)
+        keep(self, "has_lost", False)
 
     @property
     def op(self) -> str:
@@ -214,6 +217,7 @@ class NodeAttributes:
         elif name in self._custom_options():
             del self._custom_options()[name]
             object.__setattr__(self, "is_changed", True)
+            object.__setattr__(self, "has_lost", True)
             return True
         elif self._find(name) is MISSING:
             raise self._unknown(name)

@@ -11,6 +11,7 @@ import pytest
 
 from compiler_plugin.transform_options import Phase, TransformOptions
 from compiler_plugin.transformations import edit_model
+from compiler_plugin.transformations.custom_ops import write_options
 from compiler_plugin.transformations.data_node import DataNode
 from compiler_plugin.transformations.edge_pattern import read_edge_pattern
 from compiler_plugin.transformations.model_optimizer import (
@@ -547,6 +548,8 @@ def test_attributes_can_be_taken_away() -> None:
     mine, relu = graph.nodes
     del mine["axis"]
     assert not mine.has("axis") and mine.mode == "x" and mine.is_changed
+    write_options(mine)
+    assert flexbuffer(mine.model_op.custom_options) == {"mode": "x"}  # type: ignore[union-attr]
     mine.own = 5
     del mine.own
     for node, name, says in [
@@ -837,3 +840,80 @@ def test_an_op_of_another_framework_s_name_is_noted(tmp_path: Path) -> None:
     assert (
         "a looks for LeakyRelu, which no op of the model is: TFLite's own is LEAKY_RELU" in warning
     )
+
+
+SQUEEZE = f"""
+import logging as log
+
+{IMPORT}Const, Error, FrontReplacementPattern, Graph, int32_array as int64_array
+
+
+class SqueezeNormalize(FrontReplacementPattern):
+    enabled = True
+
+    def find_and_replace_pattern(self, graph: Graph):
+        for squeeze_node in graph.get_op_nodes(op='Squeeze'):
+            if len(squeeze_node.in_nodes()) == 1 and squeeze_node.has_valid('squeeze_dims'):
+                dims_node = Const(graph, {{'name': squeeze_node.id + '/Dims',
+                                          'value': int64_array(squeeze_node.squeeze_dims)}}).create_node()
+                squeeze_node.in_port(1).connect(dims_node.out_port(0))
+                del squeeze_node['squeeze_dims']
+            elif len(squeeze_node.in_nodes()) == 2:
+                log.debug('The Squeeze node "{{}}" is already normalized'.format(squeeze_node.name))
+            else:
+                raise Error('The Squeeze layer "{{}}" should either have 2 inputs or one input and an '
+                            '"squeeze_dims" attribute'.format(squeeze_node.soft_get('name')))
+"""
+SQUEEZE_OP = f"""
+{IMPORT}Graph, Node, Op
+
+
+class Squeeze(Op):
+    op = "Squeeze"
+
+    def __init__(self, graph: Graph, attrs: dict):
+        super().__init__(graph, dict(in_ports_count=2, out_ports_count=1), attrs)
+
+    def backend_attrs(self):
+        return []
+
+    @staticmethod
+    def infer(node: Node):
+        assert not node.in_port(1).disconnected()
+        node.out_port(0).data.set_shape(node.in_port(0).data.get_shape()[1:])
+"""
+
+
+def test_the_ports_that_a_class_counts_are_there_on_an_op_of_the_model(tmp_path: Path) -> None:
+    for part, text in [("front", SQUEEZE), ("ops", SQUEEZE_OP)]:
+        (tmp_path / "mine" / part).mkdir(parents=True)
+        (tmp_path / "mine" / part / "squeeze.py").write_text(text)
+    s = Sketch()
+    s.builder.output(s("Squeeze", s.input(), name="y", squeeze_dims=[0]))
+    write_model(s.builder.build(), tmp_path / "in.tflite")
+    options = TransformOptions([str(tmp_path / "mine")])
+    transform_file(tmp_path / "in.tflite", tmp_path / "out.tflite", options)
+    transform_file(tmp_path / "out.tflite", "", options)  # where it is normalized already
+    with read_model(tmp_path / "out.tflite") as model:
+        (op,) = model.ops()
+        assert [tensor and tensor.name for tensor in op.inputs] == ["x", "y/Dims"]
+        assert op.outputs[0].shape == SHAPE[1:]
+        assert flexbuffer(op.custom_options) == {}
+
+
+def test_a_port_that_is_only_counted_reads_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "ops" / "squeeze.py").write_text(SQUEEZE_OP.replace("assert not ", ""))
+    s = Sketch()
+    s.builder.output(s("Squeeze", s.input()))
+    model = s.builder.build()
+    with edit_model(model, [str(tmp_path)]) as (graph,):
+        (node,) = graph.nodes
+        assert list(node.in_ports()) == [0, 1] and node.in_nodes().keys() == {0}
+        port = node.in_port(1)
+        assert port.disconnected() and port.get_connection().get_source() is None
+        port.disconnect()
+        with pytest.raises(LiteRtError, match=r"input 1 of Squeeze '.*' is not connected"):
+            node.in_node(1)
+        edits = graph.edit_count
+    assert edits == graph.edit_count and len(next(model.ops()).inputs) == 1
