@@ -313,8 +313,9 @@ def _is_same(known: object, wanted: object) -> bool:
         return known.keys() == wanted.keys() and all(_is_same(known[k], wanted[k]) for k in known)
     if isinstance(known, (list, tuple)) and isinstance(wanted, (list, tuple)):
         return len(known) == len(wanted) and all(map(_is_same, known, wanted))
-    is_nan = known != known and wanted != wanted
-    return type(known) is type(wanted) and (known == wanted or is_nan)
+    if isinstance(known, float) and isinstance(wanted, float):
+        return repr(known) == repr(wanted)  # which tells the zeros apart, and no NaNs
+    return type(known) is type(wanted) and known == wanted
 
 
 def _read_record(record: object) -> tuple[str, Any]:

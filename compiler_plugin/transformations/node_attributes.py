@@ -193,7 +193,8 @@ class NodeAttributes:
         """Sets an attribute; whether something of the model may depend on the change."""
         op = self.model_op
         known = self._find(name)
-        if type(known) is type(value) and not hasattr(value, "tolist") and known == value:
+        is_plain = type(known) is type(value) and not hasattr(value, "tolist")
+        if is_plain and known == value and repr(known) == repr(value):  # 0.0 is no -0.0
             return False
         if op is not None and not op.is_custom and name in option_names(op):
             set_builtin_option(op, name, value)

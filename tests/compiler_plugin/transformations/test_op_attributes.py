@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers  # type: ignore[import-untyped]
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compiler_plugin.transformations import Graph, Node, Op, OpLibrary, raw_fields
@@ -205,6 +205,7 @@ VALUES = st.recursive(
 )
 
 
+@example({"a": 0.0}, -0.0)
 @given(st.dictionaries(NAMES, VALUES, min_size=1), VALUES)
 def test_one_change_leaves_all_other_options(options: dict[str, Any], value: Any) -> None:
     data = write_flexbuffer_options(options)
