@@ -13,6 +13,7 @@ import pytest
 from litert.model.manifest import read_manifest
 from litert.model.reader import read_model
 from tests.tools.conftest import LitertNpu
+from tests.vendor_reference.document_texts import MENDED
 from tests.vendor_reference.ir_networks import (
     NETWORKS,
     Array,
@@ -113,7 +114,14 @@ __kernel void Softsign(__global const float* x, __global float* y) {
   y[i] = x[i] / (1 + fabs(x[i]));
 }
 """
-SOFTSIGN = SOFTSIGN.replace("KERNEL", KERNEL.replace("\n", "\\n"))
+
+
+def escaped(text: str) -> str:
+    """As it stands in quotes."""
+    return text.replace("\n", "\\n")
+
+
+SOFTSIGN = SOFTSIGN.replace("KERNEL", escaped(KERNEL))
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 3
 
 
@@ -294,3 +302,93 @@ def test_a_table_of_constants_may_be_anybodys(
     assert litert_npu("opt", text, f"--emit={tmp_path / 'made.tflite'}") == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "made.tflite").exists()
+
+
+DOCUMENT = {
+    "Layer1": (
+        "[{input = 0 : i64}, {shape_of_input = 0 : i64}, {output = 0 : i64}, {shape_of_output = 0 : i64}]",
+        """\
+__kernel void Layer1(__global const half* x, __global const uint* in, __global half* y, __global uint* out) {
+  const uint n = in[0], size = in[2] * in[3];
+  for (uint i = 0; i < n * 16 * size; ++i) {
+    const uint b = i / (16 * size), c = i / size % 16, p = i % size;
+    vstore_half(vload_half((b * 3 + c % 3) * size + p, x) + c, i, y);
+  }
+  out[0] = n; out[1] = 16; out[2] = in[2]; out[3] = in[3];
+}
+""",
+    ),
+    "SimpleLayer": (
+        "[{input = 0 : i64}, {output = 0 : i64}]",
+        """\
+__kernel void SimpleLayer(__global const half* x, __global half* y) {
+  vstore_half(2 * vload_half(get_global_id(0), x), get_global_id(0), y);
+}
+""",
+    ),
+    "Custom": (
+        "[{input = 0 : i64}, {shape_of_input = 0 : i64}, {output = 0 : i64}]",
+        """\
+__kernel void Custom(__global const half* x, __global const uint* in, __global half* y) {
+  const uint size = in[2] * in[3];
+  for (uint i = 0; i < in[0] * in[1]; ++i) {
+    float sum = 0;
+    for (uint p = 0; p < size; ++p) sum += vload_half(i * size + p, x);
+    vstore_half(sum, i, y);
+  }
+}
+""",
+    ),
+    "calc_custom_shape": (
+        "[{shape_of_input = 0 : i64}, {shape_of_output = 0 : i64}]",
+        """\
+__kernel void calc_custom_shape(__global const uint* in, __global uint* out) {
+  out[0] = in[0]; out[1] = in[1];
+}
+""",
+    ),
+}
+"""Kernels for the layers of the document on dynamic shapes, and what their arguments are."""
+
+
+@pytest.mark.parametrize("name", ["INITIAL", "WITH_SHAPES", "BOUNDED", "ON_BUFFERS"])
+def test_the_documents_network_of_dynamic_shapes_runs(
+    in_folder: Path, litert_npu: LitertNpu, name: str
+) -> None:
+    """As it is on each of the document's stages, with kernels for the layers that it does not describe."""
+    text = MENDED[name]
+    for layer, (arguments, source) in DOCUMENT.items():
+        items = "" if layer == "SimpleLayer" else ', global_size = ["1"]'
+        place = text.index("{", text.index(f"@{layer}(")) + 1
+        kernel = (
+            f'VPUIP.kernel = {{title = "{layer}", arguments = {arguments}{items}}}, '
+            f'VPUIP.source = "{escaped(source)}", '
+        )
+        text = text[:place] + kernel + text[place:]
+    assert emit(litert_npu, text) == 0
+    channels = np.arange(16)
+    for shape in ((2, 3, 4, 5), (1, 3, 7, 2)):
+        x = np.random.default_rng(0).normal(size=shape).astype(np.float16)
+        layer1 = (x[:, channels % 3] + channels[:, None, None]).astype(np.float16)
+        expected = (2 * layer1).astype(np.float32).sum((2, 3))
+        np.testing.assert_allclose(ran(x), expected, rtol=1e-3)
+
+
+def test_a_layer_of_any_shape_is_its_source_alone(in_folder: Path, litert_npu: LitertNpu) -> None:
+    """What a plain kernel asks for, and how the shape of its result is found, is what its asset would say."""
+    text = SOFTSIGN.replace("2x3xf32", "?x3xf32").replace(
+        "tensor<?x3xf32> {\n", "tensor<?x3xf32> attributes {IE.bounds = [array<i64: 8, 3>]} {\n"
+    )
+    text = re.sub(r"\n  %ones.*", "", text).replace("%input, %ones", "%input, %input")
+    assert emit(litert_npu, text) == 0
+    for rows in (2, 8, 1):
+        x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3) - 3
+        biased = 2 * x + np.array([0.5, -2, 4], np.float32)
+        np.testing.assert_allclose(ran(x), biased / (1 + np.abs(biased)), rtol=1e-6)
+
+
+def test_an_op_that_is_declared_runs(in_folder: Path, litert_npu: LitertNpu) -> None:
+    text = re.sub(r"func\.call @Softsign\((.*?)\) : \((.*?)\)", r"IE.Softsign(\1) : \2", SOFTSIGN)
+    assert "= IE.Softsign(%biased) : tensor<2x3xf32> ->" in text
+    assert emit(litert_npu, text) == 0
+    np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
@@ -45,11 +45,11 @@ from vendor_reference.compiler.edited_ir import (
 )
 from vendor_reference.compiler.emission.module_emission import Lowered, written_arguments
 from vendor_reference.compiler.frontend.layer_functions import LayerFunctions
-from vendor_reference.compiler.frontend.layer_kernel import layer_sources
+from vendor_reference.compiler.frontend.layer_kernel import layer_mentions, layer_sources
 from vendor_reference.compiler.ir.attributes import SOURCE, set_after, soc_of
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, kernel_attributes, read_kernel
 from vendor_reference.compiler.ir.names import SymbolNames, functions_of, text_of
-from vendor_reference.compiler.ir.shape_attributes import INPUT_NAMES
+from vendor_reference.compiler.ir.shape_attributes import INPUT_NAMES, OUTPUT_SHAPES
 from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.ir.types import ranked_type
 from vendor_reference.compiler.ir.verification import check_ir
@@ -241,35 +241,48 @@ def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[st
     name = function.sym_name.data
     calls = [op for op in edited.ir.module.walk() if _calls(op, name)]
     if SOURCE in function.attributes and KERNEL in function.attributes:
-        spec = read_kernel(function.attributes)
-        sources, _ = layer_sources(job.layers[_op_name(edited, function)])
-        function.attributes.update(kernel_attributes(replace(spec, sources=tuple(sources))))
+        spec, layer = read_kernel(function.attributes), job.layers[_op_name(edited, function)]
+        sources, _ = layer_sources(layer)
+        mentions = layer_mentions(layer) if spec.mentions is None else spec.mentions
+        settled = replace(spec, sources=tuple(sources), mentions=mentions)
+        function.attributes.update(kernel_attributes(settled))
     if not function.is_declaration or KERNEL in function.attributes or not calls:
         return
-    layer = job.layers.get(name)
+    asset = job.layers.get(name)
     types = _layer_types(function)
     if types is None:
         return
-    if layer is None:
+    if asset is None:
         raise edited.error(
             function,
             f"'{name}' is called, and has no kernel",
             f"Write {KERNEL} or {SOURCE}, or give an asset: --npu_custom_op_info={name},FILE.",
         )
     b = ModelBuilder()
-    inputs = [b.input(f"x{i}", t.element_type, t.shape) for i, t in enumerate(types[0])]
-    outputs = [b.tensor(f"y{i}", t.element_type, t.shape) for i, t in enumerate(types[1])]
+    inputs = [_add_tensor(b.input, f"x{i}", t) for i, t in enumerate(types[0])]
+    outputs = [_add_tensor(b.tensor, f"y{i}", t) for i, t in enumerate(types[1])]
     b.custom(name, inputs, outputs)
     b.output(*outputs)
     subgraph = b.build().subgraphs[0]
     (op,) = subgraph.ops
+    said = set(function.attributes)
     chosen = choose_cpu_layers(job, [subgraph], notes)
     layers = LayerFunctions([], chosen, job.halves, notes)
-    layers.symbol(op, layer, has_fp16=False)
+    layers.symbol(op, asset, has_fp16=False)
     described = layers.made[-1].attributes
     function.attributes.update(
         {key: value for key, value in described.items() if key not in function.attributes}
     )
+    if len(layers.made) > 1 and OUTPUT_SHAPES not in said:
+        what = "its asset finds the shape of a result by a kernel of its own"
+        hint = f"Declare a function for that kernel, and name it in {OUTPUT_SHAPES}."
+        raise edited.error(function, what, hint)
+
+
+def _add_tensor(add: Callable[..., Tensor], name: str, of: RankedTensorType) -> Tensor:
+    """A tensor of a type, whose dimensions may be open."""
+    signature = of.shape if -1 in of.shape else None
+    return add(name, of.element_type, [abs(d) for d in of.shape], shape_signature=signature)
 
 
 def _calls(op: Operation, name: str) -> bool:
@@ -311,13 +324,10 @@ def _make_model(function: FuncOp, made: Function) -> Model:
     def tensor(kind: str, index: int, value: SSAValue, pattern: Sequence[int] | None) -> Tensor:
         known = names[index] if kind == "input" and index < len(names) else value.name_hint
         tensor_type = made.inputs[index] if kind == "input" else made.outputs[index]
+        shape = tuple(pattern or tensor_type.shape)
+        shown = RankedTensorType.of(tensor_type.element_type, shape)
         make = b.input if kind == "input" else b.tensor
-        return make(
-            taken.new(known or kind),
-            tensor_type.element_type,
-            [max(dim, 1) for dim in pattern] if pattern else tensor_type.shape,
-            shape_signature=pattern,
-        )
+        return _add_tensor(make, taken.new(known or kind), shown)
 
     operands = [tensor("input", i, value, read.get(i)) for i, value in enumerate(inputs)]
     results = [

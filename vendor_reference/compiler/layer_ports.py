@@ -73,9 +73,11 @@ class LayerFinder:
         if function is None or not is_layer(function):
             return None
         inputs = [i for i, value in enumerate(op.operands) if isinstance(value.type, TensorType)]
+        made = [t for t in op.results.types if isinstance(t, TensorType)]
+        if not inputs and not made:
+            return None  # of shapes alone
         if name not in self._requirements:
             read = [op.operands[i].type for i in inputs]
-            made = [t for t in op.results.types if isinstance(t, TensorType)]
             requirements = read_requirements(function.attributes, len(read), len(made))
             check_requirements(requirements, read, made, f"function '{name}'")
             _check_arguments(function, len(read), len(made))

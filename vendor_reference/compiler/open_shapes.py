@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
@@ -73,7 +74,8 @@ class OpenShapes:
         if isinstance(op, CallOp):
             function = self._functions.get(op.callee.root_reference.data)
             if function is not None and function.is_declaration:
-                sources = read_output_shapes(function.attributes, len(op.results))
+                tensors = [t for t in op.result_types if isinstance(t, TensorType)]  # then shapes
+                sources = read_output_shapes(function.attributes, len(tensors))
         elif isinstance(op, LayerOp) and op.has_trait(SameShapes):
             sources = [SameShape(0)]
         return [

@@ -211,13 +211,18 @@ def _not_a(element_type: ElementType, what: str) -> LiteRtError:
 
 
 def find_mentions(layer: CustomLayer, op: Op) -> tuple[str, ...] | None:
-    """The names, for an op with tensors of dynamic shape; None where the text can make up any, and for other ops.
-
-    A name is looked for wherever it stands, also in comments; `##` can paste one together.
-    """
+    """The names of `layer_mentions`, for an op with tensors of dynamic shape; None for other ops."""
     tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
     if all(tensor.type.layout.is_static for tensor in tensors):
         return None
+    return layer_mentions(layer)
+
+
+def layer_mentions(layer: CustomLayer) -> tuple[str, ...] | None:
+    """The built-in defines of sizes that a layer's text has; None where it can make up any.
+
+    A name is looked for wherever it stands, also in comments; `##` can paste one together.
+    """
     texts = [decode_source(file.data, file.path) for file in (*layer.sources, *layer.headers)]
     texts.append(layer.kernel.build_options)
     if any("##" in text or "\\\n" in text for text in texts):

@@ -71,11 +71,18 @@ class AddShapeValues(CompilerPass):
             return
         shapes = _ModuleShapes(op)
         for function, block in bodies(op):
-            _FunctionShapes(shapes, function, block).run()
+            if not any(map(_hands_shapes_on, block.ops)):
+                _FunctionShapes(shapes, function, block).run()
         settle_called_types(op)
 
 
 PASS = AddShapeValues
+
+
+def _hands_shapes_on(op: Operation) -> bool:
+    """Whether an op takes or makes shapes as values, as those of a text do that somebody has written so."""
+    types = (*op.operand_types, *op.result_types)
+    return not isinstance(op, ShapeOfOp) and any(isinstance(t, ShapeType) for t in types)
 
 
 class _ModuleShapes:
