@@ -195,8 +195,8 @@ class Service:
     def _check_alive(self) -> None:
         if self._end_error is not None:
             raise self._end_error
-        if not self._finalizer.alive:  # as the interpreter exits
-            raise ChildEndedError(Status.RUNTIME_FAILURE, f"{self.subject} is closed")
+        if not self._finalizer.alive:
+            raise self._at_exit()
         if os.getpid() != self._owner:
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
@@ -207,7 +207,7 @@ class Service:
     def _guarded(self, talk: Callable[[], Any]) -> Any:
         """Talks with the child; if it is not as well as before, it ends."""
         try:
-            return talk()
+            return self._until_exit(talk)
         except ChildEndedError as error:
             self._end_error = error
             self._finalizer()
@@ -224,6 +224,21 @@ class Service:
             )
             self._finalizer()
             raise
+
+    def _until_exit(self, talk: Callable[[], Any]) -> Any:
+        """Talks with the child; in a daemon thread the interpreter's exit may close all meanwhile."""
+        try:
+            return talk()
+        except Exception as error:
+            if self._finalizer.alive:
+                raise
+            raise self._at_exit() from error
+
+    def _at_exit(self) -> BaseException:
+        """For a call as the interpreter exits: a daemon thread ends without a word, as it may anywhere."""
+        if threading.current_thread() is not threading.main_thread():
+            return SystemExit()
+        return ChildEndedError(Status.RUNTIME_FAILURE, f"{self.subject} is closed")
 
     def _ask(self, call: str, argument: object, timeout_s: float) -> Any:
         request = self._request(call, argument, timeout_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -388,6 +389,29 @@ def test_the_process_ends_with_this_one(end: str, status: int) -> None:
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_alive(pid)
+
+
+IN_A_THREAD = """
+import threading, time
+def work():
+    while True:
+        model.run({"x": np.full((1, 4), int(sys.argv[1]), np.float32)})
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("first", ["1", "1002"], ids=["short runs", "a run that hangs"])
+def test_a_daemon_thread_in_a_run_ends_without_a_word_at_exit(first: str) -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", SCRIPT + IN_A_THREAD, first],
+        cwd=str(Path(__file__).parents[2]),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert program.returncode == 0
+    assert not re.search("exception|error", program.stderr, re.IGNORECASE), program.stderr
 
 
 SEALS = """
