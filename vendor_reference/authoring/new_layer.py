@@ -20,7 +20,7 @@ from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Op, Tensor
 from litert.model.quantized_tensor import describe_quantization
-from vendor_reference.authoring.subject import Subject, check_alike, describe_op
+from vendor_reference.authoring.subject import OpChoice, Subject, check_alike, describe_op
 from vendor_reference.compiler.shape_rules import alike_input
 from vendor_reference.custom_layers.value_sources import OpValues
 
@@ -83,9 +83,10 @@ def new_layer(
     elif kind == "xml":
         files[asset] = _xml(name, op_name, ops[0], options)
     files[f"{name}_reference.py"] = _reference(name, subjects)
-    files[f"{name}.md"] = _readme(
-        name, asset, op_name, model, _bounds(ops) + flags_text(vendor_options)
-    )
+    is_like_a_place = OpChoice(op=op_name).place is not None
+    choice = subjects[0].place if is_like_a_place else op_name
+    flags = _bounds(ops) + flags_text(vendor_options)
+    files[f"{name}.md"] = _readme(name, asset, op_name, choice, model, flags)
     return files
 
 
@@ -337,8 +338,8 @@ def _bounds(ops: Sequence[Op]) -> str:
     return "".join(f" {shell_word(flag)}" for flag in flags)
 
 
-def _readme(name: str, asset: str, op_name: str, model: str, flags: str) -> str:
-    op = f"--model={shell_word(model)} --op={shell_word(op_name)}{flags}"
+def _readme(name: str, asset: str, op_name: str, choice: str, model: str, flags: str) -> str:
+    op = f"--model={shell_word(model)} --op={shell_word(choice)}{flags}"
     info = shell_word(f"{op_name},{asset}")
     return f"""# {markdown_text(op_name)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import struct
 from pathlib import Path
 
@@ -187,3 +188,20 @@ def test_wrong_arguments_give_a_message(
     assert litert_npu("layer", *arguments) == 2
     printed = capsys.readouterr()
     assert said in printed.err and not printed.out
+
+
+@pytest.mark.parametrize("name", ["7", "0:7"])
+def test_the_commands_of_an_op_whose_name_is_like_a_place_find_it(
+    author: Path, litert_npu: LitertNpu, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    b = ModelBuilder()
+    x = b.input("x", "float32", (2, 3))
+    y = b.op("ABS", [x], [("y", "float32", (2, 3))])
+    b.output(b.custom(name, [y], [("z", "float32", (2, 3))]))
+    write_model(b.build(), "number.tflite")
+    assert litert_npu("layer", "new", "--model=number.tflite", "-o", "f") == 0
+    (readme,) = Path("f").glob("*.md")
+    monkeypatch.chdir("f")
+    commands = [shlex.split(line) for line in Path(readme.name).read_text().splitlines()[3:-1]]
+    assert [litert_npu(*words[1:]) for words in commands[:2]] == [0, 0]
+    assert "--op=1" in commands[0]
