@@ -13,6 +13,7 @@ from typing import NamedTuple
 from litert.core.errors import LiteRtError, describe, refusal_of
 from litert.core.input_file import common_permissions
 from litert.core.interrupts import interrupt_of
+from litert.core.mapped_files import guard_mapped_files, lost_bytes
 from litert.core.option import Flag
 from litert.core.quoting import continued
 from litert.core.status import Status
@@ -86,9 +87,12 @@ def run_guarded(
       arguments: for it.
       exit_status: of an error.
     """
+    guard_mapped_files()
     try:
         with common_permissions():
             code = main(arguments)
+        if lost := lost_bytes():
+            raise lost
         with writing_to(sys.stdout):
             sys.stdout.flush()
         return code
@@ -96,7 +100,9 @@ def run_guarded(
         drop_output(sys.stdout)
         return BROKEN_PIPE
     except BaseException as error:
-        status, text = _explain(error, os.path.basename(arguments[0]))
+        # What else is wrong comes of zeros in place of the bytes.
+        lost = lost_bytes() if isinstance(error, Exception) else None
+        status, text = _explain(lost or error, os.path.basename(arguments[0]))
         if "--debug" in arguments:
             traceback.print_exception(error)
         if status is Status.CANCELLED and not ProgressBar.make_room():

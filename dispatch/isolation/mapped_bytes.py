@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dispatch.mem_buffer import MemBuffer
+from litert.core.machine_code import memory_calls
+from litert.core.mapped_files import map_file
 
 _GUARD = 64 << 10
 """Bytes before and behind a tensor that nobody may touch: a kernel that does crashes there."""
@@ -27,7 +29,7 @@ class MappedTensor:
 
     def __init__(self, fd: int, offset: int, size: int) -> None:
         """Maps `size` bytes from `offset` on, which is a multiple of a page."""
-        self._libc = _libc()
+        self._libc = memory_calls()
         pages = max(size, 1) + -max(size, 1) % mmap.PAGESIZE
         self._whole = pages + 2 * _GUARD
         start = self._map(0, self._whole, _NONE, _PRIVATE | _ANONYMOUS | _NORESERVE, -1, 0)
@@ -64,18 +66,8 @@ class MappedFiles:
                 mapped = mmap.mmap(self._memory_fd, size, prot=mmap.PROT_READ, offset=offset)
             return MemBuffer.from_memory(memoryview(mapped))
         if fd not in self._files:
-            mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+            mapped = map_file(fd, f"/proc/self/fd/{fd}")
             self._files[fd] = MemBuffer.from_memory(memoryview(mapped))
         whole = self._files[fd]
         view = whole.view[offset : offset + size]
         return MemBuffer(fd, whole.base_address, offset, size, view)
-
-
-def _libc() -> Any:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = (
-        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
-    )  # fmt: skip
-    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-    return libc

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import IO, Any
 
+from litert.core.mapped_files import check_mapped_files
 from litert.core.progress import Progress, is_heard, listening, tell
 from litert.core.tracing import Recording, is_recording, record, take_in
 from litert.host.child_process import ChildProcess
@@ -119,6 +120,7 @@ def serve(target: str, timeout: str, heard: str, recorded: str) -> None:
         try:
             with listening(hear):
                 for answer in load_function(target)(argument):
+                    check_mapped_files()
                     _say(channel, {"answer": answer}, recording)
                     set_alarm(timeout_s)
             last: dict[str, object] = {"end": True}

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import IO, Any
 
 from litert.core.errors import LiteRtError, refusal_of
+from litert.core.mapped_files import guard_mapped_files, lost_bytes
 from litert.core.status import Status
 
 _ORPHAN_GRACE_S = 5
@@ -42,6 +43,7 @@ def become_child() -> IO[str]:
     """
     global _is_child
     _is_child = True
+    guard_mapped_files()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -63,6 +65,7 @@ def load_function(target: str) -> Callable[[Any], Any]:
 def error_message(error: Exception, target: str) -> dict[str, object]:
     """In the child: the message that `raise_error` makes an error of again."""
     named = error if isinstance(error, LiteRtError) else refusal_of(error)
+    named = lost_bytes() or named
     if named:
         return {"error": [int(named.status), named.what, named.where, named.hint]}
     import traceback

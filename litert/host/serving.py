@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, Any, TypeAlias
 
 from litert.core.errors import LiteRtError
+from litert.core.mapped_files import check_mapped_files
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, record, span
 from litert.host.child_side import (
@@ -199,6 +200,7 @@ class _Server:
         with record() if request["is_recorded"] else nullcontext() as recording:
             try:
                 answer = {"answer": self._find(request["call"])(request["argument"])}
+                check_mapped_files()
             except Exception as error:
                 answer = error_message(error, f"{self._target}, {request['call']}")
         if recording is not None:
@@ -211,6 +213,7 @@ class _Server:
         said = self._channel.count
         try:
             self._find(RING)(number)
+            check_mapped_files()
         except Exception as error:
             self._channel.say(error_message(error, f"{self._target}, {RING}"))
             return

@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from litert.core.errors import LiteRtError, file_error
 from litert.core.input_file import output_permissions
+from litert.core.mapped_files import lost_bytes
 from litert.core.status import Status
 
 _OPEN_FILES = "/proc/self/fd"
@@ -82,6 +83,8 @@ def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
         if mode is not None:
             os.fchmod(fd, mode & (most | ~_FOR_ALL))
         yield fd
+        if lost := lost_bytes():
+            raise lost
         _sync(fd)
         if not is_named:
             # A folder that the path does not need has Python follow the link.

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from litert.core.errors import LiteRtError
 from litert.core.input_file import open_input, read_all
+from litert.core.mapped_files import map_file
 from litert.core.status import Status
 
 ReadBytes = Callable[[int, int], bytes | memoryview]
@@ -21,7 +22,8 @@ _READ_SIZE = 16 << 20
 class MappedFile:
     """A regular file, open for reading, in memory if it is small and mapped if it is large; a context manager.
 
-    A program that makes a large file shorter ends those that have mapped it: replace files, do not truncate them.
+    A program that makes a large file shorter ends those that have mapped it, where `litert.core.mapped_files` does
+    not guard them: replace files, do not truncate them.
 
     Attributes:
       path: as it was given.
@@ -51,7 +53,7 @@ class MappedFile:
             self.fd = self._file.fileno()
             self.size = os.fstat(self.fd).st_size
             if self.size > _READ_SIZE:
-                self._map = mmap.mmap(self.fd, 0, access=mmap.ACCESS_READ)
+                self._map = map_file(self.fd, self.path)
                 self.view = memoryview(self._map)
             else:
                 self.data = read_all(self._file, self.size)

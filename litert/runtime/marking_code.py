@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Sequence
 
-from litert.runtime.machine_code import Executable, for_machine
+from litert.core.machine_code import Executable, for_machine
 
 STUB_SIZE = 48
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from litert.runtime.machine_code import Executable, for_machine
+from litert.core.machine_code import Executable, for_machine
 
 CAPACITY = 1 << 17
 """Events of one run: 12 MiB, of which those that a run writes are in memory."""

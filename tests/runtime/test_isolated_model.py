@@ -375,3 +375,12 @@ def test_the_limit_of_an_npu_call_is_not_that_of_its_programs(load: Load) -> Non
     before = table._find_limit()[0]
     table._answer("slow", None)
     assert abs(table._find_limit()[0] - before) < 0.1
+
+
+def test_a_file_that_becomes_shorter_is_an_error_with_its_name(load: Load, tmp_path: Path) -> None:
+    model = load(large_weights())
+    os.truncate(tmp_path / "model.tflite", 100)
+    error = fails(model, {"x": X})
+    assert error.status is Status.FILE_IO
+    assert error.what == "the file became shorter while it was read"
+    assert error.where == str(tmp_path / "model.tflite")

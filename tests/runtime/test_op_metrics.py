@@ -280,6 +280,7 @@ def test_a_system_that_lets_no_new_code_run_has_fewer_rows_and_says_so(
     model = load(cpu_around_npu(), options())
     before = pointers(model)
     monkeypatch.setattr("os.memfd_create", refuse)
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     metrics = measure(model, {"x": X})
     assert "not here" in metrics.problems[0] and not metrics.ops
     assert len(metrics.run_times_s) == len(metrics.calls[0].times_s) == 3

@@ -1,0 +1,121 @@
+"""Files that are mapped: one that becomes shorter meanwhile is an error, and does not end a process of ours.
+
+A look at bytes that are gone is a SIGBUS. In the processes of commands, and in child processes, machine code takes
+it: it puts a page of zeros there, and notes that. Before an answer is given, or an output appears, that note is
+read. Programs that use the packages as a library keep their own handlers.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from litert.core.errors import LiteRtError
+from litert.core.status import Status
+
+if TYPE_CHECKING:
+    import mmap
+
+_SIGBUS = 7
+_SIG_IGN = 1
+_ON_STACK, _WITH_INFO, _NO_DEFER = 0x08000000, 4, 0x40000000
+_SIGACTION = struct.Struct("@P128siP")
+"""Handler, mask, flags, and what the C library puts in, on both machines."""
+
+_is_guarded = False
+
+_note: Any = None
+"""A number that the handler makes 1; None before it is there."""
+
+_mapped: dict[str, tuple[int, int, int]] = {}
+"""Each file's device, number and size."""
+
+
+def guard_mapped_files() -> None:
+    """Has files that are mapped from now on guarded in this process."""
+    global _is_guarded
+    _is_guarded = True
+
+
+def map_file(fd: int, path: str) -> mmap.mmap:
+    """Maps an open file for reading.
+
+    Raises:
+      OSError, ValueError: where it cannot be mapped, or is empty.
+    """
+    import mmap  # here and below: most commands map nothing
+
+    if _is_guarded:
+        found = os.fstat(fd)
+        if os.path.dirname(path) == "/proc/self/fd":
+            with suppress(OSError):
+                path = os.readlink(path)
+        _mapped[path] = found.st_dev, found.st_ino, found.st_size
+        _install()
+    return mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+
+
+def check_mapped_files() -> None:
+    """Refuses to go on where zeros were read in place of what was in a file.
+
+    Raises:
+      LiteRtError: FILE_IO.
+    """
+    if _note is not None and _note.value:
+        error = lost_bytes()
+        assert error is not None
+        raise error
+
+
+def lost_bytes() -> LiteRtError | None:
+    """The error for files that are shorter than they were, or that could not be read; None if all are well."""
+    shorter = [path for path, was in _mapped.items() if _is_shorter(path, *was)]
+    if not shorter and not (_note is not None and _note.value):
+        return None
+    what = "the file became shorter" if shorter else "a file became shorter, or its disk failed,"
+    return LiteRtError(
+        Status.FILE_IO,
+        f"{what} while it was read",
+        ", ".join(shorter or _mapped),
+        "Replace a file by renaming a new one over it, and do not write into one that is in use.",
+    )
+
+
+def _is_shorter(path: str, device: int, number: int, size: int) -> bool:
+    with suppress(OSError):
+        found = os.stat(path)
+        return (found.st_dev, found.st_ino) == (device, number) and found.st_size < size
+    return False
+
+
+def _install() -> None:
+    """Puts the handler in front of what takes SIGBUS; where machine code may not run, all stays as it is."""
+    global _note
+    if _note is not None:
+        return
+    import ctypes
+
+    from litert.core.lost_page_code import default_code, handler_code
+    from litert.core.machine_code import Executable
+
+    libc = ctypes.CDLL(None)
+    machine = os.uname().machine
+    _note = ctypes.c_uint32()
+    before = ctypes.create_string_buffer(_SIGACTION.size)
+    libc.sigaction(_SIGBUS, None, before)
+    next_function, *_ = _SIGACTION.unpack(before)
+    with suppress(LiteRtError):
+        kept = [_note]
+        if next_function <= _SIG_IGN:
+            calls = (getattr(libc, name) for name in ("signal", "raise"))
+            signal, raise_ = (ctypes.cast(call, ctypes.c_void_p).value or 0 for call in calls)
+            kept.append(Executable(default_code(machine, signal, raise_)))
+            next_function = kept[-1].address
+        page_size, note = os.sysconf("SC_PAGE_SIZE"), ctypes.addressof(_note)
+        kept.append(Executable(handler_code(machine, page_size, note, next_function)))
+        # For ever: the process may end after its modules.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        flags = _ON_STACK | _WITH_INFO | _NO_DEFER
+        libc.sigaction(_SIGBUS, _SIGACTION.pack(kept[-1].address, bytes(128), flags, 0), None)
