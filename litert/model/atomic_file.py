@@ -122,15 +122,22 @@ def folder_beside(path: str) -> Iterator[str]:
     Raises:
       OSError: where none can be made.
     """
-    import shutil  # here: most commands make no folder
-
     made, fd = _make_folder_beside(path)
     try:
         yield made
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        remove_folder(made)
         with suppress(OSError):
             os.close(fd)
+
+
+def remove_folder(path: str) -> None:
+    """Removes a folder and all in it, as far as the system lets it; what fails once is tried again."""
+    import shutil  # here: most commands make no folder
+
+    for _ in range(2):
+        with suppress(OSError):  # some of what it calls is not ignored
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def make_temporary_folder() -> str:
@@ -276,9 +283,7 @@ def _remove_left_over(path: str) -> None:
             if stat.S_ISREG(found.st_mode):
                 os.unlink(path)
             elif stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
-                import shutil  # here: as above
-
-                shutil.rmtree(path, ignore_errors=True)
+                remove_folder(path)
         finally:
             os.close(fd)
 

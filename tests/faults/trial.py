@@ -12,8 +12,11 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from random import Random
+
+import numpy as np
 
 from litert.model.file_digest import DIGEST_OFFSET, MARK, RESERVED, check_digest
 from tests.faults.children import follow
@@ -201,7 +204,8 @@ class CommandTrial:
 def _contents(folder: Path) -> dict[str, bytes]:
     """What lies in a folder, by path; of what is not the same each time, only whether it is whole.
 
-    A `.bin` has a driver's code, a library its compiler's; a compiled file may have its user's seal.
+    A `.bin` has a driver's code, a library its compiler's; a compiled file may have its user's seal. Arrays are in
+    other bytes where a file cannot be sought in.
     """
     found = {}
     for path in (path for path in folder.rglob("*") if path.is_file()):
@@ -209,6 +213,9 @@ def _contents(folder: Path) -> dict[str, bytes]:
         if data != _BEFORE and path.suffix == ".bin":
             unpack_binary_layer(data, path.name)
             data = b"whole"
+        elif path.suffix == ".npz" and data != _BEFORE:
+            arrays = np.load(BytesIO(data))
+            data = b"".join(name.encode() + arrays[name].tobytes() for name in sorted(arrays))
         elif path.suffix == ".so" and data.startswith(b"\x7fELF"):
             data = b"whole"
         elif path.suffix == ".tflite" and data != _BEFORE:

@@ -261,3 +261,19 @@ def test_a_cache_is_rid_of_what_a_killed_process_has_left(tmp_path: Path) -> Non
     write(tmp_path / "b.bin")
     trim_folder(str(tmp_path), re.compile(r"\w\.bin"), 1 << 20)
     assert os.listdir(tmp_path) == ["b.bin"]
+
+
+def test_a_folder_goes_also_where_a_call_fails_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fstat, failures = os.fstat, [OSError(errno.EIO, "fails once")]
+
+    def failing(fd: int) -> os.stat_result:
+        if failures:
+            raise failures.pop()
+        return fstat(fd)
+
+    with folder_beside(str(tmp_path / "out")) as folder:
+        (Path(folder) / "file").touch()
+        monkeypatch.setattr(os, "fstat", failing)
+    assert not failures and not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 
 from litert.host.sandbox import is_sandboxed
-from litert.model.atomic_file import make_temporary_folder
+from litert.model.atomic_file import make_temporary_folder, remove_folder
 from vendor_reference.cache import make_cache_folder
 
 _LOG = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def make_scratch_folder() -> str:
 
 def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # a forked child has the parent's exit functions
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
 
 
 def _sweep(parent: str) -> None:
@@ -61,7 +61,7 @@ def _sweep(parent: str) -> None:
         for entry in os.scandir(parent):
             is_old = time.time() - entry.stat(follow_symlinks=False).st_mtime > _YOUNG_S
             if is_old and _NAMES.fullmatch(entry.name) and _is_left(entry.path):
-                shutil.rmtree(entry.path, ignore_errors=True)
+                remove_folder(entry.path)
 
 
 def _is_left(folder: str) -> bool:
