@@ -137,7 +137,7 @@ class TransformOptions:
         return bool(named or is_interface_asked)
 
 
-class Phase(Enum):
+class Phase(str, Enum):
     """A phase; its value is the name of its folder of extensions. They run in this order.
 
     In `FRONT` the shapes of inputs and constants are known, and no others. Then shapes are inferred: in `MIDDLE`

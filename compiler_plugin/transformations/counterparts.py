@@ -33,7 +33,6 @@ GRAPH_NAMES: Mapping[str, str] = {
         _PORTS,
     ),
     **dict.fromkeys(("node", "has_node_id", "get_node_id_by_name"), _NODES),
-    "graph": "Use graph.layout, graph.static_shape and graph.stage.",
     "add_node": "Use graph.create_op, or create_node of the op's class.",
     "unique_id": "Names and ids are made unique where they are taken.",
     "remove_nodes_from": "Use graph.remove_node(node) for each; graph.clean_up() takes out what nobody reads.",

@@ -6,8 +6,9 @@ transformation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import index
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 from compiler_plugin.plugin import DataLayout
@@ -66,6 +67,12 @@ class InferredGraph(GraphView):
         self._shapeless: set[Tensor] = set()
         self._values: dict[Tensor, Array] = {}
         self._unset: set[Tensor] = set()
+
+    @property
+    def graph(self) -> Mapping[str, Any]:
+        """As the Model Optimizer has it: `layout`, `fw`, and `cmd_params` with `static_shape`."""
+        flags = SimpleNamespace(static_shape=self.static_shape, framework="tflite")
+        return {"layout": self.layout, "fw": flags.framework, "cmd_params": flags}
 
     @property
     def touched(self) -> Collection[Node]:

@@ -57,7 +57,7 @@ def test_members_that_the_guide_names_are_there() -> None:
     }
     assert len(named) > 40
     others = {  # of MO, and of an example
-        *(("graph", name) for name in ("edges", "graph", "node")),
+        *(("graph", name) for name in ("edges", "node")),
         ("node", "axis"),
         ("node", "pb"),
     }

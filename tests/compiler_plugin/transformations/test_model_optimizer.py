@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from textwrap import dedent
 from typing import Any
 
@@ -118,7 +119,7 @@ SWISH = f"""
 
 class SwishFusion(FrontReplacementSubgraph):
     enabled = True
-    graph_condition = [lambda graph: not graph.static_shape]
+    graph_condition = [lambda graph: not graph.graph['cmd_params'].static_shape]
     force_clean_up = True
 
     def run_after(self):
@@ -581,7 +582,6 @@ def test_nodes_are_sorted_and_given_and_removed_by_id(graph: Graph) -> None:
         (lambda g: g.node["relu"], "a graph has no attribute 'node'. Use graph.nodes"),
         (lambda g: g.edges(data=True), "a graph has no attribute 'edges'. Use ports"),
         (lambda g: g.in_edges("relu"), "a graph has no attribute 'in_edges'. Use ports"),
-        (lambda g: g.graph["layout"], "a graph has no attribute 'graph'. Use graph.layout"),
         (lambda g: g.erase_node(g.nodes[0]), "a graph has no attribute 'erase_node'. Connect"),
         (lambda g: Node(g, "relu"), r"Node\(graph, 'relu'\) makes no node. Use graph.find_node"),
         (lambda g: g.nothing, "'Graph' object has no attribute 'nothing'"),
@@ -592,6 +592,12 @@ def test_what_networkx_has_is_an_error_that_names_its_counterpart(
 ) -> None:
     with pytest.raises((LiteRtError, AttributeError), match=says):
         use(graph)
+
+
+def test_conditions_ask_for_layout_flags_and_phase_as_there(graph: Graph) -> None:
+    assert (graph.graph["layout"], graph.graph["fw"]) == ("NHWC", "tflite")
+    assert graph.graph["cmd_params"].static_shape is False
+    assert graph.stage == "middle" and graph.get_op_nodes(op="RELU")
 
 
 def test_functions_that_make_ops_and_names(graph: Graph) -> None:
@@ -917,3 +923,40 @@ def test_a_port_that_is_only_counted_reads_nothing_and_changes_nothing(tmp_path:
             node.in_node(1)
         edits = graph.edit_count
     assert edits == graph.edit_count and len(next(model.ops()).inputs) == 1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_part_of_a_random_graph_is_found_where_it_is(seed: int) -> None:
+    r = Random(seed)
+    s = Sketch()
+    tensors = [s.input(), s.input("y")]
+    for i in range(12):
+        op, count = r.choice([("ADD", 2), ("SUB", 2), ("NEG", 1), ("ABS", 1)])
+        tensors.append(s(op, *r.choices(tensors[-5:], k=count), name=f"n{i}"))
+    graph = s.graph(tensors[-1])
+    root = r.choice(graph.nodes)
+    part, waiting = [root], [root]
+    while waiting and len(part) < 6:
+        for port in waiting.pop().in_ports().values():
+            source = port.get_source()
+            if source and source.node.is_op and source.node not in part and r.random() < 0.7:
+                part.append(source.node)
+                waiting.append(source.node)
+    edges = [
+        (port.get_source().node.name, node.name, {"in": port.idx} if r.random() < 0.5 else {})  # type: ignore[union-attr]
+        for node in part
+        for port in node.in_ports().values()
+        if port.get_source() and port.get_source().node in part  # type: ignore[union-attr]
+    ]
+    r.shuffle(edges)
+    nodes = [(node.name, {"op": node.op}) for node in part]
+    found = list(read_edge_pattern({"nodes": nodes, "edges": edges}).find_matches(graph))
+    assert root in [match[root.name] for match in found]
+    for match in found:
+        assert len(set(map(id, match.values()))) == len(part)
+        for name, attributes in nodes:
+            assert match[name].op == attributes["op"]  # type: ignore[union-attr]
+        for source_name, reader, ports in edges:
+            read = match[reader].in_nodes()
+            readers = [i for i, data in read.items() if data.in_node() is match[source_name]]
+            assert ports.get("in", readers[0]) in readers

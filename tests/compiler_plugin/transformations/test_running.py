@@ -178,7 +178,6 @@ def test_what_is_no_exception_names_the_transformation_too(
 @pytest.mark.parametrize(
     ("body", "hint"),
     [
-        ("graph.graph['layout']", "Use graph.layout"),
         ("graph.create_edge(1, 2)", "Use ports: in_port(i)"),
         ("graph.edges(data=True)", "Use ports: in_port(i)"),
         ("graph.nodes(data=True)", "Use graph.nodes, a list"),
