@@ -277,14 +277,24 @@ def _become_builtin(node: Node, op_type: str) -> None:
     op = node.model_op
     assert op is not None
     values = {k: v for k, v in _find_written(node).items() if v is not None}
-    try:
+    with _writing(node, values):
         options = make_builtin_options(op_type, values)
-    except LiteRtError as error:
-        raise LiteRtError(error.status, error.what, describe_node(node), error.hint) from error
     node.graph.rename_op(node, op_type, is_custom=False)
     node.op_definition = None
     op.options, op.options_2 = options
     op.custom_options = None
+
+
+@contextmanager
+def _writing(node: Node, values: Mapping[str, Any]) -> Iterator[None]:
+    """Errors of what is written for a node name it."""
+    try:
+        yield
+    except LiteRtError as error:
+        hint = error.hint
+        if not hint and any(isinstance(value, str) for value in values.values()):
+            hint = "Let backend_attrs give numbers, and lists of them: texts, as for XML, are not read here."
+        raise LiteRtError(error.status, error.what, describe_node(node), hint) from error
 
 
 def _find_bytes(node: Node) -> bytes | None:
@@ -295,7 +305,8 @@ def _find_bytes(node: Node) -> bytes | None:
     entries = find_flexbuffer_options(data)
     fields = None if definition is None else definition.raw_options
     if fields is not None:
-        return write_raw_fields(values, fields, b"" if entries is not None else data, where)
+        with _writing(node, values):
+            return write_raw_fields(values, fields, b"" if entries is not None else data, where)
     known = entries if isinstance(entries, Mapping) else {}
     wanted = {
         name: as_flex_value(value, name, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from textwrap import dedent
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compiler_plugin.pipeline import ApplyOptions, apply_plugin
 from compiler_plugin.transform_options import Phase, TransformOptions
 from compiler_plugin.transformations import edit_model
 from compiler_plugin.transformations.custom_ops import write_options
@@ -29,9 +31,13 @@ from compiler_plugin.transformations.model_optimizer import (
     int32_array,
     rename_nodes,
 )
+from compiler_plugin.transformations.op import Record
 from compiler_plugin.transforming import transform_file
+from litert import CompiledModel, HardwareAccelerator
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.errors import LiteRtError
 from litert.model.custom_options import find_flexbuffer_options
+from litert.model.raw_options import raw_fields
 from litert.model.reader import read_model
 from litert.model.writer import write_model
 from tests.compiler_plugin.transformations.sketch import SHAPE, Sketch
@@ -408,6 +414,46 @@ def test_the_op_classes_that_the_documents_print_load_and_are_written(tmp_path: 
         "pool-method": "max", "exclude-pad": "true", "auto_pad": "valid",
     }  # fmt: skip
     assert {op.code.version for op in model.ops() if op.is_custom} == {1}
+
+
+@pytest.mark.parametrize("kind", ["builtin", "struct"])
+def test_a_text_where_a_number_is_written_says_what_to_write(kind: str) -> None:
+    class Pool(Op):
+        op = "Pool"
+        raw_options = raw_fields(("stride_w", "int32")) if kind == "struct" else None
+
+        def backend_attrs(self) -> Sequence[Record]:
+            return [("stride_w", lambda node: ",".join(map(str, node["stride"])))]
+
+    s = Sketch()
+    s.builder.output(s("RELU", s.input()))
+    attributes: dict[str, Any] = {"stride": int32_array([2, 3])}
+    if kind == "builtin":
+        attributes["type"] = "MAX_POOL_2D"
+    with pytest.raises(LiteRtError) as error, edit_model(s.builder.build()) as (graph,):
+        pool = Pool(graph, attributes).create_node([graph.nodes[0]])
+        pool.infer = lambda node: node.out_port(0).data.set_shape(SHAPE)
+        graph.results[0].in_port(0).connect(pool.out_port(0))
+    assert "2,3" in error.value.what and "Let backend_attrs give numbers" in error.value.hint
+    assert "Pool 'relu_1'" in error.value.where
+
+
+def test_a_kernel_has_the_text_of_an_attribute(tmp_path: Path) -> None:
+    s = Sketch()
+    s.builder.output(s("Pool", s.input(), strides="2,3"))
+    write_model(s.builder.build(), tmp_path / "in.tflite")
+    (tmp_path / "Pool.cl").write_text(
+        "__kernel void Pool(const __global float* x, __global float* y) {"
+        " const int strides[] = {PARAM_strides};"
+        " y[get_global_id(0)] = strides[0] + 10 * strides[1]; }"
+    )
+    info = CustomOpInfo("Pool", str(tmp_path / "Pool.cl"))
+    options = ApplyOptions(compiler=CompilerOptions([info]))
+    apply_plugin(tmp_path / "in.tflite", tmp_path / "out.tflite", options)
+    accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
+    with CompiledModel.from_file(str(tmp_path / "out.tflite"), accelerators) as npu:
+        (result,) = npu.run({"x": np.zeros(SHAPE, np.float32)}).values()
+    assert result.flat[0] == 32
 
 
 def flexbuffer(options: Any) -> Any:
