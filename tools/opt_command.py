@@ -74,7 +74,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,) = arguments
     if flags.o == _STANDARD:
         open_stream(flags.o)
-    _check_outputs(flags, path)
+    _check_outputs(flags)
     result, report = _transform_in_child(_read(path), path, flags)
     if report:
         print_text(report, sys.stdout)
@@ -121,6 +121,7 @@ def _compile(text: bytes, asked: dict[str, Any]) -> list[str]:
             passes=asked["passes"],
             soc_model=asked["soc_model"],
             function=asked["function"],
+            inputs=[path for path in [asked["constants"]] if path],
         )
     return [compiled.text, compiled.report.to_text()]
 
@@ -149,7 +150,7 @@ def _open_constants(path: str, name: str) -> Iterator[Mapping[str, Constant]]:
     yield constants_of_arrays(arrays, path)
 
 
-def _check_outputs(flags: FlagValues, path: str) -> None:
+def _check_outputs(flags: FlagValues) -> None:
     """Refuses flags that do nothing, and one file for two."""
     if not flags.emit:
         idle = [name for name in ("constants", "function") if flags.flag_values_dict()[name]]
@@ -158,8 +159,6 @@ def _check_outputs(flags: FlagValues, path: str) -> None:
         return
     if flags.o != _STANDARD and os.path.abspath(flags.o) == os.path.abspath(flags.emit):
         raise usage_error(f"-o and --emit are both {flags.o}", "Write to two files.")
-    if path != _STANDARD and os.path.abspath(path) == os.path.abspath(flags.emit):
-        raise usage_error(f"--emit is the text, {path}", "Write to another file.")
 
 
 def _transform_in_child(text: bytes, name: str, flags: FlagValues) -> tuple[str, str]:

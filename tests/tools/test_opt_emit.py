@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.errors import LiteRtError
 from litert.model.manifest import read_manifest
 from litert.model.reader import read_model
 from tests.tools.conftest import LitertNpu
+from tests.vendor_reference.cpu_layers import library
 from tests.vendor_reference.document_texts import MENDED
 from tests.vendor_reference.ir_networks import (
     NETWORKS,
@@ -23,6 +29,8 @@ from tests.vendor_reference.ir_networks import (
     layouts,
     run_file,
 )
+from vendor_reference.compiler.compiled_text import compile_text
+from vendor_reference.compiler.constant_files import open_constants
 from vendor_reference.compiler.pass_pipeline import IMPORT, pipeline
 
 STAGES = [IMPORT, *pipeline()]
@@ -82,6 +90,38 @@ def test_the_file_is_one_that_other_commands_know(
         assert [t.name for t in subgraph.inputs] == ["x"] and op.is_custom
         manifest = read_manifest(model)
     assert manifest is not None and manifest.assets.keys() == {"Scale", "Scale/scale.cl"}
+
+
+def test_a_layer_that_is_compiled_ahead_is_given_as_its_asset(
+    tmp_path: Path, litert_npu: LitertNpu
+) -> None:
+    """Its code is a constant of the text, which lies in no model, and so beside the dump."""
+    network = layouts(tmp_path)
+    model, packed, made = tmp_path / "in.tflite", tmp_path / "Scale.bin", tmp_path / "made.tflite"
+    built = litert_npu("layer", "build", tmp_path / "scale.xml", f"--model={model}", "-o", packed)
+    assert built == 0
+    network.options = replace(network.options, custom_op_infos=[CustomOpInfo("Scale", str(packed))])
+    dumps = network.dump()
+    assert (dumps[0].parent / "constants.bin").stat().st_size >= packed.stat().st_size
+    for stage in (IMPORT, "plan-memory"):
+        text = dumps[STAGES.index(stage)]
+        assert "from %" in text.read_text()
+        assert litert_npu("opt", text, f"--emit={made}", *assets(network)) == 0
+        assert byte_code(made) == byte_code(tmp_path / "out.tflite")
+    np.testing.assert_array_equal(network.run("made.tflite"), network.run())
+
+
+def test_a_function_on_the_host_is_an_asset_that_needs_consent(
+    tmp_path: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asset = library(tmp_path)
+    text, made = tmp_path / "net.mlir", tmp_path / "made.tflite"
+    text.write_text(without_source(SOFTSIGN).replace("Softsign", "Double"))
+    command = ["opt", text, f"--emit={made}", f"--npu_custom_op_info=Double,{asset}"]
+    assert litert_npu(*command) == 2
+    assert "--allow_native_assets" in capsys.readouterr().err and not made.exists()
+    assert litert_npu(*command, "--allow_native_assets") == 0
+    assert "machine code" in capsys.readouterr().out
 
 
 def test_an_offset_that_is_edited_takes_effect(tmp_path: Path, litert_npu: LitertNpu) -> None:
@@ -223,7 +263,8 @@ def test_one_of_several_functions_is_chosen(
         ("fabs", "fabsolutely", (), "fabsolutely"),
         ("__kernel void", "void", (), "no kernel 'Softsign'"),
         ("@Softsign(%biased)", "@Softsine(%biased)", (), "Softsine"),
-        ("", "", ("--function=main", "--emit=net.mlir"), "--emit is the text"),
+        ("", "", ("--emit=net.mlir",), "the output is the input (net.mlir)"),
+        ("", "", ("--constants=w.npz", "--emit=w.npz"), "the output is the input (w.npz)"),
         ("", "", ("-o", "out.tflite"), "-o and --emit are both out.tflite"),
         ("", "", ("--npu_custom_op_info=Softsign,w.npz",), "two assets for op 'Softsign'"),
     ],
@@ -268,6 +309,9 @@ def test_constants_of_a_dump_are_those_of_the_model_as_it_was(
     assert "no data for the constant 'constant_0'" in capsys.readouterr().err
     assert litert_npu("opt", moved, f"--emit={made}", f"--constants={table}") == 0
     assert byte_code(made) == byte_code(tmp_path / "out.tflite")
+    model = tmp_path / "in.tflite"
+    assert litert_npu("opt", moved, f"--emit={model}", f"--constants={table}") != 0
+    assert f"the output is the input ({model})" in capsys.readouterr().err
     (tmp_path / "in.tflite").touch()
     assert litert_npu("opt", moved, f"--emit={made}", f"--constants={table}") != 0
     assert "has changed since the constants were dumped" in capsys.readouterr().err
@@ -392,3 +436,37 @@ def test_an_op_that_is_declared_runs(in_folder: Path, litert_npu: LitertNpu) -> 
     assert "= IE.Softsign(%biased) : tensor<2x3xf32> ->" in text
     assert emit(litert_npu, text) == 0
     np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return convolutions(tmp_path_factory.mktemp("dumps")).dump()
+
+
+TOKEN = re.compile(r'%\w+|[@#]\w+|(?:tensor|memref)<[^>]*>|\d+|"[^"]*"|\w+|.', re.DOTALL)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(st.data())
+def test_a_text_that_was_edited_badly_is_compiled_or_refused(
+    dumps: list[Path], data: st.DataObject
+) -> None:
+    path = dumps[data.draw(st.integers(0, len(dumps) - 1))]
+    text = path.read_text()
+    for _ in range(data.draw(st.integers(1, 3))):
+        lines = data.draw(st.booleans())
+        parts = text.splitlines(keepends=True) if lines else TOKEN.findall(text)
+        places = st.sampled_from([i for i, part in enumerate(parts) if part.strip()])
+        parts[data.draw(places)] = data.draw(
+            st.sampled_from(["", "0", "-1", str(2**70), parts[data.draw(places)]])
+        )
+        text = "".join(parts)
+    with open_constants(str(path.parent / "constants.json")) as constants:
+        try:
+            compile_text(text.encode(), "edited.mlir", "", constants, CompilerOptions())
+        except LiteRtError as error:
+            assert error.what and "defect" not in str(error)

@@ -20,7 +20,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from compiler_plugin.apply_options import ApplyOptions
-from compiler_plugin.checks import write_output
+from compiler_plugin.checks import check_output, write_output
 from compiler_plugin.pipeline import apply_in_memory
 from compiler_plugin.plugin import CompilerPlugin, OpList
 from compiler_plugin.registry import RegisteredPlugin
@@ -90,6 +90,7 @@ def compile_text(
     passes: str = "",
     soc_model: str = "",
     function: str = "",
+    inputs: Sequence[str] = (),
 ) -> Compiled:
     """Lowers a text, and writes a compiled file.
 
@@ -102,11 +103,14 @@ def compile_text(
       passes: run before those that are left, as in `transform_text`.
       soc_model: what it is compiled for, in place of what the text says; "" for that.
       function: which of the text's; "" for the one called `main`, or the only one.
+      inputs: other files than the text, which the target does not replace.
 
     Raises:
       LiteRtError: with nothing written: for what is wrong with the text, with its line; as `apply_plugin`.
     """
     start = time.perf_counter()
+    models = {c.data.file.path for c in constants.values() if c.data.file is not None}
+    check_output(target, [name, *inputs, *models])
     soc = get_soc_model(soc_model) if soc_model else None
     chosen = parse_passes(passes)
     with ExitStack() as stack:
