@@ -15,7 +15,7 @@ READER_TESTS := tests/model tests/fuzz/test_fuzz.py tests/core/test_input_file.p
   $(addprefix tests/vendor_reference/test_,$(addsuffix .py,assets_of_the_reference_vendor bin_reader \
   binary_layer build_options cpu_layers_in_ir cpu_task damaged_byte_code data_inputs define_text executable \
   executable_shapes json_reader kernel_check kernel_parameter_types kernel_source layer_defines layer_folders \
-  layout lowering overriding parameter_use selection shape_bounds simplegpu_defines sizes_in_byte_code \
+  layout lowering mvcl_reader overriding parameter_use selection shape_bounds simplegpu_defines sizes_in_byte_code \
   source_text transfer_kernels work_items xml_reader xml_text))
 
 .PHONY: help setup demo test check golden bench fuzz faults soak coverage bazel

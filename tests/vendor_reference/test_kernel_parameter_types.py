@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from vendor_reference.custom_layers.kernel_source import types_in_text
+from vendor_reference.custom_layers.kernel_source import parameters_in_text
+
+
+def types_in_text(given: str, texts: Sequence[str], kernel: str) -> list[str] | None:
+    found = parameters_in_text(given, texts, kernel)
+    return None if found is None else [parameter.type for parameter in found]
+
 
 GIVEN = "#define INPUT0_TYPE float\n"
 TOLD = {
@@ -49,3 +57,12 @@ def test_a_kernel_that_stands_there_twice_has_the_types_that_agree() -> None:
     assert types_in_text("", [f"#ifdef A\n{halves}#else\n{floats}#endif\n"], "k") == ["", "int"]
     assert types_in_text("", [halves + "__kernel void k(int n) {}"], "k") is None
     assert types_in_text("", [halves], "other") is None
+
+
+def test_parameters_have_names() -> None:
+    text = "#define W width\n__kernel void k(const global half* restrict x, int W, float a[4], uint) {}"
+    found = parameters_in_text("", [text], "k")
+    assert found and [parameter.name for parameter in found] == ["x", "width", "a", ""]
+    assert parameters_in_text("", ["kernel void k(int n); kernel void k(int m) {}"], "k") == [
+        ("int", "")
+    ]

@@ -9,6 +9,7 @@ import pytest
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from tests.vendor_reference.cpu_layers import library
 from vendor_reference.custom_layers.layer_folders import find_layers
 
 
@@ -75,6 +76,16 @@ def test_one_bad_description_fails_the_folder(folder: Path) -> None:
     (folder / "bad.xml").write_text("<CustomLayer/>")
     with pytest.raises(LiteRtError, match="<CustomLayer>: attribute 'name'"):
         found(folder, names="Other")
+
+
+def test_a_library_in_a_folder_counts_with_consent(folder: Path, tmp_path: Path) -> None:
+    library(tmp_path, types='"Tanh", "Exp"').rename(folder / "layers.so")
+    ops, notes = ["Exp", "Sinh"], list[str]()
+    assert find_layers([str(folder)], ops, "", True, notes).keys() == {"Exp", "Sinh"} and not notes
+    assert find_layers([str(folder)], ops, "", False, notes).keys() == {"Sinh"}
+    assert notes == [f"{folder}/layers.so is left out: machine code needs --allow_native_assets."]
+    with pytest.raises(LiteRtError, match="machine code, which may not run here"):
+        find_layers([str(folder / "layers.so")], ops, "", False, notes)
 
 
 @pytest.mark.parametrize(

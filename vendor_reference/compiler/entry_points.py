@@ -15,7 +15,7 @@ from vendor_reference.custom_layers.kernel_source import (
     choose_kernel,
     decode_source,
     kernel_names,
-    types_in_text,
+    parameters_in_text,
 )
 from vendor_reference.executable.executable import Executable, KernelTask
 
@@ -99,12 +99,13 @@ def find_entry(layer: CustomLayer, built: BuiltProgram) -> str | None:
 
 
 def declared_in_text(layer: CustomLayer, prelude: str) -> Sequence[str] | None:
-    """The types that a layer's kernel declares, as its sources show; see `types_in_text`.
+    """The types that a layer's kernel declares, as its sources show; see `parameters_in_text`.
 
     `prelude` is what the compiler gets in front of them.
     """
     entry = _entry_in_text(layer)
-    return None if entry is None else types_in_text(prelude, _texts(layer), entry)
+    found = None if entry is None else parameters_in_text(prelude, _texts(layer), entry)
+    return None if found is None else [parameter.type for parameter in found]
 
 
 def _check_entry(

@@ -276,8 +276,20 @@ def _declared_name(tokens: Sequence[Token], index: int) -> int | None:
     return None
 
 
-def types_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[str] | None:
-    """The type of each parameter, `half*`; "" where the text does not tell it, as where an `#if` decides.
+class Parameter(NamedTuple):
+    """A parameter of a kernel.
+
+    Attributes:
+      type: `half*`; "" where the text does not tell it, as where an `#if` decides.
+      name: "" likewise.
+    """
+
+    type: str
+    name: str
+
+
+def parameters_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[Parameter] | None:
+    """The parameters that a kernel declares.
 
     A macro that the texts define in several ways stays as it is.
 
@@ -299,13 +311,20 @@ def types_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[str
     tokens = _expand(scan.tokens, scan, {}, 0)
     named = _named_types(tokens)
     found = [
-        [_type(p, named) for p in split_arguments(tokens[at + 2 : find_closing(tokens, at + 1)])]
+        split_arguments(tokens[at + 2 : find_closing(tokens, at + 1)])
         for at in find_kernels(tokens)
         if tokens[at].text == kernel
     ]
     if len(set(map(len, found))) != 1:
         return None
-    return [types[0] if len(set(types)) == 1 else "" for types in zip(*found, strict=True)]
+    return [
+        Parameter(_only({_type(p, named) for p in same}), _only({_name(p) for p in same}))
+        for same in zip(*found, strict=True)
+    ]
+
+
+def _only(texts: Collection[str]) -> str:
+    return next(iter(texts)) if len(texts) == 1 else ""
 
 
 def struct_names(text: str) -> Collection[str]:
@@ -346,13 +365,25 @@ def _named_types(tokens: Sequence[Token]) -> Mapping[str, str]:
 def _type(declaration: Sequence[Token], named: Mapping[str, str]) -> str:
     """The type in `const __global half* x`; "" for what is not known."""
     texts = [token.text for token in declaration]
-    ends = next((i for i, text in enumerate(texts) if text == "["), len(texts))
+    ends = _end_of_name(texts)
     stars = texts[:ends].count("*") + (ends < len(texts))
-    has_name = ends > 1 and _NAME.fullmatch(texts[ends - 1])
     words = [
-        t for t in texts[: ends - 1 if has_name else ends] if t != "*" and t not in _QUALIFIERS
+        t
+        for t in texts[: ends - 1 if _name(declaration) else ends]
+        if t != "*" and t not in _QUALIFIERS
     ]
     if len(words) == 1 and words[0] in named:
         return named[words[0]] and named[words[0]] + "*" * stars
     is_known = words and all(map(_TYPE.fullmatch, words))
     return " ".join(words) + "*" * stars if is_known else ""
+
+
+def _name(declaration: Sequence[Token]) -> str:
+    """The name in `const __global half* x`; "" where there is none."""
+    texts = [token.text for token in declaration]
+    ends = _end_of_name(texts)
+    return texts[ends - 1] if ends > 1 and _NAME.fullmatch(texts[ends - 1]) else ""
+
+
+def _end_of_name(texts: Sequence[str]) -> int:
+    return next((i for i, text in enumerate(texts) if text == "["), len(texts))

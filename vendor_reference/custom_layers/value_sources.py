@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.formula import Formula
 from litert.core.status import Status
 from litert.model.builtin_options import read_builtin_options
 from litert.model.custom_options import find_flexbuffer_options
@@ -36,11 +37,14 @@ class Literal:
 class FlexOption:
     """An option of the op: an entry of its FlexBuffer, or a builtin op's by its name in the schema.
 
-    `default` stands where it is not there.
+    Attributes:
+      default: stands where it is not there.
+      element: of a list, the one that counts; None for all of it.
     """
 
     key: str
     default: Value | None = None
+    element: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,14 @@ class QuantizationOf:
     index: int
 
 
-ValueSource: TypeAlias = Literal | FlexOption | StructField | QuantizationOf | bytes
+@dataclass(frozen=True, slots=True)
+class SizeFormula:
+    """A formula of the sizes that the op's tensors have, `INPUT0_DIMS[3]`, which must be fixed."""
+
+    text: str
+
+
+ValueSource: TypeAlias = Literal | FlexOption | StructField | QuantizationOf | SizeFormula | bytes
 """Bytes are numbers of one op, which have been found and packed."""
 
 
@@ -89,6 +100,8 @@ class OpValues:
             return self._option(source)
         if isinstance(source, StructField):
             return self._field(source)
+        if isinstance(source, SizeFormula):
+            return self._size(source)
         assert isinstance(source, QuantizationOf)
         return self._quantization(source)
 
@@ -112,7 +125,7 @@ class OpValues:
             value = as_value(entries[source.key])
             if value is None:
                 raise self._error(f"option '{source.key}' is neither numbers nor text")
-            return value
+            return value if source.element is None else self._element(value, source)
         if source.default is not None:
             return source.default
         if self.num_other_bytes():
@@ -125,6 +138,28 @@ class OpValues:
         has = ", ".join(entries) or "none"
         hint = f"Did you mean '{near[0]}'?" if near else "Give a default."
         raise self._error(f"no option '{source.key}', the op has {has}", hint)
+
+    def _element(self, value: Value, source: FlexOption) -> Value:
+        assert source.element is not None
+        elements = (value,) if isinstance(value, (bool, int, float, str)) else value
+        if source.element >= len(elements):
+            what = f"element {source.element} of option '{source.key}', which has {len(elements)}"
+            raise self._error(what)
+        return elements[source.element]
+
+    def _size(self, source: SizeFormula) -> Value:
+        formula = Formula(source.text)
+        shapes: list[list[tuple[int, ...] | None]] = [[], []]
+        for is_output, tensors in enumerate((self._op.inputs, self._op.outputs)):
+            asked = {size.tensor for size in formula.tensor_sizes if size.is_output == is_output}
+            for index, tensor in enumerate(tensors):
+                if tensor is not None and index in asked and not tensor.type.layout.is_static:
+                    raise self._error(
+                        f"{source.text} of '{tensor.name}', whose shape is known at run time only",
+                        "A layer for it takes its sizes by defines, or as the shape of a tensor.",
+                    )
+                shapes[is_output].append(None if tensor is None else tuple(tensor.shape))
+        return formula.evaluate((0, 0, 0, 0), shapes[0], shapes[1])
 
     def _field(self, source: StructField) -> Value:
         type_name = source.element_type.name.lower()

@@ -1,5 +1,7 @@
 """`.xml`: a custom layer configuration of the Inference Engine, with its sources beside it.
 
+Layers are of OpenVINO's GPU plugin (`SimpleGPU`), or of its VPU (`MVCL`, see `mvcl_layer.py`).
+
 The file's only layer is for the op that the user gives it for, whatever its name; of several, the one of the op's
 name. Where a name occurs twice, the last layer counts.
 
@@ -17,6 +19,7 @@ from dataclasses import replace
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
 from litert.core.status import Status
+from vendor_reference.custom_layers import mvcl_layer
 from vendor_reference.custom_layers.asset_reader import DescriptionReader, no_layer_named
 from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer, Define, LayerFile
@@ -130,9 +133,10 @@ def _with_headers(
 
 def _read_layer(element: XmlElement, files: AssetFiles) -> CustomLayer:
     """Reads a `<CustomLayer>` with its sources, but for what they include."""
-    element.note_unknown(_ATTRIBUTES, _CHILDREN)
     name = element.text("name", "the type of the ops that it implements")
-    _check_kind(element)
+    if _read_kind(element) == mvcl_layer.TYPE:
+        return mvcl_layer.read_mvcl_layer(element, name, files)
+    element.note_unknown(_ATTRIBUTES, _CHILDREN)
     kernel, buffers = element.only("Kernel"), element.only("Buffers")
     entry = kernel.text("entry", "the kernel's name")
     if not entry.isascii() or not entry.isidentifier():
@@ -236,14 +240,16 @@ def _renumber_outputs(buffers: XmlElement, bound: dict[int, KernelArgument]) -> 
             bound[index] = replace(binding, index=binding.index - first)
 
 
-def _check_kind(node: XmlElement) -> None:
+def _read_kind(node: XmlElement) -> str:
+    """Whose layer it is, of the version that is known."""
     kind = node.attributes.get("type", "")
-    if kind != _TYPE:
-        raise node.error(f"type '{kind}', expected '{_TYPE}'")
+    if kind not in (_TYPE, mvcl_layer.TYPE):
+        raise node.error(f"type '{kind}', expected '{_TYPE}' or '{mvcl_layer.TYPE}'")
     if node.integer("version") != _VERSION:
         shown = node.attributes.get("version")
         what = "no version" if shown is None else f"version '{shown}'"
         raise node.error(f"{what}, this reader knows {_VERSION}")
+    return kind
 
 
 def _define(node: XmlElement) -> Define:
