@@ -33,6 +33,7 @@ from compiler_plugin.transformations.op import (
     builtin_class_name,
     builtin_op_class,
 )
+from compiler_plugin.transformations.op_request import did_you_mean
 from compiler_plugin.transformations.replacement import Replacement, Replacer, remove_unread
 from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
 from compiler_plugin.transformations.sub_graph_replacement import (
@@ -366,13 +367,14 @@ def get_backend_pad(pads: Any, spatial_dims: Iterable[int], begin_end: int) -> l
 
 def __getattr__(name: str) -> OpClass:
     """The class of one of TFLite's operators: `Conv2d` of CONV_2D."""
-    for op in BUILTIN_NUMBERS:
-        if op != "CUSTOM" and builtin_class_name(op) == name:
-            return builtin_op_class(op)
-    hint = _NOT_HERE.get(name, "docs/transformations.md has the list of names.")
-    what = f"module {__name__!r} has no attribute {name!r}"
+    classes = {builtin_class_name(op): op for op in BUILTIN_NUMBERS if op != "CUSTOM"}
+    if name in classes:
+        return builtin_op_class(classes[name])
     if name.startswith("__"):
-        raise AttributeError(what)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    longer = [known for known in classes if known.startswith(name)]
+    hint = _NOT_HERE.get(name) or did_you_mean(name, longer or [*__all__, *classes])
+    hint = hint or "An op of your own is imported from its file: from ..ops.my_op import MyOp."
     raise ImportError(f"{__name__} has no {name}. {hint}", name=name)
 
 

@@ -663,7 +663,9 @@ def test_functions_that_make_ops_and_names(graph: Graph) -> None:
     [
         ("int64_array", "TFLite's shapes and axes are int32: import int32_array"),
         ("Result", "Inputs and results of a model are not a transformation's to make"),
-        ("Unsqueeze", "docs/transformations.md has the list of names"),
+        ("Concat", r"Did you mean 'Concatenation'\?"),
+        ("FrontReplacementSubGraph", r"Did you mean 'FrontReplacementSubgraph'\?"),
+        ("MVN", r"An op of your own is imported from its file: from \.\.ops"),
     ],
 )
 def test_a_name_that_is_not_here_says_what_is(name: str, says: str) -> None:
