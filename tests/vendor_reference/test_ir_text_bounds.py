@@ -35,6 +35,15 @@ def aliases(count: int, uses: int, sign: str = "#", body: str = "[{}]", first: s
         (MODULE.format("[" * 65 + "]" * 65), "brackets nested deeper than 64"),
         (MODULE.format("affine_map<(a) -> (" + "(" * 99 + "a" + ")" * 99 + ")>"), "deeper than 64"),
         ("builtin.module {" * 65 + "}" * 65, "brackets nested deeper than 64"),
+        (
+            MODULE.format("[" + "1," * (1 << 20) + "1]"),
+            "more than 1048576 names and numbers",
+        ),
+        (
+            MODULE.format('"' + "\\41" * 1048577 + '"'),
+            "more than 1048576 escapes",
+        ),
+        (MODULE.format("i" + "9" * 65), "a number of more than 64 digits"),
         (MODULE.format("9" * 65), "a number of more than 64 digits"),
         (MODULE.format("0x" + "F" * 65), "a number of more than 64 digits"),
         (MODULE.format("dense<0> : tensor<1048700xi8>"), "constants of more than 1048576 elements"),
@@ -63,6 +72,7 @@ def test_a_small_text_that_stands_for_much_is_refused(text: str, message: str) -
         MODULE.format('["((((", "' + "[" * 99 + '"]') + "// " + "(" * 99,
         MODULE.format("dense<0> : tensor<1048576xi8>"),
         MODULE.format("9" * 18),
+        MODULE.format('"' + "1, " * (1 << 20) + '"') + "//" + "1, " * (1 << 20),
     ],
 )
 def test_what_is_within_the_bounds_is_read(text: str) -> None:

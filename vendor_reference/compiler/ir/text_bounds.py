@@ -22,6 +22,9 @@ _MAX_INTEGER_BITS = 64
 _FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 _MAX_DEPTH = 64
 _MAX_DIGITS = 64
+_MAX_WORDS = 1 << 20
+"""Names and numbers, and likewise escapes: a parser takes up to 30 us for one. 350 ops of a network have 14,000."""
+
 _MAX_ALIASED = 1 << 16
 _MAX_DENSE_ELEMENTS = 1 << 20
 """Of all constants, beyond the length of the text: `dense<0.0>` is a few characters, its elements are memory."""
@@ -29,9 +32,11 @@ _MAX_DENSE_ELEMENTS = 1 << 20
 _TOKEN = re.compile(
     r"""//[^\n]*|"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"|"""
     r"""->|(?P<quote>")|(?P<open>[(\[{<])|(?P<close>[)\]}>])|"""
-    rf"""(?P<number>0[xX][0-9A-Fa-f]{{{_MAX_DIGITS + 1},}}|(?<![0-9])[0-9]{{{_MAX_DIGITS + 1},}})"""
+    rf"""(?P<number>0[xX][0-9A-Fa-f]{{{_MAX_DIGITS + 1},}}|(?<![0-9])[0-9]{{{_MAX_DIGITS + 1},}})|"""
+    r"""(?P<word>\b(?=\w))"""
 )
-"""A comment or a text in quotes as MLIR has it; a quote that begins none, a bracket, or too long a number."""
+"""A comment or a text in quotes as MLIR has it; a quote that begins none, a bracket, or too long a number; the place
+before a word."""
 
 
 def find_excess(text: str) -> tuple[int, str] | None:
@@ -39,10 +44,17 @@ def find_excess(text: str) -> tuple[int, str] | None:
 
     A text in quotes must end: xDSL's own search for the end takes years.
     """
-    depth = 0
+    if text.count("\\") > _MAX_WORDS:  # before the search, which takes memory for each
+        return text.index("\\"), f"more than {_MAX_WORDS} escapes in the text"
+    depth = words = 0
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
-        if kind == "open":
+        if kind == "word":
+            words += 1
+            if words > _MAX_WORDS:
+                what = f"more than {_MAX_WORDS} names and numbers in the text"
+                return token.start(), f"{what}: large constants are written as dense_resource<name>"
+        elif kind == "open":
             depth += 1
             if depth > _MAX_DEPTH:
                 return token.start(), f"brackets nested deeper than {_MAX_DEPTH}"
