@@ -23,7 +23,7 @@ _FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 _MAX_DEPTH = 64
 _MAX_DIGITS = 64
 _MAX_WORDS = 1 << 20
-"""Names and numbers, and likewise escapes: a parser takes up to 30 us for one. 350 ops of a network have 14,000."""
+"""Names and numbers, and likewise escapes: a parser takes up to 30 us for one. A network of 350 ops has 14,000."""
 
 _MAX_ALIASED = 1 << 16
 _MAX_DENSE_ELEMENTS = 1 << 20
@@ -35,8 +35,8 @@ _TOKEN = re.compile(
     rf"""(?P<number>0[xX][0-9A-Fa-f]{{{_MAX_DIGITS + 1},}}|(?<![0-9])[0-9]{{{_MAX_DIGITS + 1},}})|"""
     r"""(?P<word>\b(?=\w))"""
 )
-"""A comment or a text in quotes as MLIR has it; a quote that begins none, a bracket, or too long a number; the place
-before a word."""
+"""A comment or a text in quotes as MLIR has it; a quote that begins none, a bracket, too long a number, or the
+place before a word."""
 
 
 def find_excess(text: str) -> tuple[int, str] | None:
