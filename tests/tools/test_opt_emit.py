@@ -219,6 +219,19 @@ def test_a_kernel_comes_from_an_asset(in_folder: Path, litert_npu: LitertNpu) ->
     np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
 
 
+def test_a_kernel_that_names_no_file_has_those_of_its_asset(
+    in_folder: Path, litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("soft.cl").write_text(KERNEL)
+    kernel = '{title = "Softsign", arguments = [{input = 0 : i64}, {output = 0 : i64}]}'
+    text = re.sub(r"VPUIP.source = .*", f"VPUIP.kernel = {kernel}", SOFTSIGN)
+    assert emit(litert_npu, text, "--npu_custom_op_info=Softsign,soft.cl") == 0
+    np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
+    Path("out.tflite").unlink()
+    assert emit(litert_npu, text) != 0
+    assert "is in an asset for 'Softsign', which is not given" in capsys.readouterr().err
+
+
 def test_constants_come_from_a_file_by_their_keys(in_folder: Path, litert_npu: LitertNpu) -> None:
     text = SOFTSIGN.replace("dense<[0.5, -2.0, 4.0]>", "dense_resource<bias>")
     np.savez("weights.npz", bias=np.array([0.5, -2, 4], ">f4"), other=np.zeros(2))

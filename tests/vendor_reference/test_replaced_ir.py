@@ -205,6 +205,7 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
             "dense_resource",
         ),
         ("import", '["Scale/scale.cl"', '["Other/scale.cl"', "which is not given", "@Scale("),
+        ("import", 'op_name = "Scale"', 'op_name = "Scales"', "which is not given", "@Scale("),
         ("plan-memory", "@CMX[256]", "@CMX[0]", "overlap", "@CMX[0]"),
         ("plan-memory", "num_shaves = 8", "num_shaves = 9", "EMU8 has 8", "VPUIP.OCL @Scale "),
     ],

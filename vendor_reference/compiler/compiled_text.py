@@ -45,9 +45,8 @@ from vendor_reference.compiler.edited_ir import (
 )
 from vendor_reference.compiler.emission.module_emission import Lowered, written_arguments
 from vendor_reference.compiler.frontend.layer_functions import LayerFunctions
-from vendor_reference.compiler.frontend.layer_kernel import layer_mentions, layer_sources
 from vendor_reference.compiler.ir.attributes import SOURCE, set_after, soc_of
-from vendor_reference.compiler.ir.kernel_attribute import KERNEL, kernel_attributes, read_kernel
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.names import SymbolNames, functions_of, text_of
 from vendor_reference.compiler.ir.shape_attributes import INPUT_NAMES, OUTPUT_SHAPES
 from vendor_reference.compiler.ir.text import print_ir
@@ -244,12 +243,6 @@ def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[st
     """Gives a function that stands for a layer what the layer's asset says, as far as the text does not."""
     name = function.sym_name.data
     calls = [op for op in edited.ir.module.walk() if _calls(op, name)]
-    if SOURCE in function.attributes and KERNEL in function.attributes:
-        spec, layer = read_kernel(function.attributes), job.layers[_op_name(edited, function)]
-        sources, _ = layer_sources(layer)
-        mentions = layer_mentions(layer) if spec.mentions is None else spec.mentions
-        settled = replace(spec, sources=tuple(sources), mentions=mentions)
-        function.attributes.update(kernel_attributes(settled))
     if not function.is_declaration or KERNEL in function.attributes or not calls:
         return
     asset = job.layers.get(name)

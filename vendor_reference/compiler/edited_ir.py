@@ -21,7 +21,11 @@ from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.compiler.edited_plan import check_edited_plan
-from vendor_reference.compiler.frontend.layer_kernel import program_source
+from vendor_reference.compiler.frontend.layer_kernel import (
+    layer_mentions,
+    layer_sources,
+    program_source,
+)
 from vendor_reference.compiler.ir.attributes import read_fp16_of, set_soc
 from vendor_reference.compiler.ir.edits import remove_op
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, kernel_attributes, read_kernel
@@ -143,7 +147,7 @@ def check_constants(edited: EditedIr, constants: Mapping[str, Constant], hint: s
 
 
 def settle_kernels(edited: EditedIr, layers: Mapping[str, CustomLayer]) -> None:
-    """Has kernels name the files that there are now; layers are by their ops.
+    """Has kernels name the files that there are now; one that names none has its layer's, by its op.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a kernel that is none; INVALID_IR_TYPE, for one whose file is not there.
@@ -157,17 +161,25 @@ def settle_kernels(edited: EditedIr, layers: Mapping[str, CustomLayer]) -> None:
         if KERNEL not in op.attributes:
             continue
         spec = edited.checked(op, partial(read_kernel, op.attributes))
-        if not spec.sources:
+        if spec.commands:
             continue
         op_name = spec.op_name or spec.title
-        settled = replace(
-            spec,
-            sources=_settle(edited, op, spec.sources, files, op_name),
-            headers=_settle(edited, op, spec.headers, files, op_name),
-        )
-        if op_name not in layers:
-            raise _no_asset(edited, op, op_name, spec.sources[0])
-        op.attributes.update(kernel_attributes(settled))
+        layer = layers.get(op_name)
+        if layer is None:
+            raise _no_asset(edited, op, op_name, spec.sources)
+        if spec.sources:
+            sources = _settle(edited, op, spec.sources, files, op_name)
+            headers = _settle(edited, op, spec.headers, files, op_name)
+            spec = replace(spec, sources=sources, headers=headers)
+        else:
+            found, included = layer_sources(layer)
+            spec = replace(
+                spec,
+                sources=tuple(found),
+                headers=tuple(included),
+                mentions=layer_mentions(layer) if spec.mentions is None else spec.mentions,
+            )
+        op.attributes.update(kernel_attributes(spec))
 
 
 def drop_unused(module: ModuleOp, roots: Iterable[FuncOp]) -> None:
@@ -218,12 +230,16 @@ def _settle(
 ) -> tuple[Source, ...]:
     for source in sources:
         if (source.asset, source.file_name) not in files:
-            raise _no_asset(edited, op, op_name, source)
+            raise _no_asset(edited, op, op_name, [source])
     return tuple(files[source.asset, source.file_name] for source in sources)
 
 
-def _no_asset(edited: EditedIr, op: Operation, op_name: str, source: Source) -> LiteRtError:
-    what = f"its kernel is in '{source.file_name}' of asset '{source.asset}', which is not given"
+def _no_asset(
+    edited: EditedIr, op: Operation, op_name: str, sources: Sequence[Source]
+) -> LiteRtError:
+    names = [f"'{source.file_name}' of asset '{source.asset}'" for source in sources[:1]]
+    where = names[0] if names else f"an asset for '{op_name}'"
+    what = f"its kernel is in {where}, which is not given"
     return edited.error(op, what, f"Give it with --npu_custom_op_info={op_name},FILE.")
 
 
