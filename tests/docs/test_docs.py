@@ -57,7 +57,7 @@ def test_a_document_s_commands_run(
     all_text = document.read_text()
     if re.search(r"\bcc -std|lang=c\b|vendor export", all_text) and shutil.which("cc") is None:
         pytest.skip("no C compiler")
-    if "lang=cpp" in all_text and shutil.which("g++") is None:
+    if re.search(r"lang=cpp|\bc\+\+ -", all_text) and shutil.which("g++") is None:
         pytest.skip("no C++ compiler")
     if "pip install" in all_text:
         request.getfixturevalue("wheel_builder")
