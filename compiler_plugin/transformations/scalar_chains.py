@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from math import inf
 
-from compiler_plugin.transformations.node import Node, OutPort
+from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.port import OutPort
 from litert.core.element_type import ElementType
 
 CLAMPS = {
