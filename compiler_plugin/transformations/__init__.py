@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     )
     from compiler_plugin.transformations.editing import edit_model
     from compiler_plugin.transformations.graph import Graph
-    from compiler_plugin.transformations.node import Node
+    from compiler_plugin.transformations.node import Connection, InPort, Node, OutPort, PortData
     from compiler_plugin.transformations.op import Op
     from compiler_plugin.transformations.pattern import Any, Between, Const, Match
-    from compiler_plugin.transformations.port import Connection, InPort, OutPort, PortData
     from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
     from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
     from compiler_plugin.transformations.sub_graph_replacement import (

@@ -19,8 +19,7 @@ from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.custom_ops import write_attributes, write_options
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from litert.core.element_type import ElementType
 from litert.model.atomic_file import make_folder
 from litert.model.graph import Buffer, Subgraph, Tensor

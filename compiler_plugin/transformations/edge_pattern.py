@@ -21,10 +21,9 @@ from compiler_plugin.transformations import pattern as parts
 from compiler_plugin.transformations.data_node import DataNode
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.matcher import Bound, find_candidates, find_match
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.node_attributes import ENDS, is_same_value
 from compiler_plugin.transformations.op_request import did_you_mean
-from compiler_plugin.transformations.port import OutPort
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 

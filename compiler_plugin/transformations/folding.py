@@ -14,8 +14,7 @@ from math import prod
 from compiler_plugin.effects import has_side_effects
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.stock_inference import (
     VALUE_TYPES,
     is_self_contained,

@@ -20,7 +20,7 @@ from compiler_plugin.transform_options import DEFAULT_FOLD_LIMIT, Phase
 from compiler_plugin.transformations.data_node import DataNode
 from compiler_plugin.transformations.graph_view import not_in_graph
 from compiler_plugin.transformations.inferred_graph import Inference, InferredGraph
-from compiler_plugin.transformations.node import InputLike, Node
+from compiler_plugin.transformations.node import InPort, InputLike, Node, OutPort, not_an_output
 from compiler_plugin.transformations.op_request import (
     FreeNames,
     builtin_number,
@@ -29,7 +29,6 @@ from compiler_plugin.transformations.op_request import (
     find_plain_type,
     refused,
 )
-from compiler_plugin.transformations.port import InPort, OutPort, not_an_output
 from litert.core.element_type import ElementType
 from litert.core.quantization import Quantization
 from litert.core.tensor_type import RankedTensorType

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from compiler_plugin.transformations.counterparts import GRAPH_NAMES
 from compiler_plugin.transformations.graph_ops import GraphOps
-from compiler_plugin.transformations.node import Node, NodeGraph
+from compiler_plugin.transformations.node import InPort, Node, NodeGraph, OutPort
 from compiler_plugin.transformations.node_attributes import (
     CONST,
     ENDS,
@@ -20,7 +20,6 @@ from compiler_plugin.transformations.node_attributes import (
     is_same_value,
 )
 from compiler_plugin.transformations.op_request import FreeNames, refused
-from compiler_plugin.transformations.port import InPort, OutPort
 from litert.core.errors import LiteRtError
 from litert.model.graph import Model, Op, Subgraph, Tensor
 

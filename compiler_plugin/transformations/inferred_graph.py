@@ -14,9 +14,8 @@ from typing import Any, Protocol
 from compiler_plugin.plugin import DataLayout
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph_view import GraphView
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op_request import refused
-from compiler_plugin.transformations.port import OutPort
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

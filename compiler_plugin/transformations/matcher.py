@@ -9,7 +9,7 @@ from math import isclose
 from typing import TypeAlias
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.node_attributes import is_same_value
 from compiler_plugin.transformations.pattern import (
     Between,
@@ -17,7 +17,6 @@ from compiler_plugin.transformations.pattern import (
     Match,
     Pattern,
 )
-from compiler_plugin.transformations.port import OutPort
 from litert.core.quantization import QuantizationKind
 from litert.model.tensor_data import Array
 

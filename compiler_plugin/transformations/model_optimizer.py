@@ -26,7 +26,7 @@ from compiler_plugin.transformations.custom_ops import Extractor
 from compiler_plugin.transformations.data_node import DataNode
 from compiler_plugin.transformations.edge_pattern import EdgePattern, Found, read_edge_pattern
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Connection, InPort, Node, OutPort
 from compiler_plugin.transformations.op import (
     Op,
     OpClass,
@@ -34,7 +34,6 @@ from compiler_plugin.transformations.op import (
     builtin_op_class,
 )
 from compiler_plugin.transformations.op_request import did_you_mean
-from compiler_plugin.transformations.port import Connection, InPort, OutPort
 from compiler_plugin.transformations.replacement import Replacement, Replacer, remove_unread
 from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
 from compiler_plugin.transformations.sub_graph_replacement import (

@@ -25,9 +25,8 @@ from compiler_plugin.transformations.kernel_rules import (
     find_output_quantization,
     find_output_type,
 )
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op_request import refused
-from compiler_plugin.transformations.port import OutPort
 from compiler_plugin.transformations.shape_probe import (
     ShapeProbe,
     Sizes,

@@ -18,10 +18,9 @@ from dataclasses import KW_ONLY, dataclass
 from types import EllipsisType
 from typing import TypeAlias
 
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.node_attributes import ENDS
 from compiler_plugin.transformations.op_request import did_you_mean
-from compiler_plugin.transformations.port import OutPort
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builtin_options import BUILTIN_NUMBERS, find_options_type

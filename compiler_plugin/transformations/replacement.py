@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.matcher import find_candidates, find_match
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Match, check_pattern, walk
-from compiler_plugin.transformations.port import OutPort
 from compiler_plugin.transformations.transformation import Transformation
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

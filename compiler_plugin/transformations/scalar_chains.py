@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from math import inf
 
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from litert.core.element_type import ElementType
 
 CLAMPS = {

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import InPort, OutPort
+from compiler_plugin.transformations.node import InPort, Node, OutPort
 from compiler_plugin.transformations.replacement_config import PortName, ReplacementDescription
 from litert.core.errors import LiteRtError
 from litert.core.status import Status

@@ -14,10 +14,9 @@ from compiler_plugin.transformations.extension_folders import (
     check_names,
 )
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op import CLASSES, is_builtin
 from compiler_plugin.transformations.op_request import did_you_mean
-from compiler_plugin.transformations.port import OutPort
 from compiler_plugin.transformations.replacement import Replacement, Replacer, remove_unread
 from compiler_plugin.transformations.replacement_config import (
     MatchKind,

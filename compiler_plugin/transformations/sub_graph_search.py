@@ -17,8 +17,7 @@ from functools import cache
 from itertools import accumulate
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.replacement_config import MatchKind, ReplacementDescription
 from compiler_plugin.transformations.sub_graph_match import (
     SubgraphMatch,

@@ -12,9 +12,8 @@ from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.inferred_graph import InferredGraph
 from compiler_plugin.transformations.matcher import find_match
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Match
-from compiler_plugin.transformations.port import OutPort
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization

@@ -10,9 +10,8 @@ import pytest
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.matcher import PatternMatch
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Any, Between, Const, Match, check_pattern
-from compiler_plugin.transformations.port import OutPort
 from compiler_plugin.transformations.replacement import PatternReplacement
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization

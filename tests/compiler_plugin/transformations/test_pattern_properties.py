@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
 from compiler_plugin.transformations.matcher import find_match
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import (
     COMMUTATIVE,
     Any,
@@ -23,7 +23,6 @@ from compiler_plugin.transformations.pattern import (
     Pattern,
     check_pattern,
 )
-from compiler_plugin.transformations.port import OutPort
 from compiler_plugin.transformations.replacement import OpReplacement, PatternReplacement
 from litert.model.graph import Tensor
 from tests.compiler_plugin.transformations.graphs import find_matches

@@ -13,9 +13,8 @@ from ai_edge_litert.interpreter import Interpreter
 from compiler_plugin.transformations.clean_up import emit, tidy
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import InPort, Node, OutPort
 from compiler_plugin.transformations.partial_inference import PartialInference
-from compiler_plugin.transformations.port import InPort, OutPort
 from litert.core.errors import LiteRtError
 from litert.model.builder import ModelBuilder
 from litert.model.diff import diff_models

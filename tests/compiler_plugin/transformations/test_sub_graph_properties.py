@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.graph_check import check_graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.replacement_config import MatchKind, ReplacementDescription
 from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
 from compiler_plugin.transformations.sub_graph_replacement import (

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.replacement_config import (
     MatchKind,
     PortName,

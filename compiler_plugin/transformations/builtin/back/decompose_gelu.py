@@ -6,8 +6,7 @@ from math import pi, sqrt
 from typing import Any
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.replacement import OpReplacement
 from litert.core.element_type import ElementType
 

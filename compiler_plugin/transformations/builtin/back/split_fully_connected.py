@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.replacement import OpReplacement
 from litert.core.quantization import Quantization
 from litert.model.blob import Blob

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import isclose
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
-from compiler_plugin.transformations.port import OutPort
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.replacement import OpReplacement
 from compiler_plugin.transformations.scalar_chains import (
     find_clamp,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.node import Node
+from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Any, Const, Match
-from compiler_plugin.transformations.port import OutPort
 from compiler_plugin.transformations.replacement import PatternReplacement
 
 
