@@ -8,7 +8,6 @@ read. Programs that use the packages as a library keep their own handlers.
 from __future__ import annotations
 
 import os
-import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _SIGBUS = 7
 _SIG_IGN = 1
 _ON_STACK, _WITH_INFO, _NO_DEFER = 0x08000000, 4, 0x40000000
-_SIGACTION = struct.Struct("@P128siP")
+_SIGACTION = "@P128siP"
 """Handler, mask, flags, and what the C library puts in, on both machines."""
 
 _is_guarded = False
@@ -96,6 +95,7 @@ def _install() -> None:
     if _note is not None:
         return
     import ctypes
+    import struct
 
     from litert.core.lost_page_code import default_code, handler_code
     from litert.core.machine_code import Executable
@@ -103,9 +103,9 @@ def _install() -> None:
     libc = ctypes.CDLL(None)
     machine = os.uname().machine
     _note = ctypes.c_uint32()
-    before = ctypes.create_string_buffer(_SIGACTION.size)
+    before = ctypes.create_string_buffer(struct.calcsize(_SIGACTION))
     libc.sigaction(_SIGBUS, None, before)
-    next_function, *_ = _SIGACTION.unpack(before)
+    next_function, *_ = struct.unpack(_SIGACTION, before)
     with suppress(LiteRtError):
         kept = [_note]
         if next_function <= _SIG_IGN:
@@ -118,4 +118,5 @@ def _install() -> None:
         # For ever: the process may end after its modules.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
         flags = _ON_STACK | _WITH_INFO | _NO_DEFER
-        libc.sigaction(_SIGBUS, _SIGACTION.pack(kept[-1].address, bytes(128), flags, 0), None)
+        action = struct.pack(_SIGACTION, kept[-1].address, bytes(128), flags, 0)
+        libc.sigaction(_SIGBUS, action, None)
