@@ -384,11 +384,11 @@ __kernel void SimpleLayer(__global const half* x, __global half* y) {
 """,
     ),
     "Custom": (
-        "[{input = 0 : i64}, {shape_of_input = 0 : i64}, {output = 0 : i64}]",
+        "[{input = 0 : i64}, {shape_of_input = 0 : i64}, {output = 0 : i64}, {shape_of_output = 0 : i64}]",
         """\
-__kernel void Custom(__global const half* x, __global const uint* in, __global half* y) {
+__kernel void Custom(__global const half* x, __global const uint* in, __global half* y, __global const uint* out) {
   const uint size = in[2] * in[3];
-  for (uint i = 0; i < in[0] * in[1]; ++i) {
+  for (uint i = 0; i < out[0] * out[1]; ++i) {
     float sum = 0;
     for (uint p = 0; p < size; ++p) sum += vload_half(i * size + p, x);
     vstore_half(sum, i, y);
@@ -429,6 +429,23 @@ def test_the_documents_network_of_dynamic_shapes_runs(
         layer1 = (x[:, channels % 3] + channels[:, None, None]).astype(np.float16)
         expected = (2 * layer1).astype(np.float32).sum((2, 3))
         np.testing.assert_allclose(ran(x), expected, rtol=1e-3)
+
+
+def test_a_text_whose_layers_take_shapes_goes_on_behind_the_pass_that_adds_them(
+    in_folder: Path, litert_npu: LitertNpu
+) -> None:
+    """Layers that take shapes are not fused any more."""
+    Path("first.mlir").write_text("""
+        func.func @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> attributes {IE.bounds = [array<i64: 8, 3>]} {
+          %y = IE.Add(%x, %x) : tensor<?x3xf32>, tensor<?x3xf32> -> tensor<?x3xf32>
+          %z = IE.Multiply(%y, %y) : tensor<?x3xf32>, tensor<?x3xf32> -> tensor<?x3xf32>
+          return %z : tensor<?x3xf32>
+        }""")
+    for passes in ("add-shape-values", "add-shape-values,bound-shapes"):
+        assert litert_npu("opt", "first.mlir", f"--passes={passes}", "-o", "shapes.mlir") == 0
+        text = re.sub(r"VPUIP\.after = .*?\}", "}", Path("shapes.mlir").read_text())
+        assert emit(litert_npu, text.replace("attributes {}", "", 1)) == 0
+        np.testing.assert_array_equal(ran(X), 4 * X * X)
 
 
 def test_a_layer_of_any_shape_is_its_source_alone(in_folder: Path, litert_npu: LitertNpu) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -48,11 +47,7 @@ def find_asked_strides(finder: LayerFinder, block: Block, where: str) -> AskedSt
     """
     found = AskedStrides()
     for op in block.ops:
-        if not isinstance(op, (CallOp, CustomBinaryLayerOp)) or not any(
-            isinstance(ir_type, TensorType) for ir_type in op.result_types
-        ):
-            continue  # calls of functions of shapes are none of layers
-        layer = finder.find(op)
+        layer = finder.find(op) if isinstance(op, (CallOp, CustomBinaryLayerOp)) else None
         if layer is None:
             continue
         first = int(isinstance(op, CustomBinaryLayerOp))  # its code

@@ -29,7 +29,7 @@ from litert.model.output import write_at
 from vendor_reference.compiler.ir.attributes import AFTER, read_after, set_after
 from vendor_reference.compiler.ir.names import bodies
 from vendor_reference.compiler.ir.text import print_ir
-from vendor_reference.compiler.ir.types import space_of
+from vendor_reference.compiler.ir.types import ShapeType, is_open, space_of
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.vpuip import DeclareBufferOp
 
@@ -93,7 +93,12 @@ def find_stage(module: ModuleOp) -> str:
     if "VPUIP" in levels:
         has_spaces = bool(spaces) and None not in spaces
         return "assign-memory-spaces" if has_spaces else "lower-iert-to-vpuip"
-    return "lower-ie-to-iert" if levels & {"IERT", "memref"} else IMPORT
+    if levels & {"IERT", "memref"}:
+        return "lower-ie-to-iert"
+    types = [ir_type for op in ops for ir_type in op.operand_types]
+    if any(isinstance(ir_type, ShapeType) for ir_type in types):
+        return "add-shape-values" if any(map(is_open, types)) else "bound-shapes"
+    return IMPORT
 
 
 def compile_passes(behind: str = IMPORT) -> list[ModulePass]:

@@ -154,10 +154,13 @@ def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Se
 def finds_shape(attributes: Mapping[str, Attribute], output: int) -> bool:
     """Whether a layer's kernel finds the shape of an output, by its function's attributes.
 
-    Where these hold no kernel, `unit` in `IE.output_shapes` says so.
+    It writes one that it has as an argument, unless another function finds that: then it reads it. Where the
+    attributes hold no kernel, `unit` in `IE.output_shapes` says that it does.
     """
-    if KERNEL in attributes:
-        return ShapeArgument(True, output) in read_kernel(attributes).arguments
     sources = attributes.get(OUTPUT_SHAPES)
     entries = sources.data if isinstance(sources, ArrayAttr) else ()
-    return output < len(entries) and isinstance(entries[output], UnitAttr)
+    source = entries[output] if output < len(entries) else None
+    if KERNEL not in attributes:
+        return isinstance(source, UnitAttr)
+    has_argument = ShapeArgument(True, output) in read_kernel(attributes).arguments
+    return has_argument and not isinstance(source, SymbolRefAttr)

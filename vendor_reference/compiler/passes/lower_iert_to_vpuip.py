@@ -51,6 +51,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
     DYNAMIC_INPUTS,
     DYNAMIC_OUTPUTS,
     OUTPUT_SHAPES,
+    finds_shape,
     output_shapes_attribute,
     read_ports,
 )
@@ -122,7 +123,10 @@ _TASKS: dict[str, type[TaskOp]] = {"OCL": OclOp, "CPP": CppOp}
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A layer's function and what is known of it; dynamic inputs and outputs are those that have shapes."""
+    """A layer's function and what is known of it; dynamic inputs and outputs are those that have shapes.
+
+    Its kernel finds the last `num_written` of the shapes of outputs.
+    """
 
     symbol: str
     spec: KernelSpec
@@ -130,6 +134,7 @@ class _Layer:
     num_outputs: int
     dynamic_inputs: Sequence[int]
     dynamic_outputs: Sequence[int]
+    num_written: int = 0
 
 
 class _TaskLowering:
@@ -182,7 +187,7 @@ class _TaskLowering:
             self._shape_kernel(op, layer, operands)
             return
         # Shapes of outputs stand in front of these where they are found before, else behind them.
-        num_written = sum(ShapeArgument(True, port) in arguments for port in layer.dynamic_outputs)
+        num_written = layer.num_written
         counts = (
             len(operands) - least,
             num_read,
@@ -215,13 +220,15 @@ class _TaskLowering:
                     Status.INVALID_ARGUMENT, f"a call of '{symbol}', which is no layer's function"
                 )
             spec = function_spec(function)
+            written = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
             self._layers[symbol] = _Layer(
                 symbol,
                 spec,
                 CommandOp if spec.commands else _TASKS[read_task(function)],
                 count_outputs(function.attributes, spec),
                 read_ports(function.attributes, DYNAMIC_INPUTS, 0),
-                read_ports(function.attributes, DYNAMIC_OUTPUTS, 0),
+                written,
+                sum(finds_shape(function.attributes, port) for port in written),
             )
         return self._layers[symbol]
 
