@@ -19,7 +19,7 @@ from litert.model.manifest import read_manifest
 from litert.model.reader import read_model
 from tests.tools.conftest import LitertNpu
 from tests.vendor_reference.cpu_layers import library
-from tests.vendor_reference.document_texts import MENDED
+from tests.vendor_reference.document_texts import DESCRIBED, escaped
 from tests.vendor_reference.ir_networks import (
     NETWORKS,
     Array,
@@ -154,11 +154,6 @@ __kernel void Softsign(__global const float* x, __global float* y) {
   y[i] = x[i] / (1 + fabs(x[i]));
 }
 """
-
-
-def escaped(text: str) -> str:
-    """As it stands in quotes."""
-    return text.replace("\n", "\\n")
 
 
 SOFTSIGN = SOFTSIGN.replace("KERNEL", escaped(KERNEL))
@@ -361,68 +356,12 @@ def test_a_table_of_constants_may_be_anybodys(
     assert not (tmp_path / "made.tflite").exists()
 
 
-DOCUMENT = {
-    "Layer1": (
-        "[{input = 0 : i64}, {shape_of_input = 0 : i64}, {output = 0 : i64}, {shape_of_output = 0 : i64}]",
-        """\
-__kernel void Layer1(__global const half* x, __global const uint* in, __global half* y, __global uint* out) {
-  const uint n = in[0], size = in[2] * in[3];
-  for (uint i = 0; i < n * 16 * size; ++i) {
-    const uint b = i / (16 * size), c = i / size % 16, p = i % size;
-    vstore_half(vload_half((b * 3 + c % 3) * size + p, x) + c, i, y);
-  }
-  out[0] = n; out[1] = 16; out[2] = in[2]; out[3] = in[3];
-}
-""",
-    ),
-    "SimpleLayer": (
-        "[{input = 0 : i64}, {output = 0 : i64}]",
-        """\
-__kernel void SimpleLayer(__global const half* x, __global half* y) {
-  vstore_half(2 * vload_half(get_global_id(0), x), get_global_id(0), y);
-}
-""",
-    ),
-    "Custom": (
-        "[{input = 0 : i64}, {shape_of_input = 0 : i64}, {output = 0 : i64}, {shape_of_output = 0 : i64}]",
-        """\
-__kernel void Custom(__global const half* x, __global const uint* in, __global half* y, __global const uint* out) {
-  const uint size = in[2] * in[3];
-  for (uint i = 0; i < out[0] * out[1]; ++i) {
-    float sum = 0;
-    for (uint p = 0; p < size; ++p) sum += vload_half(i * size + p, x);
-    vstore_half(sum, i, y);
-  }
-}
-""",
-    ),
-    "calc_custom_shape": (
-        "[{shape_of_input = 0 : i64}, {shape_of_output = 0 : i64}]",
-        """\
-__kernel void calc_custom_shape(__global const uint* in, __global uint* out) {
-  out[0] = in[0]; out[1] = in[1];
-}
-""",
-    ),
-}
-"""Kernels for the layers of the document on dynamic shapes, and what their arguments are."""
-
-
-@pytest.mark.parametrize("name", ["INITIAL", "WITH_SHAPES", "BOUNDED", "ON_BUFFERS"])
+@pytest.mark.parametrize("name", DESCRIBED)
 def test_the_documents_network_of_dynamic_shapes_runs(
     in_folder: Path, litert_npu: LitertNpu, name: str
 ) -> None:
     """As it is on each of the document's stages, with kernels for the layers that it does not describe."""
-    text = MENDED[name]
-    for layer, (arguments, source) in DOCUMENT.items():
-        items = "" if layer == "SimpleLayer" else ', global_size = ["1"]'
-        place = text.index("{", text.index(f"@{layer}(")) + 1
-        kernel = (
-            f'VPUIP.kernel = {{title = "{layer}", arguments = {arguments}{items}}}, '
-            f'VPUIP.source = "{escaped(source)}", '
-        )
-        text = text[:place] + kernel + text[place:]
-    assert emit(litert_npu, text) == 0
+    assert emit(litert_npu, DESCRIBED[name]) == 0
     channels = np.arange(16)
     for shape in ((2, 3, 4, 5), (1, 3, 7, 2)):
         x = np.random.default_rng(0).normal(size=shape).astype(np.float16)

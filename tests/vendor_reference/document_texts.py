@@ -201,3 +201,72 @@ IERT.Reorder(%weights, %weights_OYXI)
     ),
 }
 """The documents' texts with their gaps closed, as `docs/levels.md` says."""
+
+_KERNELS = {
+    "Layer1": (
+        "[{input = 0 : i64}, {shape_of_input = 0 : i64}, {output = 0 : i64}, {shape_of_output = 0 : i64}]",
+        """\
+__kernel void Layer1(__global const half* x, __global const uint* in, __global half* y, __global uint* out) {
+  const uint n = in[0], size = in[2] * in[3];
+  for (uint i = 0; i < n * 16 * size; ++i) {
+    const uint b = i / (16 * size), c = i / size % 16, p = i % size;
+    vstore_half(vload_half((b * 3 + c % 3) * size + p, x) + c, i, y);
+  }
+  out[0] = n; out[1] = 16; out[2] = in[2]; out[3] = in[3];
+}
+""",
+    ),
+    "SimpleLayer": (
+        "[{input = 0 : i64}, {output = 0 : i64}]",
+        """\
+__kernel void SimpleLayer(__global const half* x, __global half* y) {
+  vstore_half(2 * vload_half(get_global_id(0), x), get_global_id(0), y);
+}
+""",
+    ),
+    "Custom": (
+        "[{input = 0 : i64}, {shape_of_input = 0 : i64}, {output = 0 : i64}, {shape_of_output = 0 : i64}]",
+        """\
+__kernel void Custom(__global const half* x, __global const uint* in, __global half* y, __global const uint* out) {
+  const uint size = in[2] * in[3];
+  for (uint i = 0; i < out[0] * out[1]; ++i) {
+    float sum = 0;
+    for (uint p = 0; p < size; ++p) sum += vload_half(i * size + p, x);
+    vstore_half(sum, i, y);
+  }
+}
+""",
+    ),
+    "calc_custom_shape": (
+        "[{shape_of_input = 0 : i64}, {shape_of_output = 0 : i64}]",
+        """\
+__kernel void calc_custom_shape(__global const uint* in, __global uint* out) {
+  out[0] = in[0]; out[1] = in[1];
+}
+""",
+    ),
+}
+"""Kernels for the layers of the document on dynamic shapes, and what their arguments are."""
+
+
+def escaped(text: str) -> str:
+    """As it stands in quotes."""
+    return text.replace("\n", "\\n")
+
+
+def _describe(text: str) -> str:
+    for layer, (arguments, source) in _KERNELS.items():
+        items = "" if layer == "SimpleLayer" else ', global_size = ["1"]'
+        place = text.index("{", text.index(f"@{layer}(")) + 1
+        kernel = (
+            f'VPUIP.kernel = {{title = "{layer}", arguments = {arguments}{items}}}, '
+            f'VPUIP.source = "{escaped(source)}", '
+        )
+        text = text[:place] + kernel + text[place:]
+    return text
+
+
+DESCRIBED = {
+    name: _describe(text) for name, text in MENDED.items() if not name.startswith("BINARY")
+}
+"""Those on dynamic shapes, with kernels for the layers that the document does not describe."""

@@ -12,7 +12,7 @@ from litert.core.compiler_options import CompilerOptions, DumpOptions
 from tests.fuzz.models import network
 from tests.fuzz.mutation import damage_text
 from tests.fuzz.target import Target
-from tests.vendor_reference.document_texts import MENDED
+from tests.vendor_reference.document_texts import DESCRIBED, MENDED
 from tests.vendor_reference.test_hostile_ir import PIECES
 from vendor_reference.compiler.opt import transform_text
 from vendor_reference.compiler.pass_pipeline import pipeline
@@ -33,7 +33,7 @@ def _seeds() -> Sequence[bytes]:
         )
         with apply_in_memory(network(), ApplyOptions(compiler=compiler)):
             dumped = [path.read_bytes() for path in sorted(Path(folder).rglob("*.mlir"))]
-    return [*(text.encode() for text in MENDED.values()), *dumped]
+    return [*(text.encode() for text in {**MENDED, **DESCRIBED}.values()), *dumped]
 
 
 def _damage(data: bytes, random: Random) -> bytes:
