@@ -52,13 +52,21 @@ def fails(path: Path) -> LiteRtError:
     return error.value
 
 
-@pytest.mark.parametrize("compile_", [("cc", "-std=c11", "c"), ("c++", "-std=c++17", "cc")])
+@pytest.mark.parametrize(
+    "compile_",
+    [
+        ("cc", "-std=c11", "c", "cpu_layer.h"),
+        ("c++", "-std=c++17", "cc", "cpu_layer.h"),
+        ("c++", "-std=c++11", "cc", "inference_engine.hpp"),
+        ("c++", "-std=c++20", "cc", "inference_engine.hpp"),
+    ],
+)
 def test_the_header_compiles_without_a_warning(tmp_path: Path, compile_: Sequence[str]) -> None:
-    command, standard, suffix = compile_
+    command, standard, suffix, header = compile_
     if shutil.which(command) is None:
         pytest.skip(f"no {command}")
     source = tmp_path / f"includes.{suffix}"
-    source.write_text("#include <litert_npu/cpu_layer.h>\n")
+    source.write_text(f"#include <litert_npu/{header}>\n")
     strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{include_folder()}"]
     subprocess.run(
         [command, standard, *strict, "-c", str(source), "-o", str(tmp_path / "o")], check=True

@@ -216,6 +216,29 @@ def is_loaded() -> bool:
     return "litert-npu-asset" in Path("/proc/self/maps").read_text()
 
 
+@pytest.mark.parametrize("op", ["Twice", "Scale"])
+def test_shapes_that_a_run_tells_are_the_librarys_or_an_inputs(
+    tmp_path: Path, several: Path, op: str
+) -> None:
+    factor = 2 if op == "Twice" else 1
+    b = ModelBuilder()
+    x = b.input("x", "float32", (1, 1, 4, 5), shape_signature=(-1, -1, 4, 5))
+    y = b.tensor("y", "float32", (1, 1, 4, 5), shape_signature=(-1, -1, 4, 5))
+    b.output(b.custom(op, [x], [y], options={"slope": 0.25, "sizes": [3, 1]}))
+    write_model(b.build(), tmp_path / "m.tflite")
+    compiler = CompilerOptions(
+        custom_layers=[str(several)], allow_native_assets=True, shape_bounds={"x": (4, 3, 4, 5)}
+    )
+    told = ApplyOptions(require_npu=["all"], compiler=compiler)
+    apply_plugin(tmp_path / "m.tflite", tmp_path / "compiled.tflite", told)
+    with load(tmp_path) as model:
+        for batch, height in ((4, 3), (1, 2), (4, 1), (1, 2)):
+            data = np.random.default_rng(0).normal(size=(batch, height, 4, 5)).astype(np.float32)
+            expected = np.concatenate([data] * 2, axis=1) if op == "Twice" else 0.25 * data
+            np.testing.assert_array_equal(model.run({"x": data})["y"], expected)
+            assert expected.shape[1] == factor * height
+
+
 REFUSED = {
     "its configurations": (
         ["Broken"],

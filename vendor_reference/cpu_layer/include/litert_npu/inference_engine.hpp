@@ -19,7 +19,8 @@
 //   - Dimensions are N, C, H, W for a tensor of rank 4, and N, C, and the others for a higher one, however it lies in
 //     memory: `BlockingDesc` says that. Lower ranks have the model's own order.
 //   - `MemoryFormat::any` takes a tensor as it comes: in `init` and `execute` all such tensors of one shape lie alike.
-//   - A layer whose `getShapes` is not implemented has the shapes that the model says.
+//   - A layer whose `getShapes` is not implemented has the shapes that the model says; where that leaves dimensions open,
+//     those of the first input that agrees in the others.
 //
 // The extension lives from the first question until the last model of the process that uses it is closed. Then
 // `Unload` and `Release` are called, and the library is closed.
@@ -737,6 +738,21 @@ LayerConfig ToConfig(const LiteRtNpuOp& op, const LiteRtNpuConfig& config, const
   return to;
 }
 
+// Fills in what the model leaves open of a shape: as the first input has it that agrees in the rest.
+bool TakeShape(const LiteRtNpuOp& op, LiteRtNpuTensorType& shape) {
+  const auto is_open = [](int64_t dim) { return dim < 0; };
+  if (std::none_of(shape.dims, shape.dims + shape.rank, is_open)) return true;
+  const auto agrees = [](int64_t dim, int64_t known) { return dim < 0 || dim == known; };
+  for (size_t i = 0; i < op.num_inputs; ++i) {
+    const LiteRtNpuTensorType& type = op.inputs[i].type;
+    if (!op.inputs[i].is_present || type.rank != shape.rank) continue;
+    if (!std::equal(shape.dims, shape.dims + shape.rank, type.dims, agrees)) continue;
+    std::copy(type.dims, type.dims + type.rank, shape.dims);
+    return true;
+  }
+  return false;
+}
+
 // ---- The table's functions
 
 void SetLogCallback(LiteRtNpuLogCallback callback, void* user_data) {
@@ -761,9 +777,8 @@ LiteRtNpuStatus GetOutputShapes(const LiteRtNpuOp* op, LiteRtNpuTensorType* shap
     const StatusCode code = factory->getShapes(inputs, outputs, &response);
     if (code == NOT_IMPLEMENTED) {
       for (size_t i = 0; i < op->num_outputs; ++i)
-        for (int32_t d = 0; d < shapes[i].rank; ++d)
-          if (shapes[i].dims[d] < 0)
-            return LiteRtNpuFail(message, kLiteRtNpuError, "getShapes: not implemented, and the model does not say it");
+        if (!TakeShape(*op, shapes[i]))
+          return LiteRtNpuFail(message, kLiteRtNpuError, "getShapes: not implemented, and no input has such a shape");
       return kLiteRtNpuOk;
     }
     if (code != OK) return Fail(message, code, response, "getShapes");
