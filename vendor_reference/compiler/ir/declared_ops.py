@@ -13,7 +13,7 @@ other. `IE.is_op` on the function says that its calls are written so. The functi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr, TensorType, UnitAttr
@@ -31,7 +31,7 @@ from vendor_reference.compiler.ir.names import functions_of
 from vendor_reference.compiler.ir.shape_attributes import (
     DYNAMIC_INPUTS,
     DYNAMIC_OUTPUTS,
-    finds_shape,
+    found_by_kernel,
     read_ports,
 )
 from vendor_reference.compiler.ir.types import ShapeType
@@ -47,6 +47,41 @@ DECLARE = (
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredFunction:
+    """A function that declares an op, and what is counted of it once for all its ops.
+
+    Attributes:
+      declared: inputs and outputs that it has on tensors; 0, 0 on buffers.
+      num_outputs: buffers that the layer writes: one, where nothing else is said.
+      found: outputs whose shapes its kernel finds.
+    """
+
+    function: FuncOp
+    declared: tuple[int, int]
+    num_outputs: int
+    num_scratch: int
+    found: Container[int]
+
+    @classmethod
+    def of(cls, function: FuncOp) -> DeclaredFunction:
+        """Counts."""
+        attributes, types = function.attributes, function.function_type
+        spec = read_kernel(attributes) if KERNEL in attributes else KernelSpec()
+        return cls(
+            function,
+            (len(_tensor_types(types.inputs.data)), len(_tensor_types(types.outputs.data))),
+            count_outputs(attributes, spec) or 1,
+            sum(isinstance(a, InternalArgument) for a in spec.arguments),
+            found_by_kernel(attributes),
+        )
+
+    def count_found(self) -> int:
+        """Shape values that its kernel finds."""
+        ports = read_ports(self.function.attributes, DYNAMIC_OUTPUTS, 0)
+        return sum(port in self.found for port in ports)
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredOp:
     """An op as the text has it: its call has operands in the text's order; groups of tensors have no outputs.
 
@@ -59,16 +94,16 @@ class DeclaredOp:
     is_on_buffers: bool
     start: int
 
-    def settle(self, function: FuncOp) -> None:
+    def settle(self, declared: DeclaredFunction) -> None:
         """Makes it the call that its function wants."""
-        groups = self.groups
+        groups, function = self.groups, declared.function
         outputs = groups.outputs or _tensors(self.call.results)
         check = check_memrefs if self.is_on_buffers else check_tensors
         check("input", [value.type for value in groups.inputs])
         check("output", [value.type for value in outputs])
         if not outputs:
             raise VerifyException("a layer without outputs")
-        _check_declared(function, len(groups.inputs), len(outputs))
+        _check_declared(declared.declared, len(groups.inputs), len(outputs))
         function.attributes[IS_OP] = UnitAttr()
         shapes = len(groups.output_shapes) + sum(
             isinstance(result.type, ShapeType) for result in self.call.results
@@ -77,8 +112,8 @@ class DeclaredOp:
             _set_ports(function, DYNAMIC_INPUTS, len(groups.input_shapes), len(groups.inputs))
             _set_ports(function, DYNAMIC_OUTPUTS, shapes, len(outputs))
         if self.is_on_buffers:
-            check_count("outputs", len(outputs), _count_outputs(function))
-            num_given = shapes - _count_own(function)
+            check_count("outputs", len(outputs), declared.num_outputs)
+            num_given = shapes - declared.count_found()
             given, own = groups.output_shapes[:num_given], groups.output_shapes[num_given:]
             parts = (groups.inputs, groups.input_shapes, given, outputs, own, groups.scratch)
             self.call.operands = [value for part in parts for value in part]
@@ -115,16 +150,19 @@ def settle_declared_types(module: ModuleOp) -> None:
     settle_called_types(module, declared_functions(module))
 
 
-def declared_functions(module: ModuleOp) -> Mapping[str, FuncOp]:
+def declared_functions(module: ModuleOp) -> Mapping[str, DeclaredFunction]:
     """The functions whose calls are written as ops."""
-    functions = functions_of(module)
-    return {name: f for name, f in functions.items() if f.is_declaration and IS_OP in f.attributes}
+    return {
+        name: DeclaredFunction.of(function)
+        for name, function in functions_of(module).items()
+        if function.is_declaration and IS_OP in function.attributes
+    }
 
 
-def print_declared_op(printer: Printer, op: CallOp, function: FuncOp) -> None:
+def print_declared_op(printer: Printer, op: CallOp, declared: DeclaredFunction) -> None:
     """A call as an op, without its results."""
     name, operands = op.callee.root_reference.data, op.arguments
-    num_read = len(read_ports(function.attributes, DYNAMIC_INPUTS, 0))
+    num_read = len(read_ports(declared.function.attributes, DYNAMIC_INPUTS, 0))
     if op.results:
         printer.print_string(f"IE.{name}")
         shapes = [value for value in operands if isinstance(value.type, ShapeType)]
@@ -132,14 +170,16 @@ def print_declared_op(printer: Printer, op: CallOp, function: FuncOp) -> None:
         print_layer(printer, *parts, op.attributes, op.results)
     else:
         printer.print_string(f"IERT.{name}")
-        print_groups(printer, _groups(function, operands, num_read), op.attributes)
+        print_groups(printer, _groups(declared, operands, num_read), op.attributes)
 
 
-def _groups(function: FuncOp, operands: Sequence[SSAValue], num_read: int) -> BufferGroups:
-    num_own = _count_own(function)
-    num_given = len(read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)) - num_own
-    num_scratch = sum(isinstance(a, InternalArgument) for a in _spec(function).arguments)
-    counts = (num_read, num_given, _count_outputs(function), num_own, num_scratch)
+def _groups(
+    declared: DeclaredFunction, operands: Sequence[SSAValue], num_read: int
+) -> BufferGroups:
+    num_own = declared.count_found()
+    ports = read_ports(declared.function.attributes, DYNAMIC_OUTPUTS, 0)
+    num_given = len(ports) - num_own
+    counts = (num_read, num_given, declared.num_outputs, num_own, declared.num_scratch)
     values = list(operands)
     parts = [values[: len(values) - sum(counts)]]
     for count in counts:
@@ -147,22 +187,6 @@ def _groups(function: FuncOp, operands: Sequence[SSAValue], num_read: int) -> Bu
         parts.append(values[first : first + count])
     inputs, read, given, outputs, own, scratch = parts
     return BufferGroups(inputs, outputs, scratch, read, [*given, *own])
-
-
-def _spec(function: FuncOp) -> KernelSpec:
-    has_kernel = KERNEL in function.attributes
-    return read_kernel(function.attributes) if has_kernel else KernelSpec()
-
-
-def _count_outputs(function: FuncOp) -> int:
-    """Buffers that a layer writes: one, where nothing else is said."""
-    return count_outputs(function.attributes, _spec(function)) or 1
-
-
-def _count_own(function: FuncOp) -> int:
-    """Shapes of outputs that its kernel finds."""
-    ports = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
-    return sum(finds_shape(function.attributes, port) for port in ports)
 
 
 def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
@@ -173,10 +197,8 @@ def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
     function.attributes[name] = ArrayAttr([number(port) for port in ports])
 
 
-def _check_declared(function: FuncOp, inputs: int, outputs: int) -> None:
+def _check_declared(declared: tuple[int, int], inputs: int, outputs: int) -> None:
     """A function on tensors has as many as the op."""
-    types = function.function_type
-    declared = (len(_tensor_types(types.inputs.data)), len(_tensor_types(types.outputs.data)))
     if declared not in ((0, 0), (inputs, outputs)):
         raise VerifyException(
             f"{inputs} inputs and {outputs} outputs, its function has {declared[0]} and {declared[1]}"

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
     ShapedType,
 )
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region, TypeAttribute
+from xdsl.ir import Block, Operation, Region, SSAValue, TypeAttribute
 from xdsl.parser import AttrParser, Parser
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Span
@@ -27,6 +27,7 @@ from litert.core.quoting import name_text
 from litert.core.status import Status
 from vendor_reference.compiler.ir.declared_ops import (
     DECLARE,
+    DeclaredFunction,
     DeclaredOp,
     declared_functions,
     find_declared_name,
@@ -57,7 +58,7 @@ class TextParser(Parser):
         self._op_start = 0
         self._loose: list[Operation] = []
         self._declared: list[DeclaredOp] = []
-        self._entry = Block()
+        self._free: dict[str, SSAValue] = {}
 
     def place(self) -> str:
         """Where it is, as `file:line:column`."""
@@ -76,7 +77,10 @@ class TextParser(Parser):
         return module
 
     def _function_of_loose(self, name: str) -> FuncOp:
-        block = self._entry
+        block = Block(arg_types=[value.type for value in self._free.values()])
+        for argument, (free_name, value) in zip(block.args, self._free.items(), strict=True):
+            argument.name_hint = free_name if Block.is_valid_name(free_name) else None
+            value.replace_all_uses_with(argument)
         for op in self._loose:
             op.detach()  # type: ignore[no-untyped-call]
             block.add_op(op)
@@ -93,19 +97,21 @@ class TextParser(Parser):
         op = super().parse_operation()
         self._depth -= 1
         self._starts[op] = start
-        if not self._depth and not isinstance(op, (FuncOp, ModuleOp)):
-            self._loose.append(op)
-            self._add_arguments()
+        if not self._depth:
+            self._end_outer(op)
         return op
 
-    def _add_arguments(self) -> None:
-        """Makes what an op reads, and nothing has made, arguments."""
-        for name in [name for name, found in self.forward_ssa_references.items() if 0 in found]:
-            references = self.forward_ssa_references.pop(name)
-            argument = self._entry.insert_arg(references[0].type, len(self._entry.args))
-            argument.name_hint = name if Block.is_valid_name(name) else None
-            references[0].replace_all_uses_with(argument)
-            self.ssa_values[name] = (argument,)
+    def _end_outer(self, op: Operation) -> None:
+        """Makes what a loose op reads, and nothing has made, arguments; a function has no such values."""
+        is_loose = not isinstance(op, (FuncOp, ModuleOp))
+        for name, found in self.forward_ssa_references.items():
+            if not is_loose or found.keys() != {0}:
+                self.raise_error(f"values used but not defined: [%{name}]")
+            self.ssa_values[name] = (found[0],)
+            self._free[name] = found[0]
+        self.forward_ssa_references.clear()
+        if is_loose:
+            self._loose.append(op)
 
     def parse_optional_region(
         self, arguments: Sequence[Parser.Argument] | None = None
@@ -139,21 +145,24 @@ class TextParser(Parser):
           LiteRtError: INVALID_ARGUMENT, with the op's place, where no function does, or another one.
         """
         functions = functions_of(module)
+        known: dict[str, DeclaredFunction] = {}
         for op in self._declared:
             symbol = op.call.callee.root_reference.data
             function = functions.get(symbol)
             if function is None or not function.is_declaration:
                 what = f"the library has no op '{symbol}', and no function declares it"
                 raise self._error_at(op.start, what, DECLARE.format(symbol))
+            if symbol not in known:
+                known[symbol] = DeclaredFunction.of(function)
             try:
-                op.settle(function)
+                op.settle(known[symbol])
             except VerifyException as error:
                 raise self._error_at(op.start, f"op '{symbol}': {error}") from error
-        for symbol, function in declared_functions(module).items():
+        for symbol, declared in declared_functions(module).items():
             name = f"IE.{symbol}"
             if find_declared_name(name) is None or self.ctx.get_optional_op(name) is not None:
                 what = f"'{name}' is an op of the library, or no name of an op: no function declares it"
-                raise self._error_at(self._starts[function], what)
+                raise self._error_at(self._starts[declared.function], what)
         if self._declared:
             settle_declared_types(module)
 

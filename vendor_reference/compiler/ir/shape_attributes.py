@@ -14,7 +14,7 @@ largest shape, where nothing else says it. `bound-shapes` leaves `IE.input_patte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -151,16 +151,17 @@ def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Se
     return [int(i.value.data) for i in attribute.data if isinstance(i, IntegerAttr)]
 
 
-def finds_shape(attributes: Mapping[str, Attribute], output: int) -> bool:
-    """Whether a layer's kernel finds the shape of an output, by its function's attributes.
+def found_by_kernel(attributes: Mapping[str, Attribute]) -> Container[int]:
+    """The outputs whose shapes a layer's kernel finds, by its function's attributes.
 
-    It writes one that it has as an argument, unless another function finds that: then it reads it. Where the
+    It writes those that it has as arguments, unless another function finds them: then it reads them. Where the
     attributes hold no kernel, `unit` in `IE.output_shapes` says that it does.
     """
     sources = attributes.get(OUTPUT_SHAPES)
     entries = sources.data if isinstance(sources, ArrayAttr) else ()
-    source = entries[output] if output < len(entries) else None
     if KERNEL not in attributes:
-        return isinstance(source, UnitAttr)
-    has_argument = ShapeArgument(True, output) in read_kernel(attributes).arguments
-    return has_argument and not isinstance(source, SymbolRefAttr)
+        return {port for port, entry in enumerate(entries) if isinstance(entry, UnitAttr)}
+    others = {port for port, entry in enumerate(entries) if isinstance(entry, SymbolRefAttr)}
+    arguments = read_kernel(attributes).arguments
+    own = {a.index for a in arguments if isinstance(a, ShapeArgument) and a.is_output}
+    return own - others

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
 )
-from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Operation
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
@@ -30,7 +30,11 @@ from xdsl.utils.lexer import Input, Span
 from litert.core.errors import LiteRtError, describe
 from litert.core.quoting import name_text
 from litert.core.status import Status
-from vendor_reference.compiler.ir.declared_ops import declared_functions, print_declared_op
+from vendor_reference.compiler.ir.declared_ops import (
+    DeclaredFunction,
+    declared_functions,
+    print_declared_op,
+)
 from vendor_reference.compiler.ir.kernel_attribute import hold_kernels
 from vendor_reference.compiler.ir.names import forget_numbers
 from vendor_reference.compiler.ir.parser import TextParser, place_of, text_line
@@ -90,29 +94,32 @@ class _Names:
         return name
 
 
-_NO_FUNCTIONS: Mapping[str, FuncOp] = {}
+_NO_FUNCTIONS: Mapping[str, DeclaredFunction] = {}
 
 
 class _Printer(Printer):
     """xDSL's printer, with names for layouts; calls of `declared` functions are printed as ops."""
 
     def __init__(
-        self, names: _Names, stream: StringIO, declared: Mapping[str, FuncOp] = _NO_FUNCTIONS
+        self,
+        names: _Names,
+        stream: StringIO,
+        declared: Mapping[str, DeclaredFunction] = _NO_FUNCTIONS,
     ) -> None:
         super().__init__(stream=stream)
         self._names = names
         self._declared = declared
 
     def print_op(self, op: Operation) -> None:
-        function = (
+        declared = (
             self._declared.get(op.callee.root_reference.data) if isinstance(op, CallOp) else None
         )
-        if function is None:
+        if declared is None:
             super().print_op(op)
         else:
             assert isinstance(op, CallOp)
             self._print_results(op)
-            print_declared_op(self, op, function)
+            print_declared_op(self, op, declared)
 
     def print_attribute(self, attribute: Attribute) -> None:
         is_named = isinstance(attribute, (AffineMapAttr, StringAttr))

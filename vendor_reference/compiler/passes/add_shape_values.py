@@ -35,7 +35,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
     Formulas,
     FoundBy,
     call_bounds,
-    finds_shape,
+    found_by_kernel,
     read_output_shapes,
     shapes_attribute,
 )
@@ -237,7 +237,8 @@ class _FunctionShapes:
         sources = read_output_shapes(function.attributes, len(op.results))
         bounds = call_bounds(op, function, len(op.results))
         spec = read_kernel(function.attributes) if KERNEL in function.attributes else KernelSpec()
-        own = [port for port in outputs if finds_shape(function.attributes, port)]
+        by_kernel = found_by_kernel(function.attributes)
+        own = [port for port in outputs if port in by_kernel]
         given: dict[int, SSAValue] = {}
         same: dict[int, SSAValue] = {}
         for port in outputs:

@@ -51,7 +51,7 @@ from vendor_reference.compiler.ir.shape_attributes import (
     DYNAMIC_INPUTS,
     DYNAMIC_OUTPUTS,
     OUTPUT_SHAPES,
-    finds_shape,
+    found_by_kernel,
     output_shapes_attribute,
     read_ports,
 )
@@ -221,6 +221,7 @@ class _TaskLowering:
                 )
             spec = function_spec(function)
             written = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
+            found = found_by_kernel(function.attributes)
             self._layers[symbol] = _Layer(
                 symbol,
                 spec,
@@ -228,7 +229,7 @@ class _TaskLowering:
                 count_outputs(function.attributes, spec),
                 read_ports(function.attributes, DYNAMIC_INPUTS, 0),
                 written,
-                sum(finds_shape(function.attributes, port) for port in written),
+                sum(port in found for port in written),
             )
         return self._layers[symbol]
 
