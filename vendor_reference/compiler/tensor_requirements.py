@@ -1,8 +1,8 @@
 """What a layer asks of the tensors that it reads and writes, wherever it stands in the IR.
 
 A custom layer's external function has it as `IE.input_layouts` and its fellows, a `IE.CustomBinaryLayer` under the
-same names without `IE.`, a builtin op in its class. Generic passes (layouts, precisions, memory spaces) ask here
-alone.
+same names without `IE.`, a builtin op in its class. Generic passes (layouts, precisions, strides, memory
+spaces) ask here alone.
 """
 
 from __future__ import annotations
