@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
@@ -45,6 +45,7 @@ from vendor_reference.compiler.edited_ir import (
 )
 from vendor_reference.compiler.emission.module_emission import Lowered, written_arguments
 from vendor_reference.compiler.frontend.layer_functions import LayerFunctions
+from vendor_reference.compiler.half_kernels import find_declared_half_ops
 from vendor_reference.compiler.ir.attributes import SOURCE, set_after, soc_of
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
 from vendor_reference.compiler.ir.names import SymbolNames, functions_of, text_of
@@ -53,6 +54,12 @@ from vendor_reference.compiler.ir.text import print_ir
 from vendor_reference.compiler.ir.types import ranked_type
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.job import Job
+from vendor_reference.compiler.layers_of_code import (
+    add_tensor,
+    describe_code,
+    subgraph_of_op,
+    write_code,
+)
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.levels.vpuip import TaskOp
 from vendor_reference.compiler.lowering import finish_lowering
@@ -116,9 +123,10 @@ def compile_text(
         stack.enter_context(foreign_text(name))
         edited = read_edited(text, name, function, soc)
         folder = stack.enter_context(TemporaryDirectory(prefix="litert-npu-"))
-        sources = _write_sources(edited, folder)
-        infos = [*options.custom_op_infos, *sources]
-        plugin = TextPlugin(replace(options, custom_op_infos=infos), edited)
+        infos = [*options.custom_op_infos, *_write_sources(edited, folder)]
+        codes, layers = write_code(edited, constants, folder, infos)
+        infos += codes
+        plugin = TextPlugin(replace(options, custom_op_infos=infos), edited, layers)
         printed = plugin.lower(chosen, constants)
         soc_name = soc_of(edited.ir.module).name
         apply_options = ApplyOptions(
@@ -143,17 +151,24 @@ def compile_text(
 class TextPlugin(ReferencePlugin):
     """Compiles a model of one op, which stands for a text's function."""
 
-    def __init__(self, compiler_options: CompilerOptions, edited: EditedIr) -> None:
+    def __init__(
+        self,
+        compiler_options: CompilerOptions,
+        edited: EditedIr,
+        layers_of_code: Mapping[Operation, str],
+    ) -> None:
         super().__init__(compiler_options)
         self._edited = edited
+        self._layers_of_code = layers_of_code
         self._lowered: Lowered | None = None
 
     def lower(self, passes: Sequence[ModulePass], constants: Mapping[str, Constant]) -> str:
         """Runs passes, then those of a compilation that are left; returns the text between them."""
         edited, module, notes = self._edited, self._edited.ir.module, list[str]()
-        job = self._job(soc_of(module).name)
+        job = self._job(soc_of(module).name, find_declared_half_ops(self._layers))
         for function in edited.functions:
             _describe_layer(edited, function, job, notes)
+        describe_code(edited, self._layers_of_code, job, notes)
         settle_kernels(edited, self._layers)
         check_constants(edited, constants, _CONSTANTS)
         for function in (edited.entry, *([edited.twin] if edited.twin else ())):
@@ -255,12 +270,7 @@ def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[st
             f"'{name}' is called, and has no kernel",
             f"Write {KERNEL} or {SOURCE}, or give an asset: --npu_custom_op_info={name},FILE.",
         )
-    b = ModelBuilder()
-    inputs = [_add_tensor(b.input, f"x{i}", t) for i, t in enumerate(types[0])]
-    outputs = [_add_tensor(b.tensor, f"y{i}", t) for i, t in enumerate(types[1])]
-    b.custom(name, inputs, outputs)
-    b.output(*outputs)
-    subgraph = b.build().subgraphs[0]
+    subgraph = subgraph_of_op(name, *types)
     (op,) = subgraph.ops
     said = set(function.attributes)
     chosen = choose_cpu_layers(job, [subgraph], notes)
@@ -274,12 +284,6 @@ def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[st
         what = "its asset finds the shape of a result by a kernel of its own"
         hint = f"Declare a function for that kernel, and name it in {OUTPUT_SHAPES}."
         raise edited.error(function, what, hint)
-
-
-def _add_tensor(add: Callable[..., Tensor], name: str, of: RankedTensorType) -> Tensor:
-    """A tensor of a type, whose dimensions may be open."""
-    signature = of.shape if -1 in of.shape else None
-    return add(name, of.element_type, [abs(d) for d in of.shape], shape_signature=signature)
 
 
 def _calls(op: Operation, name: str) -> bool:
@@ -324,7 +328,7 @@ def _make_model(function: FuncOp, made: Function) -> Model:
         shape = tuple(pattern or tensor_type.shape)
         shown = RankedTensorType.of(tensor_type.element_type, shape)
         make = b.input if kind == "input" else b.tensor
-        return _add_tensor(make, taken.new(known or kind), shown)
+        return add_tensor(make, taken.new(known or kind), shown)
 
     operands = [tensor("input", i, value, read.get(i)) for i, value in enumerate(inputs)]
     results = [

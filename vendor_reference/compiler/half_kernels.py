@@ -16,7 +16,7 @@ from vendor_reference.compiler.built_kernels import BuiltProgram
 from vendor_reference.compiler.emission.module_emission import Lowered
 from vendor_reference.compiler.entry_points import declared_in_text, find_entry
 from vendor_reference.compiler.kernel_bindings import BoundArgument
-from vendor_reference.custom_layers.custom_layer import CustomLayer
+from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
 from vendor_reference.executable.binary_layer import program_digest, unpack_binary_layer
 from vendor_reference.executable.executable import KernelTask
 
@@ -88,6 +88,25 @@ def find_packed_half_ops(lowered: Lowered, layers: Mapping[str, CustomLayer]) ->
                 )
                 if halves in packed and floats not in packed:
                     found.add(task.op_name)
+    return found
+
+
+def find_declared_half_ops(layers: Mapping[str, CustomLayer]) -> set[str]:
+    """The names of layers whose kernels declare `half*`, as their compiled code shows, or their sources."""
+    found: set[str] = set()
+    for name, layer in layers.items():
+        packed = {f.packed_in for f in layer.sources if f.packed_in is not None}
+        declared = [
+            argument.type_name
+            for data in packed
+            for code in unpack_binary_layer(data, layer.file_name).codes
+            for kernel in code.kernels.values()
+            for argument in kernel.arguments
+        ]
+        if not packed and layer.type is LayerType.OCL:
+            declared = list(declared_in_text(layer, "") or ())
+        if any(map(_HALVES.fullmatch, declared)):
+            found.add(name)
     return found
 
 

@@ -1,0 +1,143 @@
+"""Layers of a text whose code, `IE.CustomBinaryLayer VPUIP.OCL from %code`, says by itself how it is launched.
+
+The code is then a file of `litert-npu layer build`, which has the layer's description.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Operation
+
+from litert.core.compiler_options import CustomOpInfo
+from litert.core.input_file import read_input
+from litert.core.tensor_type import RankedTensorType
+from litert.model.builder import ModelBuilder
+from litert.model.graph import Subgraph, Tensor
+from vendor_reference.compiler.edited_ir import EditedIr
+from vendor_reference.compiler.frontend.layer_functions import LayerFunctions
+from vendor_reference.compiler.ir.kernel_attribute import KERNEL, kernel_attributes
+from vendor_reference.compiler.ir.names import SymbolNames
+from vendor_reference.compiler.ir.types import ranked_type
+from vendor_reference.compiler.job import Job
+from vendor_reference.compiler.levels.ie import CustomBinaryLayerOp
+from vendor_reference.compiler.levels.iert import BufferCustomBinaryLayerOp
+from vendor_reference.compiler.levels.values import AnyConstantOp
+from vendor_reference.compiler.levels.vpuip import TaskOp
+from vendor_reference.compiler.tensor_requirements import requirement_attributes
+from vendor_reference.executable.binary_layer import is_binary_layer, unpack_binary_layer
+from vendor_reference.executable.executable import Constant
+
+_BinaryLayer = CustomBinaryLayerOp | BufferCustomBinaryLayerOp
+
+
+def write_code(
+    edited: EditedIr,
+    constants: Mapping[str, Constant],
+    folder: str,
+    given: Sequence[CustomOpInfo],
+) -> tuple[list[CustomOpInfo], dict[Operation, str]]:
+    """Writes the code of layers that nothing else describes as files; they become assets.
+
+    Returns the assets, and the op of each layer. Code that is one of the assets that are `given` is that one.
+
+    Raises:
+      LiteRtError: INVALID_IR_TYPE, for code that does not say how it is launched, with its line.
+    """
+    undescribed = list(_undescribed(edited))
+    if not undescribed:
+        return [], {}
+    names, infos = SymbolNames([info.op_name for info in given]), list[CustomOpInfo]()
+    found: dict[bytes, str] = {}
+    for info in given:
+        if info.asset_path.endswith(".bin"):
+            found[read_input(info.asset_path)] = info.op_name
+    layers: dict[Operation, str] = {}
+    for op, task in undescribed:
+        code = _code_of(op, constants)
+        if code is None:
+            continue  # an error of its own says that the constant is not there
+        if task != "OCL" or isinstance(op, TaskOp) or not is_binary_layer(code):
+            what = f"nothing says how this {task} code is launched"
+            raise edited.error(op, what, _HINTS.get(task, _HINTS["OCL"]))
+        if code not in found:
+            layer = edited.checked(op, partial(unpack_binary_layer, code, edited.name))
+            stem = os.path.splitext(os.path.basename(layer.description))[0]
+            found[code] = names.new(stem)
+            path = os.path.join(folder, f"code{len(infos)}.bin")
+            with open(path, "wb") as file:
+                file.write(code)
+            infos.append(CustomOpInfo(found[code], path))
+        layers[op] = found[code]
+    return infos, layers
+
+
+_HINTS = {
+    "OCL": f"Have code of `litert-npu layer build`, and no task yet, or write {KERNEL} among the attributes.",
+    "CPP": "Call a library of CPU layers as a function: func.call, with the .so as its asset.",
+}
+
+
+def describe_code(
+    edited: EditedIr, layers: Mapping[Operation, str], job: Job, notes: list[str]
+) -> None:
+    """Gives layers of code what their description says, as far as the text does not."""
+    for op, name in layers.items():
+        assert isinstance(op, _BinaryLayer)
+        inputs, outputs = map(ranked_type, op.inputs.types), map(ranked_type, op.outputs.types)
+        (model_op,) = subgraph_of_op(name, list(inputs), list(outputs)).ops
+        functions, asset = LayerFunctions([], {}, job.halves, notes), job.layers[name]
+        kernel = edited.checked(op, partial(functions.kernel, model_op, asset))
+        described = kernel_attributes(kernel)
+        if isinstance(op, CustomBinaryLayerOp):
+            requirements = functions.requirements(model_op, asset, has_fp16=False)
+            described |= requirement_attributes(requirements, prefix="")
+        op.attributes.update({k: v for k, v in described.items() if k not in op.attributes})
+
+
+def subgraph_of_op(
+    name: str, inputs: Sequence[RankedTensorType], outputs: Sequence[RankedTensorType]
+) -> Subgraph:
+    """A model's subgraph of one custom op."""
+    b = ModelBuilder()
+    read = [add_tensor(b.input, f"x{i}", t) for i, t in enumerate(inputs)]
+    made = [add_tensor(b.tensor, f"y{i}", t) for i, t in enumerate(outputs)]
+    b.custom(name, read, made)
+    b.output(*made)
+    return b.build().subgraphs[0]
+
+
+def add_tensor(add: Any, name: str, of: RankedTensorType) -> Tensor:
+    """A tensor of a type, whose dimensions may be open."""
+    signature = of.shape if -1 in of.shape else None
+    tensor: Tensor = add(
+        name, of.element_type, [abs(d) for d in of.shape], shape_signature=signature
+    )
+    return tensor
+
+
+def _undescribed(edited: EditedIr) -> Iterator[tuple[Operation, str]]:
+    """The layers, and tasks, of code that have no kernel; with what they are, `OCL` or `CPP`."""
+    for op in edited.ir.module.walk():
+        if KERNEL in op.attributes:
+            continue
+        if isinstance(op, _BinaryLayer):
+            yield op, op.task.data
+        elif isinstance(op, TaskOp) and op.callee is None:
+            yield op, op.name.removeprefix("VPUIP.")
+
+
+def _code_of(op: Any, constants: Mapping[str, Constant]) -> bytes | None:
+    """The bytes of a layer's code; None where they are not there."""
+    constant = op.code.owner
+    if not isinstance(constant, AnyConstantOp):
+        return b""
+    if key := constant.key():
+        return bytes(constants[key].data.view) if key in constants else None
+    value = constant.constant()
+    assert isinstance(value, DenseIntOrFPElementsAttr)
+    return bytes(value.data.data)
