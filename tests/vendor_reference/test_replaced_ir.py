@@ -308,3 +308,39 @@ def test_a_flag_that_names_no_function_and_text_is_refused(texts: list[str], mes
     with pytest.raises(LiteRtError) as error:
         declared.read(texts)
     assert error.value.status is Status.INVALID_TOOL_CONFIG and message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "change", "message", "line"),
+    [
+        (r"global_size = array<.*?>,\n", "", "VPUIP.OCL without global_size", "VPUIP.OCL @Scale "),
+        (
+            r"-> \(%y\)",
+            "-> (%1)",
+            "it reads %y, which no task in front of it writes",
+            "@Reorder_1 ",
+        ),
+        (
+            r"-> \(%0\)",
+            "-> (%y)",
+            "argument 1 is a result of Partition_0, and no task writes it",
+            "func.func @Partition_0",
+        ),
+        (
+            "    func.return",
+            "    VPUIP.Command @Reorder_1 (%y) -> (%x)\n    func.return",
+            "argument 0 is an input of Partition_0, and a task writes it",
+            "func.func @Partition_0",
+        ),
+    ],
+)
+def test_tasks_that_cannot_run_are_refused_with_their_line(
+    edit: Edit, pattern: str, change: str, message: str, line: str
+) -> None:
+    changed, count = re.subn(pattern, change, edit.text("plan-memory"), count=1)
+    print(changed)
+    assert count
+    error = edit.refuse(changed)
+    assert message in error.what
+    found = re.search(r"edited\.mlir:(\d+):", error.where)
+    assert found and line in changed.splitlines()[int(found[1]) - 1]

@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.memref import AllocOp
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError, describe
@@ -35,6 +36,13 @@ from vendor_reference.compiler.ir.types import ranked_type
 from vendor_reference.compiler.ir.verification import check_ir
 from vendor_reference.compiler.levels.dialects import make_context
 from vendor_reference.compiler.levels.values import AnyConstantOp
+from vendor_reference.compiler.levels.vpuip import (
+    GLOBAL_SIZE,
+    DeclareBufferOp,
+    OclOp,
+    TaskOp,
+    TaskViewOp,
+)
 from vendor_reference.compiler.library_layers import library_layers
 from vendor_reference.compiler.pass_pipeline import find_stage
 from vendor_reference.custom_layers.custom_layer import CustomLayer
@@ -115,6 +123,7 @@ def read_edited(
     edited = EditedIr(name, ir, stage, entry, twin)
     for one in (entry, *twins):
         _check_called(edited, one)
+        _check_tasks(edited, one)
     drop_unused(ir.module, [entry, *twins[:1]])
     return edited
 
@@ -219,6 +228,29 @@ def _check_called(edited: EditedIr, function: FuncOp) -> None:
         callee = op.properties.get("callee")
         if isinstance(callee, SymbolRefAttr) and callee.root_reference.data not in functions:
             raise edited.error(op, f"there is no function '{callee.root_reference.data}'")
+
+
+def _check_tasks(edited: EditedIr, function: FuncOp) -> None:
+    """Refuses a task that has no work items, or reads a buffer that nobody has written."""
+    roots: dict[SSAValue, SSAValue] = {}
+    written: set[SSAValue] = set()
+    for op in function.walk():
+        if isinstance(op, TaskViewOp):
+            roots[op.result] = roots.get(op.source, op.source)
+        if not isinstance(op, TaskOp):
+            continue
+        if isinstance(op, OclOp) and op.callee is not None and not op.numbers(GLOBAL_SIZE):
+            hint = f"Give it the number of its work items: {GLOBAL_SIZE} = array<i64: 96>."
+            raise edited.error(op, f"{op.name} without {GLOBAL_SIZE}", hint)
+        for value in (roots.get(v, v) for v in op.inputs):
+            is_buffer = isinstance(value.owner, (AllocOp, DeclareBufferOp))
+            if is_buffer and value not in written:
+                name = f"%{value.name_hint}" if value.name_hint else "a buffer"
+                hint = "Put the task that writes it in front."
+                raise edited.error(
+                    op, f"it reads {name}, which no task in front of it writes", hint
+                )
+        written.update(roots.get(v, v) for v in op.outputs)
 
 
 def _settle(

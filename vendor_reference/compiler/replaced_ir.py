@@ -24,6 +24,7 @@ from vendor_reference.compiler.edited_ir import (
     read_edited,
     settle_kernels,
 )
+from vendor_reference.compiler.emission.module_emission import written_arguments
 from vendor_reference.compiler.frontend.importer import Imported
 from vendor_reference.compiler.ir.attributes import read_fp16_of
 from vendor_reference.compiler.ir.edits import remove_op
@@ -145,6 +146,20 @@ def _check_fit(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
             if one != other:
                 what = f"{kind} {index} is {other}, that of {name} behind '{edited.stage}' is {one}"
                 raise edited.error(new, what)
+    _check_written(edited, old, new)
+
+
+def _check_written(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
+    """Refuses tasks that write other arguments than those of `old`, if that has tasks."""
+    written = written_arguments(old) | written_arguments(new)
+    if not written_arguments(old):
+        return
+    for index, (one, other) in enumerate(zip(old.args, new.args, strict=True)):
+        is_result = one in written
+        if is_result != (other in written):
+            kind, does = ("a result", "no task") if is_result else ("an input", "a task")
+            what = f"argument {index} is {kind} of {old.sym_name.data}, and {does} writes it"
+            raise edited.error(new, what)
 
 
 def _rename(function: FuncOp, names: Mapping[str, str]) -> None:
