@@ -13,7 +13,7 @@ from typing import NamedTuple
 from litert.core.errors import LiteRtError, describe, refusal_of
 from litert.core.input_file import common_permissions
 from litert.core.interrupts import interrupt_of
-from litert.core.mapped_files import guard_mapped_files, lost_bytes
+from litert.core.mapped_files import lost_bytes, mapped_files_guarded
 from litert.core.option import Flag
 from litert.core.quoting import continued
 from litert.core.status import Status
@@ -75,6 +75,7 @@ class Command(NamedTuple):
         return "\n".join([*lines, *describe_flags(flags)])
 
 
+@mapped_files_guarded()
 def run_guarded(
     main: Callable[[Sequence[str]], int],
     arguments: Sequence[str],
@@ -87,7 +88,6 @@ def run_guarded(
       arguments: for it.
       exit_status: of an error.
     """
-    guard_mapped_files()
     try:
         with common_permissions():
             code = main(arguments)

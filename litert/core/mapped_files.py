@@ -8,7 +8,8 @@ read. Programs that use the packages as a library keep their own handlers.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError
@@ -36,6 +37,22 @@ def guard_mapped_files() -> None:
     """Has files that are mapped from now on guarded in this process."""
     global _is_guarded
     _is_guarded = True
+
+
+@contextmanager
+def mapped_files_guarded() -> Iterator[None]:
+    """A block in which files that are mapped are guarded: a command, which may be one of several in a process."""
+    global _is_guarded
+    was_guarded = _is_guarded
+    guard_mapped_files()
+    try:
+        yield
+    finally:
+        _is_guarded = was_guarded
+        if not was_guarded:
+            _mapped.clear()
+            if _note is not None:
+                _note.value = 0
 
 
 def map_file(fd: int, path: str) -> mmap.mmap:

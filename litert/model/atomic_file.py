@@ -7,7 +7,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
@@ -122,22 +122,30 @@ def folder_beside(path: str) -> Iterator[str]:
     Raises:
       OSError: where none can be made.
     """
+    from shutil import (
+        rmtree,
+    )  # here: most commands make no folder; an interpreter that ends imports nothing
+
     made, fd = _make_folder_beside(path)
     try:
         yield made
     finally:
-        remove_folder(made)
+        _remove_folder(made, rmtree)
         with suppress(OSError):
             os.close(fd)
 
 
 def remove_folder(path: str) -> None:
     """Removes a folder and all in it, as far as the system lets it; what fails once is tried again."""
-    import shutil  # here: most commands make no folder
+    from shutil import rmtree  # here: as above
 
+    _remove_folder(path, rmtree)
+
+
+def _remove_folder(path: str, rmtree: Callable[..., None]) -> None:
     for _ in range(2):
         with suppress(OSError):  # some of what it calls is not ignored
-            shutil.rmtree(path, ignore_errors=True)
+            rmtree(path, ignore_errors=True)
 
 
 def make_temporary_folder() -> str:

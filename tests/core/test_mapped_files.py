@@ -89,3 +89,18 @@ def refuse(*_, **__): raise PermissionError("not here")
 os.memfd_create = tempfile.TemporaryFile = refuse
 """
     assert ran(tmp_path, refused + GUARD, CUT).returncode == -signal.SIGBUS
+
+
+def test_a_command_s_lost_file_is_none_of_the_next_command_s(tmp_path: object) -> None:
+    block = (
+        "from litert.core.mapped_files import lost_bytes, mapped_files_guarded\n"
+        "def command():\n"
+        "    with mapped_files_guarded(), open('large', 'r+b') as file:\n"
+        "        mapped = map_file(file.fileno(), os.path.abspath('large'))\n"
+        "        os.truncate('large', 100)\n"
+        "        assert not any(mapped[:]) and lost_bytes()\n"
+        "    assert lost_bytes() is None\n"
+        "command(); os.truncate('large', 1 << 20); command()"
+    )
+    done = ran(tmp_path, "", block)
+    assert done.returncode == 0, done.stderr
