@@ -298,7 +298,7 @@ def test_both_functions_stand_in_the_ir_and_can_be_taken_up_again(tmp_path: Path
     compile_scale(tmp_path, check_kernels=False, dump=DumpOptions(str(folder), "all"))
     imported = (folder / "00_import.mlir").read_bytes()
     assert b"@Partition_0_fp16" in imported and b"VPUIP.fp16_of = @Partition_0" in imported
-    lowered = sorted(folder.iterdir())
+    lowered = sorted(folder.glob("*.mlir"))
     names = [path.stem[3:] for path in lowered[1:]]
     made = transform_text(imported, "00_import.mlir", ",".join(names))
     assert made == lowered[-1].read_text()

@@ -138,9 +138,9 @@ def load_layer(options: LayerOptions, op_name: str) -> tuple[CustomLayer, LayerF
 
 
 def described_names(path: str, asset_root: str) -> Sequence[str]:
-    """The names of the layers that an asset describes; none, where it names no layer."""
+    """The names of the layers that an asset describes; none where it names none, or only its code tells them."""
     reader = find_reader(path)
-    if not isinstance(reader, DescriptionReader):
+    if not isinstance(reader, DescriptionReader) or reader.runs_to_tell:
         return ()
     with MappedFile(path) as file:
         return reader.layer_names(AssetFiles(path, asset_root), file.view)
