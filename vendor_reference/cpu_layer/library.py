@@ -90,7 +90,7 @@ class CpuLayerLibrary:
         self.open()
 
     def open(self) -> None:
-        """Asks it who it is: at first, and again where it was closed and could not be unloaded."""
+        """Reads the library's table: at its load, and when a closed library that stayed loaded is used again."""
         where = self._where
         try:
             entry = getattr(self._loaded.functions, _ENTRY)

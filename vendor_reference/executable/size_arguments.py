@@ -51,7 +51,7 @@ class OpenProgram:
 
 
 def without_sizes(program: Program) -> Program:
-    """What stays of a program where sizes are arguments: equal for all shapes."""
+    """The program without its defines of sizes: programs that differ in shapes alone become equal."""
     lines = program.prelude.splitlines(keepends=True)
     kept = "".join(line for line in lines if not _LINE.fullmatch(line))
     return replace(program, prelude=kept, holes=())

@@ -38,7 +38,7 @@ def compose_text(program: Program, read: Callable[[Source], memoryview]) -> Prog
 def compose_open_text(
     program: Program, read: Callable[[Source], memoryview]
 ) -> tuple[ProgramText, OpenProgram]:
-    """The same for all shapes, with sizes as arguments; and which these are.
+    """Puts a program for all shapes together: its kernels take sizes as arguments, which the second result names.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a source is no text; what `read` raises.
