@@ -157,4 +157,7 @@ class TensorBuffer:
 
         if not self.size:  # it may have no address, which NumPy before 2.3 takes for a wrong one
             return np.empty(0, np.uint8)
+        if not self.address:
+            what = f"nothing has written the {self.size} bytes of {self.tensor_type}: they have no memory"
+            raise LiteRtError(Status.RUNTIME_FAILURE, what)
         return np.asarray(self)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 
+from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.model.graph import Model, Op
+from litert.model.graph import Model, Op, Subgraph, Tensor
 
 _NEEDED_INPUTS: Mapping[str, Sequence[int]] = {
     "BIDIRECTIONAL_SEQUENCE_LSTM": (0,), "BIDIRECTIONAL_SEQUENCE_RNN": (0,), "CONV_2D": (0, 1), "CONV_3D": (0, 1),
@@ -24,6 +25,14 @@ _WITH_OUTPUT = frozenset({"BATCH_MATMUL", "READ_VARIABLE", "SIGN", "SLICE"})
 """Here and above: ops that XNNPACK looks at before it, or stock's kernel, counts what they have."""
 
 
+_CONDITION = "cond_subgraph_index"
+_LOOP = (_CONDITION, "body_subgraph_index")
+_CALLED: Mapping[str, Sequence[str]] = {
+    "IF": ("then_subgraph_index", "else_subgraph_index"), "STABLEHLO_COMPOSITE": ("decomposition_subgraph_index",),
+    "STABLEHLO_WHILE": _LOOP, "WHILE": _LOOP,
+}  # fmt: skip
+"""The fields with the subgraphs whose tensors stock's kernels copy, unasked."""
+
 _MOST_DIMENSIONS = 6
 """Of XNNPACK, which copies a constant new shape of any size to where there is room for so many."""
 
@@ -39,9 +48,10 @@ def check_for_stock(model: Model, where: str) -> None:
         if code.custom_code and "\0" in code.custom_code:
             name = code.custom_code.partition("\0")[0]
             raise _damaged(f"a custom op has a zero byte in its name, behind '{name}'", where)
+    broken = _broken_subgraphs(model)
     for subgraph_index, subgraph in enumerate(model.subgraphs):
         for index, op in enumerate(subgraph.ops):
-            if what := _find_problem(op):
+            if what := _find_problem(op) or _find_call_problem(op, model, broken):
                 raise _damaged(what, f"{where}, op {index} of subgraph {subgraph_index}")
 
 
@@ -77,6 +87,86 @@ def _find_problem(op: Op) -> str:
         count = op.options.get("num_splits") if op.options and has_options else 0
         if count != len(op.outputs):
             return f"SPLIT into {count} parts, with {len(op.outputs)} outputs"
+    return ""
+
+
+def _find_call_problem(op: Op, model: Model, broken: Mapping[int, str]) -> str:
+    """How an op and a subgraph that it calls disagree; "" for not at all."""
+    for index, operands, results in _calls(op):
+        if not 0 <= index < len(model.subgraphs):
+            continue  # stock says so
+        called = model.subgraphs[index]
+        problem = broken.get(index) or _find_mismatch(called, operands, results)
+        if problem:
+            return f"{op.name} calls subgraph {index}, {problem}"
+    return ""
+
+
+def _calls(op: Op) -> Iterator[tuple[int, Sequence[Tensor | None], Sequence[Tensor] | None]]:
+    """The subgraphs whose tensors stock's kernel copies, each with the op's operands and results.
+
+    A loop's condition has None for results.
+    """
+    operands = op.inputs[1:] if op.name == "IF" else op.inputs
+    for field in _CALLED.get(op.name, ()):
+        found = [o.fields().get(field, 0) for o in (op.options, op.options_2) if o is not None]
+        yield max(found, default=0), operands, None if field == _CONDITION else op.outputs
+
+
+def _broken_subgraphs(model: Model) -> Mapping[int, str]:
+    """What is wrong with subgraphs that ops call, whatever these give."""
+    there = range(len(model.subgraphs))
+    calls = [{i for op in s.ops for i, *_ in _calls(op) if i in there} for s in model.subgraphs]
+    broken = {index: "which calls itself" for index in _on_cycles(calls)}
+    for index in set().union(*calls) - set(broken):
+        if problem := _find_unset(model.subgraphs[index]):
+            broken[index] = problem
+    return broken
+
+
+def _on_cycles(calls: Sequence[Collection[int]]) -> set[int]:
+    """The numbers that cannot be put after all that they call."""
+    callers: dict[int, list[int]] = {}
+    for index, called in enumerate(calls):
+        for other in called:
+            callers.setdefault(other, []).append(index)
+    left = [len(called) for called in calls]
+    ready = [index for index, count in enumerate(left) if not count]
+    for index in ready:
+        for caller in callers.get(index, ()):
+            left[caller] -= 1
+            if not left[caller]:
+                ready.append(caller)
+    return set(range(len(calls))).difference(ready)
+
+
+def _find_unset(called: Subgraph) -> str:
+    inputs, made = set(called.inputs), {tensor for op in called.ops for tensor in op.outputs}
+    if len(inputs) < len(called.inputs):
+        return "which has an input twice"
+    for tensor in called.inputs:
+        if tensor.is_constant or tensor in made:
+            return f"whose input '{tensor.name}' is something else, too"
+    for tensor in called.outputs:
+        if not (tensor.is_constant or tensor.is_variable or tensor in inputs or tensor in made):
+            return f"whose output '{tensor.name}' no op makes"
+    return ""
+
+
+def _find_mismatch(
+    called: Subgraph, operands: Sequence[Tensor | None], results: Sequence[Tensor] | None
+) -> str:
+    """How a subgraph differs from what its caller gives and takes; "" for not at all."""
+    counts = len(called.inputs), len(called.outputs)
+    if counts != (len(operands), 1 if results is None else len(results)):
+        return f"which has {counts[0]} inputs and {counts[1]} outputs"
+    if results is None and called.outputs[0].element_type is not ElementType.BOOL:
+        return "whose output is no bool"
+    pairs = [*operands, *(results or ())], [*called.inputs, *called.outputs]
+    for given, tensor in zip(*pairs, strict=results is not None):
+        if given is not None and given.element_type is not tensor.element_type:
+            types = [f"'{t.name}' {t.element_type.name.lower()}" for t in (given, tensor)]
+            return f"where {types[0]} is {types[1]}"
     return ""
 
 

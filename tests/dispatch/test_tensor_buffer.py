@@ -35,6 +35,13 @@ def test_an_empty_tensor_needs_no_address() -> None:
     assert buffer.view.nbytes == 0
 
 
+def test_a_buffer_without_memory_has_no_array() -> None:
+    buffer = TensorBuffer(RankedTensorType.of(ElementType.FLOAT32, (4,)), 0, 16)
+    for read in (buffer.array, buffer.copy, lambda: buffer.view):
+        with pytest.raises(LiteRtError, match=r"nothing has written the 16 bytes of tensor<4xf32>"):
+            read()
+
+
 def test_a_wrapped_array_is_the_buffers_memory() -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     buffer = TensorBuffer.wrap(array)

@@ -13,7 +13,7 @@ from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.builder import ModelBuilder
 from litert.model.builtin_options import BUILTIN_NUMBERS
 from litert.model.dispatch_op import DISPATCH_OP
-from litert.model.graph import Model, Op
+from litert.model.graph import Model, Op, Subgraph
 from litert.model.table import AbsentList
 from litert.model.writer import to_bytes
 from litert.options import Options
@@ -62,6 +62,41 @@ def reshaped() -> Model:
     return builder.build()
 
 
+def branching(
+    name: str, called: dict[str, int], change: Callable[[Subgraph], object], result: str = FLOAT
+) -> Callable[[], Model]:
+    """A compiled model that calls a subgraph of two inputs, `flag` and `x`, and as many outputs, changed so."""
+
+    def make() -> Model:
+        builder = NpuModelBuilder()
+        x = builder.npu("double", [builder.input("x", FLOAT, (1, 4))], [("a", FLOAT, (1, 4))])
+        other = builder.subgraph("other")
+        flag = other.input("flag", "bool", ())
+        y = other.op("ABS", [other.input("x", FLOAT, (1, 4))], [("y", FLOAT, (1, 4))])
+        other.output(flag, y)
+        condition = builder.subgraph("condition")
+        condition.output(condition.input("flag", "bool", ()))
+        condition.input("x", FLOAT, (1, 4))
+        given = [builder.input("flag", "bool", ()), x]
+        operands = [given[0], *given] if name == "IF" else given
+        made = [("flag_out", "bool", ()), ("z", result, (1, 4))]
+        builder.output(*builder.op(name, operands, made, **called))
+        model = builder.build()
+        change(model.subgraphs[1])
+        return model
+
+    return make
+
+
+def reads_itself(subgraph: Subgraph) -> None:
+    subgraph.ops[0].set_input(0, subgraph.outputs[1])
+    subgraph.inputs[1] = subgraph.outputs[1]
+
+
+IF = {"then_subgraph_index": 1, "else_subgraph_index": 1}
+WHILE = {"cond_subgraph_index": 2, "body_subgraph_index": 1}
+
+
 def zero_byte() -> Model:
     model = compiled()
     (code,) = [code for code in model.operator_codes if code.custom_code == DISPATCH_OP]
@@ -85,6 +120,34 @@ def zero_byte() -> Model:
         (changed("SPLIT", [0, 1]), "SPLIT into 0 parts, with 1 outputs"),
         (changed("SIGN", [0], outputs=0), "SIGN without its output"),
         (reshaped, "RESHAPE to 33 dimensions, with an output of 2"),
+        (
+            branching("IF", IF, lambda called: called.ops.clear()),
+            "IF calls subgraph 1, whose output 'y' no op makes",
+        ),
+        (
+            branching("WHILE", WHILE, lambda called: called.ops.clear()),
+            "WHILE calls subgraph 1, whose output 'y' no op makes",
+        ),
+        (
+            branching("IF", IF, reads_itself),
+            "IF calls subgraph 1, whose input 'y' is something else, too",
+        ),
+        (
+            branching("IF", IF, lambda called: called.inputs.reverse()),
+            "IF calls subgraph 1, where 'flag' bool is 'x' float32",
+        ),
+        (
+            branching("IF", IF, lambda called: None, "int32"),
+            "IF calls subgraph 1, where 'z' int32 is 'y' float32",
+        ),
+        (
+            branching("WHILE", {**WHILE, "cond_subgraph_index": 1}, lambda called: None),
+            "WHILE calls subgraph 1, which has 2 inputs and 2 outputs",
+        ),
+        (
+            branching("WHILE", {**WHILE, "body_subgraph_index": 0}, lambda called: None),
+            "WHILE calls subgraph 0, which calls itself",
+        ),
         (zero_byte, "a zero byte in its name, behind 'DISPATCH_OP'"),
     ],
 )
@@ -109,6 +172,12 @@ def test_what_is_right_is_none_of_these(load: Load) -> None:
     seven = builder.op("RESHAPE", [x, shape], [("c", FLOAT, (4, 1, 1, 1, 1, 1, 1))])
     builder.output(builder.op("RESHAPE", [seven], [("d", FLOAT, (4,))], new_shape=[4]))
     load(to_bytes(builder.build()))
+
+
+@pytest.mark.parametrize(("name", "called"), [("IF", IF), ("WHILE", WHILE)])
+def test_control_flow_is_none_of_these(load: Load, name: str, called: dict[str, int]) -> None:
+    model = branching(name, called, lambda called: None)()
+    load(to_bytes(model), Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU))
 
 
 def test_an_absent_bias_is_none_of_these(load: Load) -> None:
