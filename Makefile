@@ -18,7 +18,7 @@ READER_TESTS := tests/model tests/fuzz/test_fuzz.py tests/core/test_input_file.p
   layout lowering mvcl_reader overriding parameter_use selection shape_bounds simplegpu_defines sizes_in_byte_code \
   source_text transfer_kernels work_items xml_reader xml_text))
 
-.PHONY: help setup demo test check golden bench fuzz faults soak coverage bazel
+.PHONY: help setup demo test check docs golden bench fuzz faults soak coverage bazel
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,11 @@ check: $(READY) ## format, lint, types, direction of the imports
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo 2>/dev/null
+
+docs: $(READY) ## the documentation site, in build/site; a warning, such as a dead link, is an error
+	@rm -rf build/site
+	@$(BIN)/python -m sphinx -q -E -W --keep-going -c docs/site -d build/site_doctrees . build/site
+	@echo build/site/index.html
 
 golden: $(READY) ## rewrite the golden files of the tests; read the diff before you commit it
 	@$(PYTEST) -n auto --golden $(ARGS)

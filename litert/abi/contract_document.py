@@ -60,15 +60,16 @@ def document() -> str:
 
 def _functions(pieces: Sequence[_Piece]) -> Iterator[str]:
     """Each function: its declaration, what it does, its rules."""
-    comment = ""
+    comment, level = "", "###"
     for piece in pieces:
         slot, export = _SLOT.fullmatch(piece.text), _EXPORT.fullmatch(piece.text)
         if interface := _INTERFACE.match(piece.text):
             yield f"\n### {interface[1]}\n{_prose(comment)}{_rules(comment)}"
+            level = "####"
         elif slot or export:
             name = slot[1] if slot else export[2] if export else ""
             code = _wrapped(piece.text.removeprefix("LITERT_CAPI_EXPORT "))
-            yield f"\n#### {name}\n{_prose(comment)}```c\n{code};\n```\n{_rules(comment)}"
+            yield f"\n{level} {name}\n{_prose(comment)}```c\n{code};\n```\n{_rules(comment)}"
         comment = piece.text if piece.is_comment else ""
 
 
