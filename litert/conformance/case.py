@@ -1,4 +1,4 @@
-"""One NPU call to check a dispatch library with: byte code of the vendor's compiler, inputs, what comes out."""
+"""A test case for a dispatch library: one NPU call with its byte code, inputs and expected outputs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from litert.core.tensor_type import RankedTensorType
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A function of a byte code module.
+    """One NPU call: a function of a byte code module, its inputs and its expected outputs.
 
     Attributes:
-      name: of the partition that it was compiled from, for people.
-      source: the model's name; a probe's, for one.
-      inputs, outputs: types, all dimensions known.
-      data: of the inputs.
-      expected: of the outputs, as LiteRT's CPU kernels have them; None where they do not have the op.
-      magnitudes: of what is accumulated for each element of the outputs; None where nothing tells.
-      num_ops: that it was compiled from.
-      found: where its outputs are written to, to be reported.
-      assets: by name, companions first.
-      tensors: of the partition that has a name of its own, by name.
-      tapped: byte code that keeps these names, and the function in it; None where it was not asked for.
+      name: Name of the partition that was compiled, for messages.
+      source: Name of the model or probe that has the partition.
+      inputs, outputs: Tensor types of the inputs and outputs; all dimensions are known.
+      data: Bytes of each input.
+      expected: Bytes of each output that LiteRT's CPU kernels computed; None if LiteRT has no kernel for an op.
+      magnitudes: For each output, the sum of the absolute values that were added up in each element; None if
+        unknown.
+      num_ops: Number of ops in the partition.
+      found: Paths of the files that receive the vendor's outputs, for the report.
+      assets: Bytes of the assets by name; companions come first.
+      tensors: Types of the partition's tensors by name, for tensors whose name is unique.
+      tapped: Byte code that was compiled with tensor names kept, and its function; None if nobody asked for it.
     """
 
     name: str
@@ -45,11 +46,11 @@ class Case:
     tapped: tuple[bytes, str] | None
 
     def types(self, kind: str) -> Sequence[RankedTensorType]:
-        """Those of its `input`s or `output`s."""
+        """Returns the types of the inputs (kind "input") or of the outputs (kind "output")."""
         return self.inputs if kind == "input" else self.outputs
 
     def differences(self, found: Sequence[bytes], tolerance: float) -> list[Difference]:
-        """Of each output from what is expected, which is there; see `find_difference`."""
+        """Compares each output with the expected output, which must exist; see `find_difference`."""
         assert self.expected is not None
         return [
             find_difference(
@@ -66,7 +67,7 @@ class Case:
 
 
 def _elements(tensor_type: RankedTensorType, data: bytes) -> Any:
-    """An output's elements; there may be more behind them."""
+    """Returns an output's elements, without the padding behind them."""
     import numpy as np
 
     dtype = tensor_type.element_type.numpy_dtype
@@ -74,7 +75,7 @@ def _elements(tensor_type: RankedTensorType, data: bytes) -> Any:
 
 
 def read_case(case: Mapping[str, Any], assets: Mapping[str, bytes]) -> Case:
-    """Reads what `litert.conformance.case_files` and `expected` have written, as JSON has it."""
+    """Makes a case from the JSON object that `litert.conformance.case_files` and `expected` wrote."""
     return Case(
         case["name"],
         case["source"],
@@ -94,18 +95,18 @@ def read_case(case: Mapping[str, Any], assets: Mapping[str, bytes]) -> Case:
 
 
 def read_types(types: Collection[tuple[int, Sequence[int]]]) -> list[RankedTensorType]:
-    """Types of inputs or outputs, each of which a case has as an element type and a shape."""
+    """Makes tensor types from the pairs of element type and shape in a case's JSON object."""
     return [RankedTensorType.of(ElementType(kind), tuple(shape)) for kind, shape in types]
 
 
 def input_arrays(case: Mapping[str, Any]) -> list[Any]:
-    """A case's inputs in the checks."""
+    """Makes the input arrays of a case's JSON object."""
     types = read_types(case["inputs"])
     return [make_array(each, seed, *case["range"]) for seed, each in enumerate(types)]
 
 
 def read_file(path: str) -> bytes:
-    """A file's bytes."""
+    """Reads a file's bytes."""
     with open(path, "rb") as file:
         return file.read()
 
@@ -115,7 +116,7 @@ def _read_files(paths: Sequence[str] | None) -> list[bytes] | None:
 
 
 def make_data(tensor_type: RankedTensorType, seed: int) -> bytes:
-    """Values for an input, as `make_array`."""
+    """Makes the bytes of an input; see `make_array`."""
     data: bytes = make_array(tensor_type, seed).tobytes()
     return data
 
@@ -123,7 +124,7 @@ def make_data(tensor_type: RankedTensorType, seed: int) -> bytes:
 def make_array(
     tensor_type: RankedTensorType, seed: int, lowest: float = -1, highest: float = 1
 ) -> Any:
-    """An array for an input: floats of a range, small integers of all signs, and 0 or 1 as an index might be."""
+    """Makes an input array: floats in a range, 8-bit integers of full range, wider integers of 0 and 1."""
     import numpy as np
 
     generator = np.random.default_rng(seed)

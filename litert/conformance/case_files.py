@@ -1,4 +1,4 @@
-"""Byte code for the checks of dispatch libraries: what the plugin makes of models, in files of a folder."""
+"""Writes the byte code that a plugin compiles from models to files, for the checks of dispatch libraries."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from litert.model.writer import write_model
 def write_cases(
     subject: PluginSubject, folder: str, first: int = 0, references: Collection[str] = ()
 ) -> Iterator[dict[str, object]]:
-    """Compiles the models, each in one go.
+    """Compiles each model with one call of the plugin.
 
-    Of a partition with a custom op that nobody has a reference for, the other ops become calls of their own, too,
-    so that their values can be compared.
+    If a partition has a custom op without a reference, its builtin ops are also compiled as calls of their own, so
+    that their values can be compared.
 
     Args:
-      subject: the plugin, and its models.
-      folder: for the files.
-      first: the number of the first model to compile.
-      references: custom ops whose values can be told.
+      subject: The plugin and the models to compile.
+      folder: Directory for the files.
+      first: Index of the first model to compile.
+      references: Custom codes of the ops that have a reference.
 
     Yields:
-      `begin` with a model's name; then what `read_case` reads, but for what `add_expected` adds, or `source` and
-      `why` where nothing is to be run.
+      `begin` with the model's name; then the input of `read_case` without the keys that `add_expected` adds, or
+      `source` and `why` if the partition cannot run.
     """
     for number, named in islice(enumerate(subject.models), first, None):
         yield {"begin": named.name}
@@ -52,25 +52,25 @@ def write_cases(
             what = f"builtin ops alone, call {place}"
             try:
                 yield from part.write([rest], what)
-            except BrokenRuleError as broken:  # it takes them with the custom op, and only so
+            except BrokenRuleError as broken:  # taken only with the custom op
                 why = f"without its custom op, {broken}"
                 yield {"source": named.name, "name": f"{named.name}, {what}", "why": why}
 
 
 @dataclass(frozen=True, slots=True)
 class _Compilation:
-    """One of a model's partitions, into files whose names begin with `stem`."""
+    """Compiles a model's partitions into files whose names begin with `stem`."""
 
     subject: PluginSubject
     named: NamedModel
     stem: str
 
     def write(self, partitions: Sequence[Partition], what: str = "") -> Iterator[dict[str, object]]:
-        """Compiles and yields as `write_cases`."""
+        """Compiles partitions and yields the same objects as `write_cases`."""
         compiled = self._compile(self.subject, partitions, self.stem)
         tapped: Sequence[tuple[str, str]] = ()
         if any(len(partition.ops) > 1 for partition in partitions):
-            with suppress(BrokenRuleError):  # it answers so where taps are looked at, too
+            with suppress(BrokenRuleError):  # the checks of taps report the same error
                 tapped = self._compile(self.subject.with_taps(), partitions, f"{self.stem}_tapped")
         for index, (partition, (path, function)) in enumerate(
             zip(partitions, compiled, strict=True)
@@ -91,7 +91,7 @@ class _Compilation:
     def _compile(
         subject: PluginSubject, partitions: Sequence[Partition], stem: str
     ) -> list[tuple[str, str]]:
-        """The file of byte code and the function of each partition."""
+        """Compiles partitions; returns each partition's byte code file and function."""
         with subject.plugin() as plugin, plugin.compile(partitions) as result:
             paths = []
             for index, byte_code in enumerate(result.modules()):
@@ -102,7 +102,7 @@ class _Compilation:
         return [(paths[module], name.decode("utf-8", "surrogateescape")) for name, module in infos]
 
     def _case(self, stem: str, partition: Partition) -> dict[str, object]:
-        """What there is of a partition but its byte code, and its models written."""
+        """Writes a partition's models to files, and describes the partition without its byte code."""
         (subgraph,) = extract([partition])
         if why := _why_not(subgraph):
             return {"source": self.named.name, "why": why}
@@ -128,7 +128,7 @@ class _Compilation:
 def _without_custom_ops(
     model: Model, partitions: Sequence[Partition], references: Collection[str]
 ) -> list[Partition]:
-    """The builtin ops in partitions of the main subgraph that have another op beside them."""
+    """Makes partitions of the builtin ops that share a partition with a custom op without a reference."""
     selected: dict[int, int] = {}
     for index, partition in enumerate(partitions):
         unknown = [op for op in partition.ops if op.is_custom and op.name not in references]
@@ -147,24 +147,24 @@ def _without_custom_ops(
 
 
 def _why_nothing(model: Model) -> str:
-    """Why nothing of a model is run; a plugin in Python is asked as a shared library, which can give no shapes."""
+    """Says why the plugin takes no op of a model; a shared library cannot return output shapes."""
     why = "the plugin does not take its ops"
     if all(tensor.type.layout.is_static for op in model.ops() for tensor in op.outputs):
         return why
-    return f"{why} (shapes that only a run tells are not for these checks)"
+    return f"{why} (these checks do not cover shapes that are known only at run time)"
 
 
 def _why_not(subgraph: Subgraph) -> str:
-    """Why a partition cannot be run by the checks; "" where it can."""
+    """Says why the checks cannot run a partition; "" if they can."""
     for tensor in [*subgraph.inputs, *subgraph.outputs]:
         if not tensor.type.layout.is_static:
-            return f"tensor '{tensor.name}' has a shape that only a run tells"
+            return f"the shape of tensor '{tensor.name}' is known only at run time"
         try:
             _ = tensor.element_type.numpy_dtype
         except LiteRtError as error:
             return error.what
     if not subgraph.inputs:
-        return "it has no inputs"
+        return "the partition has no inputs"
     return ""
 
 

@@ -1,6 +1,6 @@
-"""What a child process does for the checks of a vendor; arguments and answers as JSON has them.
+"""The child process of the vendor checks: functions whose arguments and results are JSON.
 
-Neither side of a vendor needs what the other one imports.
+Imports stand inside functions, since the plugin's checks and the dispatch library's import different packages.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 def check_plugin(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """Runs the checks of a plugin that `argument["done"]` does not have; yields as `run_checks`.
+    """Runs the checks of a plugin that are not in `argument["done"]`; yields the same objects as `run_checks`.
 
-    The argument has the fields of a `CheckOptions`, `origin` and `manufacturer` of the plugin, `done`, `stopped`
+    The argument has the fields of `CheckOptions`, the plugin's `origin` and `manufacturer`, and `done`, `stopped`
     and `trace`.
     """
     return _check(PLUGIN_RULES, _plugin_subject(argument), argument)
 
 
 def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """As `check_plugin`, for a dispatch library; the argument has `cases` besides, what `compile_cases` yields."""
+    """Same as `check_plugin`, for a dispatch library; the argument also has the `cases` of `compile_cases`."""
     from litert.conformance.case import read_case, read_file
     from litert.conformance.dispatch_subject import DispatchSubject
 
-    named = [*argument["companions"], *argument["assets"]]  # an asset may look for its companions
+    named = [*argument["companions"], *argument["assets"]]  # assets may need their companions
     assets = {name: read_file(path) for name, path in named}
     entries = argument["cases"]
     subject = DispatchSubject(
@@ -55,7 +55,7 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
 
 
 def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
-    """Compiles models into files of `argument["folder"]`; see `write_cases`."""
+    """Compiles models into files in `argument["folder"]`; see `write_cases`."""
     from litert.conformance.case_files import write_cases
 
     try:
@@ -70,10 +70,10 @@ def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
 
 
 def refuse_settings(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
-    """Finds what a plugin refuses of the user's SoC model, options and assets; see `find_refusal`.
+    """Finds the first of the user's SoC model, options and assets that the plugin refuses; see `find_refusal`.
 
     Yields:
-      Nothing, or once: `flag`, and `what`, `where` and `hint` of the refusal.
+      Nothing if the plugin accepts everything; otherwise one object with `flag`, `what`, `where` and `hint`.
     """
     from compiler_plugin.native.native_plugin import NativePluginFactory
     from compiler_plugin.registry import check_factory
@@ -113,7 +113,7 @@ def _plugin_subject(argument: Mapping[str, Any]) -> PluginSubject:
 
 def _options(argument: Mapping[str, Any]) -> CompilerOptions:
     infos = [CustomOpInfo(op, path) for op, path in argument["assets"]]
-    # Kernels that do not build are found when they are to run.
+    # The runs find kernels that do not build.
     return CompilerOptions(
         infos,
         check_kernels=False,
@@ -123,7 +123,7 @@ def _options(argument: Mapping[str, Any]) -> CompilerOptions:
 
 
 def _models(argument: Mapping[str, Any], options: CompilerOptions) -> list[NamedModel]:
-    """The user's, and small ones of ops that have an asset and are in none of those."""
+    """Reads the user's models, and makes a small model for each op that has an asset and is in no user's model."""
     from litert.conformance.models import custom_op_models
     from litert.conformance.plugin_subject import NamedModel
     from litert.model.reader import read_model
@@ -143,7 +143,7 @@ def _load_plugin(argument: Mapping[str, Any]) -> VendorFunctions:
     vendor = find_checked(origin, argument["manufacturer"], "PLUGIN", trace)
     if isinstance(vendor, str):
         return load_functions(vendor, trace)
-    load_symbols()  # which a library brings along
+    load_symbols()  # a shared library has these symbols itself
     functions = VendorFunctions(export_plugin(vendor, origin), trace, vendor)
     functions.error.listen()
     return functions

@@ -1,7 +1,7 @@
-"""Checks of a vendor against the contract: what a check is, where checks are, and how a list of them runs.
+"""The checks of a vendor against the contract: their classes, how they are found, and how they run.
 
-A check is a function that raises `BrokenRuleError`, with what the vendor did; whether it raises or ends the
-process, what is reported is the rule that it is of.
+A check is a function that raises `BrokenRuleError` if the vendor breaks a rule. If the check raises or ends the
+process, the report names its rule.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ DISPATCH_RULES = "litert.conformance.dispatch_rules"
 
 
 class BrokenRuleError(Exception):
-    """What the vendor did that the rule forbids, in a phrase."""
+    """A rule is broken; the text is a phrase that says what the vendor did."""
 
 
 class UnseenError(Exception):
-    """Why a rule could not be looked at in this vendor, in a phrase."""
+    """A rule could not be checked with this vendor; the text is a phrase that says why."""
 
 
 class Outcome(str, Enum):
-    """What a check came to."""
+    """The result of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
     NOTE = "note"
-    """Failed, but the rule is only recommended."""
+    """The check failed, but its rule is only a recommendation."""
     UNSEEN = "unseen"
 
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[Subject]):
-    """One look at one rule.
+    """One check of one rule.
 
     Attributes:
-      rule: its name in the contract.
-      run: raises `BrokenRuleError` or `UnseenError`; a `LiteRtError` is a broken rule, too. Any other exception is
-        a defect of the check.
-      case: what distinguishes it from other checks of the rule, in a few words; "" for the only one.
-      needs: names of rules, or keys of checks; where one of them is broken, this one would say nothing of its own.
+      rule: Name of the rule in the contract.
+      run: Function that raises `BrokenRuleError` or `UnseenError`; a `LiteRtError` also counts as a broken rule.
+        Any other exception is a defect of the check.
+      case: A few words that distinguish this check from other checks of the rule; "" if the rule has one check.
+      needs: Names of rules or keys of checks; if one of these fails, this check is skipped.
     """
 
     rule: str
@@ -59,33 +59,33 @@ class Check(Generic[Subject]):
 
     @property
     def key(self) -> str:
-        """Its name; no other check has it."""
+        """The check's unique name."""
         return f"{self.rule} ({self.case})" if self.case else self.rule
 
 
 class Stage(IntEnum):
-    """When the checks of a module run; those of one stage run in the order of their modules' names."""
+    """The order in which the modules' checks run; within a stage, modules run in the order of their names."""
 
     BEGINNING = 0
-    """What a library says of itself, and its life up to the first work."""
+    """What a library reports about itself, and its start."""
     TRANSFORMATIONS = 1
     WORK = 2
-    """It compiles, or runs."""
+    """Compiling, or running."""
     VARIATIONS = 3
-    """Of the work: several at once, other memory, wrong arguments."""
+    """Variations of the work: several calls at once, other memory, wrong arguments."""
     OPTIONAL_PARTS = 4
     ANSWERS = 5
-    """Wrong calls of all functions, and what any call before has answered."""
+    """Wrong calls of all functions, and the statuses of all calls so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules(Generic[Subject]):
-    """What a module of `plugin_rules` or `dispatch_rules` has as its `RULES`.
+    """The type of the constant `RULES` in each module of `plugin_rules` and `dispatch_rules`.
 
     Attributes:
-      checks: in their order; those that others need come first.
-      sentences: what must hold, by the rule's name, where no header says it. One that begins with `Recommended:`
-        is no rule unless `--strict` is given.
+      checks: The checks in the order in which they run; a check comes after the checks that it needs.
+      sentences: Texts of the rules that no header states, by the rule's name. A text that begins with
+        `Recommended:` is a recommendation unless `--strict` is given.
     """
 
     stage: Stage
@@ -95,7 +95,7 @@ class Rules(Generic[Subject]):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check came to; `text` is "" where it passed, and `printed` where it did not fail."""
+    """The result of one check; `text` is "" if the check passed, and `printed` is "" if it did not fail."""
 
     rule: str
     case: str
@@ -105,24 +105,24 @@ class Finding:
 
     @property
     def key(self) -> str:
-        """The check's name."""
+        """The check's unique name."""
         return f"{self.rule} ({self.case})" if self.case else self.rule
 
 
 @cache
 def load_rules(package: str) -> Mapping[str, Rules[Any]]:
-    """What the modules of `PLUGIN_RULES` or `DISPATCH_RULES` have; imported once in a process."""
+    """Imports the modules of `PLUGIN_RULES` or `DISPATCH_RULES`, once in a process, and returns their `RULES`."""
     return load_package(package, "RULES", lambda rules: rules.checks[0].key)
 
 
 def find_checks(package: str) -> list[Check[Any]]:
-    """All checks of `PLUGIN_RULES` or `DISPATCH_RULES`, in the order in which they run."""
+    """Returns all checks of `PLUGIN_RULES` or `DISPATCH_RULES`, in the order in which they run."""
     by_stage = sorted(load_rules(package).values(), key=lambda rules: rules.stage)
     return [check for rules in by_stage for check in rules.checks]
 
 
 def read_rules() -> Mapping[str, Rule]:
-    """All rules by name: those of the headers, and those that modules have sentences for."""
+    """Returns all rules by name: the rules of the headers and the rules that the modules state."""
     own = {
         name: Rule(name, sentence, function="", header=package, line=0)
         for package in (PLUGIN_RULES, DISPATCH_RULES)
@@ -135,25 +135,25 @@ def read_rules() -> Mapping[str, Rule]:
 def null_check(
     rule: str, run: Callable[..., None], function: str, place: int, needs: Sequence[str]
 ) -> Check[Any]:
-    """The check that a function refuses NULL as one of its arguments; `run` gets both by keyword."""
+    """Makes a check that a function refuses NULL as an argument; `run` gets the function and the place."""
     case = f"{function}, argument {place}"
     return Check(rule, partial(run, function=function, place=place), case, needs)
 
 
 def read_finding(answer: Mapping[str, str]) -> Finding:
-    """What `run_checks` yields behind a check's beginning."""
+    """Makes a finding from an object that `run_checks` yields after a check."""
     return Finding(answer["rule"], answer["case"], Outcome(answer["outcome"]), answer["text"])
 
 
 def is_named(rule: str, names: Container[str]) -> bool:
-    """Whether names of rules, or what comes before the dot in them, have this rule."""
+    """Whether the names contain this rule, or the part of its name before the dot."""
     return rule in names or rule.partition(".")[0] in names
 
 
 def select(checks: Sequence[Check[Subject]], names: Sequence[str]) -> list[Check[Subject]]:
-    """The checks of some rules, and those that they need, in their order.
+    """Selects the checks of some rules and the checks that they need, in order.
 
-    Names are those of rules, or what comes before the dot in them; none is all.
+    A name is a rule's name or the part of it before the dot; no names select all checks.
     """
     if not names:
         return list(checks)
@@ -171,18 +171,18 @@ def run_checks(
     done: Mapping[str, str],
     stopped: str = "",
 ) -> Iterator[dict[str, str]]:
-    """Runs checks one after another, in this process, which may not survive it.
+    """Runs checks one after another in this process; a check may crash the process.
 
     Args:
-      checks: in their order; those whose rules the others need come first.
-      subject: the vendor.
-      done: outcomes of checks that ran in processes before this one, by key.
-      stopped: why none is run any more; "" where they are.
+      checks: The checks to run, in order; a check comes after the checks that it needs.
+      subject: The vendor's library to check.
+      done: Outcomes of the checks that earlier processes ran, by the check's key.
+      stopped: Reason to skip all further checks; "" to run them.
 
     Yields:
-      `{"begin": key}` before each check, and then a finding's fields.
+      `{"begin": key}` before each check, then the fields of its finding.
     """
-    # Rules and keys that cannot be relied on, and the rule that is broken.
+    # Rules and keys that failed or were skipped, each with the broken rule that caused it.
     blocked: dict[str, str] = {}
     for check in checks:
         cause = next((blocked[name] for name in check.needs if name in blocked), "")

@@ -1,4 +1,4 @@
-"""Runs checks in child processes: one that crashes, hangs or exits is a finding, and the next run in another."""
+"""Runs checks in child processes; a crash, hang or exit is a finding, and the next checks run in a new process."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ _STOPPED = f"{_MAX_HANGS} checks hung"
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """How a vendor is checked.
+    """Options of a vendor check.
 
     Attributes:
-      models: files; what follows them is small models of common ops.
-      soc_model: to compile for; "" for the plugin's first.
-      assets: pairs of an op and its asset's path.
-      companions: pairs of a name, `<op>/<relative path>`, and a path.
-      allow_native_assets: whether machine code in assets may run.
-      vendor_options: the plugin's own, by name.
-      references: pairs of a custom op and its reference, `file.py:function`.
-      rules: to look at, with what they need; none for all.
-      tolerance: of floats, as a part of the magnitudes that an op sums, or of the largest output.
-      timeout_s: for each check.
-      strict: whether recommendations are rules.
+      models: Paths of models to check with, before the built-in small models of common ops.
+      soc_model: Name of the SoC model to compile for; "" for the plugin's first SoC model.
+      assets: Pairs of a custom code and the path of its asset.
+      companions: Pairs of a companion's name, `<op>/<relative path>`, and its path.
+      allow_native_assets: Whether machine code in assets may run.
+      vendor_options: Values of the plugin's own options, by name.
+      references: Pairs of a custom code and its reference, `file.py:function`.
+      rules: Names of the rules to check, together with the rules that they need; empty for all rules.
+      tolerance: Largest accepted error of float outputs, relative to the sum of magnitudes or to the largest
+        output.
+      timeout_s: Time limit of each check, in seconds.
+      strict: Whether recommendations count as rules.
     """
 
     models: Sequence[str] = ()
@@ -56,7 +57,7 @@ class CheckOptions:
 
 
 def mark_begins(answers: Iterable[Mapping[str, str]]) -> Iterator[Mapping[str, str]]:
-    """Answers of `run_checks` as they are; each check that begins is named on standard error before it does."""
+    """Passes on the results of `run_checks`, and prints each check's key to standard error before it begins."""
     for answer in answers:
         if key := answer.get("begin"):
             os.write(_STDERR, b"\n%s%s\n" % (_MARK, key.encode()))
@@ -64,7 +65,7 @@ def mark_begins(answers: Iterable[Mapping[str, str]]) -> Iterator[Mapping[str, s
 
 
 class CheckPrints:
-    """What came on a process's standard error, by the check in which it was printed."""
+    """A process's output on standard error, split by the check that printed it."""
 
     def __init__(self) -> None:
         self._prints: dict[str, bytearray] = {}
@@ -72,7 +73,7 @@ class CheckPrints:
         self._line = b""
 
     def add(self, data: bytes) -> None:
-        """Takes the next bytes."""
+        """Adds the next bytes of the output."""
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             if line.startswith(_MARK):
@@ -85,7 +86,7 @@ class CheckPrints:
             self._line = b""
 
     def of(self, key: str) -> str:
-        """The first of what was printed in a check, once the process has ended."""
+        """Returns the beginning of a check's output; valid once the process has ended."""
         last = self._line if self._current is self._prints.get(key) else b""
         return (self._prints.get(key, b"") + last).decode("utf-8", "replace").strip()
 
@@ -101,15 +102,15 @@ def run_in_children(
     subject: str,
     num_checks: int = 0,
 ) -> list[Finding]:
-    """Runs all checks of a target, of which each has a time limit; after a few that hang, no other is run.
+    """Runs all checks of a target, each within a time limit; after a few checks that hang, the rest are skipped.
 
-    The target is a generator function, `package.module:function`, that yields what `run_checks` does. It gets the
-    argument as JSON has it, with `done`, `stopped` and `trace`, and with `fatal`: names of the models with which
-    processes ended. Progress is told in checks, of which there are
-    `num_checks`; 0 where nobody knows.
+    The target is a generator function, `package.module:function`, that yields the same objects as `run_checks`.
+    Its argument is a JSON object, to which this function adds `done`, `stopped`, `trace` and `fatal`: the names of
+    the models that ended a process. Progress is reported as checks out of `num_checks`; 0 if their number is
+    unknown.
 
     Raises:
-      LiteRtError: what keeps a child from beginning at all.
+      LiteRtError: A child process cannot start.
     """
     findings: list[Finding] = []
     fatal: list[str] = []
@@ -137,7 +138,7 @@ def run_in_children(
                         findings.append(read_finding(answer))
                 is_done = True
             except LiteRtError as error:
-                is_between = not begun and len(findings) > first  # a thread that a check has left
+                is_between = not begun and len(findings) > first  # by an earlier check's thread
                 if not (begun or is_between) or error.status is Status.UNKNOWN:  # the checks' own
                     raise
                 rule, _, case = (begun or findings.pop().key).partition(" (")
@@ -148,7 +149,7 @@ def run_in_children(
                 if model:
                     text += f", with model '{model}'"
                     fatal.append(model)
-                text += ", once the check was done" if is_between else ""
+                text += ", after the check had ended" if is_between else ""
                 findings.append(Finding(rule, case.removesuffix(")"), Outcome.FAILED, text))
                 hangs += error.status is Status.TIMEOUT_EXPIRED
             findings[first:] = [
@@ -168,10 +169,10 @@ def _broken_text(findings: Sequence[Finding]) -> str:
 def check_end(
     rule: str, target: str, argument: Mapping[str, object], *, timeout_s: float, subject: str
 ) -> Finding:
-    """Looks at the end of a process that has used the vendor and released all.
+    """Checks that a process ends well after it has used the vendor and released everything.
 
-    The finding is of `rule`; the process does what the argument's `rules` are about. For the rest see
-    `run_in_children`.
+    The finding belongs to `rule`; the process runs the checks of the argument's `rules`. See `run_in_children` for
+    the other arguments.
     """
     is_doing, last, prints = False, "", CheckPrints()
     asked = {**argument, "done": {}, "trace": "", "stopped": ""}
@@ -183,10 +184,10 @@ def check_end(
                 return Finding(rule, "", Outcome.UNSEEN, f"needs {answer['rule']}, which is broken")
     except LiteRtError as error:
         if is_doing:
-            return Finding(rule, "", Outcome.UNSEEN, "the process does not come to its end")
+            return Finding(rule, "", Outcome.UNSEEN, "the process ended before its last check")
         text = f"at its end, the process {error.what.removeprefix(subject).strip()}"
         if error.status is Status.TIMEOUT_EXPIRED:
-            text = f"{_END_S} s after its last call, the process has not ended, and was stopped"
+            text = f"the process had not ended {_END_S} s after its last call, and was stopped"
         return Finding(rule, "", Outcome.FAILED, text, prints.of(last))
     return Finding(rule, "", Outcome.PASSED)
 

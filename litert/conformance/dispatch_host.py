@@ -1,7 +1,7 @@
-"""The host that dispatch libraries are checked in: this project's, with buffers that know when they are overrun.
+"""The host in which dispatch libraries are checked: this project's host, with buffers that detect overruns.
 
-It is stricter than a host has to be. Host memory ends right before a page that nobody may touch, and once a buffer
-is released nobody may touch it either.
+The contract does not require such a strict host. Host memory ends right before a protected page, and the memory of
+released buffers is protected, too: any access to either crashes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _OWNER = "the checked vendor"
 
 @dataclass(slots=True, eq=False)
 class CheckedBuffer:
-    """A tensor buffer.
+    """A tensor buffer of the checks.
 
     Attributes:
-      handle: what the vendor has of it.
-      memory: of the host; None where the vendor's handlers made it.
-      registered: what the vendor calls it, once it is registered.
+      handle: The buffer's handle, which the vendor gets.
+      memory: The buffer's host memory; None if the vendor's handlers made the buffer.
+      registered: The handle that the vendor returned when the buffer was registered; 0 before.
     """
 
     buffer: TensorBuffer
@@ -46,29 +46,29 @@ class CheckedBuffer:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size of the buffer, in bytes."""
         return self.buffer.size
 
     def read(self) -> bytes:
-        """All bytes."""
+        """Returns all bytes of the buffer."""
         data = bytes(self.buffer.view)
         self.release()
         return data
 
     def write(self, data: bytes) -> None:
-        """Replaces the first bytes, and makes the rest 0."""
+        """Writes data to the start of the buffer, and zeros to the rest."""
         self.buffer.view[:] = data[: self.size].ljust(self.size, b"\0")
         self.release()
 
     def release(self) -> None:
-        """Gives the vendor's own memory back to the device."""
+        """Unlocks memory that the vendor made, so that the device can use it."""
         if isinstance(self.buffer, DeviceBuffer):
             self.buffer.give()
 
 
 @dataclass(slots=True, eq=False)
 class DispatchHost:
-    """A runtime context, and what was made through it."""
+    """A runtime context and the objects that were made through it."""
 
     runtime: RuntimeContext = field(default_factory=lambda: RuntimeContext(_OWNER, _CountedLocks))
     _released: list[GuardedMemory] = field(default_factory=list)
@@ -79,12 +79,12 @@ class DispatchHost:
         return self.runtime.table
 
     def options(self, vendor: str, values: Mapping[str, str]) -> Any:
-        """A `LiteRtOptions` with a vendor's options, for the rest of the process."""
+        """Makes a `LiteRtOptions` with a vendor's options; it lives until the process ends."""
         handle = options_table().put_options(dispatch_payloads(vendor, values))
         return ffi.cast("LiteRtOptions", handle)
 
     def take_lock_fault(self) -> str:
-        """What is wrong with the vendor's locks until now, which are forgotten; "" for nothing."""
+        """Returns the first fault in the vendor's use of locks, and forgets all locks; "" for no fault."""
         assert isinstance(self.runtime.buffers, _CountedLocks)
         return self.runtime.buffers.take_fault()
 
@@ -95,10 +95,11 @@ class DispatchHost:
         handlers: Any,
         size: int,
     ) -> CheckedBuffer:
-        """Allocates a buffer of the first type that this host has, or the vendor's handlers, which may be NULL.
+        """Allocates a buffer of the first wanted type that this host, or the vendor's handlers (NULL for none),
+        can make.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where there is no such type; what the handlers answer.
+          LiteRtError: UNSUPPORTED, if nobody can make a wanted type; or the error of the handlers.
         """
         made = NativeBufferHandlers(handlers, _OWNER) if handlers else None
         for buffer_type in wanted.supported_types:
@@ -110,11 +111,12 @@ class DispatchHost:
                 device = DeviceBuffer(Vendor(_Handling(made)), tensor_type, int(buffer_type), size)
                 return CheckedBuffer(device, self.runtime.buffers.put(device), None)
         raise LiteRtError(
-            Status.UNSUPPORTED, f"no memory of the types {list(wanted.supported_types)} is here"
+            Status.UNSUPPORTED,
+            f"this host has no memory of the buffer types {list(wanted.supported_types)}",
         )
 
     def drop_buffer(self, checked: CheckedBuffer) -> None:
-        """Releases a buffer; its address leads to no other while this host lives."""
+        """Releases a buffer; its addresses are not reused while this host lives."""
         self.runtime.buffers.drop(checked.handle)
         if checked.memory is not None:
             checked.memory.make_forbidden()
@@ -122,7 +124,7 @@ class DispatchHost:
 
 
 class _CountedLocks(Buffers):
-    """Buffers that know which of them are locked."""
+    """Buffers that track which of them are locked."""
 
     def __init__(self, handles: Handles) -> None:
         super().__init__(handles)
@@ -131,28 +133,28 @@ class _CountedLocks(Buffers):
 
     def lock_tensor_buffer(self, buffer: int, address: Any, mode: int) -> None:
         if buffer in self._locked:
-            self._fault = self._fault or "a buffer is locked that is locked already"
+            self._fault = self._fault or "the vendor locks a buffer that is already locked"
         super().lock_tensor_buffer(buffer, address, mode)
         self._locked.add(buffer)
 
     def unlock_tensor_buffer(self, buffer: int) -> None:
         if buffer not in self._locked:
-            self._fault = self._fault or "a buffer is unlocked that is not locked"
+            self._fault = self._fault or "the vendor unlocks a buffer that is not locked"
         self._locked.discard(buffer)
         super().unlock_tensor_buffer(buffer)
 
     def take_fault(self) -> str:
-        """What is wrong until now."""
+        """Returns the first fault so far."""
         fault = self._fault
         if not fault and self._locked:
-            fault = f"{len(self._locked)} of the buffers are locked still"
+            fault = f"{len(self._locked)} of the buffers are still locked"
         self._locked.clear()
         self._fault = ""
         return fault
 
 
 class _Handling(Dispatch[Any, Any]):
-    """The part of the vendor's table that makes memory."""
+    """The part of the vendor's table that allocates memory."""
 
     vendor_id = _OWNER
 

@@ -1,7 +1,4 @@
-"""The dispatch library that is checked, and what it runs in: device contexts, NPU calls and their buffers.
-
-All of them are made and released in order.
-"""
+"""The dispatch library under check, with its device contexts, NPU calls and buffers."""
 
 from __future__ import annotations
 
@@ -29,17 +26,17 @@ _ALL_SCHEDULING_FIELDS = 15
 
 
 class CheckedDevice:
-    """A device context with its assets; a context manager."""
+    """A device context with its assets, as a context manager."""
 
     def __init__(self, table: CheckedTable, assets: Mapping[str, bytes]) -> None:
-        """Creates it and registers the assets, in their order."""
+        """Creates the device context and registers the assets in order."""
         self.table = table
         self._memory: list[GuardedMemory] = []
         self._names: list[Any] = []
         made = ffi.new("LiteRtDispatchDeviceContext*")
         table.succeed("device_context_create", table.host.table, table.options, made)
         if not made[0]:
-            raise BrokenRuleError("device_context_create answers OK, and makes no device context")
+            raise BrokenRuleError("device_context_create returns OK, but no device context")
         self.handle = made[0]
         if table.has(REGISTER_ASSET):
             for name, data in assets.items():
@@ -50,13 +47,13 @@ class CheckedDevice:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         status = self.table.call("device_context_destroy", self.handle)
-        for memory in self._memory:  # nobody needs the assets any more
+        for memory in self._memory:  # the assets are no longer needed
             memory.make_forbidden()
         if error is None:
             expect_ok("device_context_destroy", status)
 
     def offer(self, name: str, data: bytes, *, offset: int = 0, forget_name: bool = False) -> int:
-        """Registers an asset; its bytes stay as long as this, its name too unless it is to be forgotten."""
+        """Registers an asset, whose bytes live as long as this object; `forget_name` frees its name at once."""
         passed = ffi.new("char[]", name.encode())
         buffer = self.keep(data, offset)
         status: int = self.table.call_plain(REGISTER_ASSET, self.handle, passed, buffer)
@@ -66,13 +63,13 @@ class CheckedDevice:
         return status
 
     def run(self, case: Case, byte_code: Any = None, data: Sequence[bytes] = ()) -> list[bytes]:
-        """The outputs of a call of its own; byte code as `CheckedCall` has it."""
+        """Runs a new call once and returns the outputs; see `CheckedCall` for the byte code."""
         with CheckedCall(self, case, byte_code) as call:
             call.attach_all()
             return call.run(data or case.data)
 
     def keep(self, data: bytes, offset: int = 0, alignment: int = 64) -> Any:
-        """Bytes as a `LiteRtMemBuffer*`, valid as long as this device context."""
+        """Wraps bytes in a `LiteRtMemBuffer*`, which is valid as long as this device context."""
         memory = GuardedMemory(offset + len(data), alignment)
         memory.view[offset:] = data
         memory.make_read_only()
@@ -86,13 +83,13 @@ class CheckedDevice:
 
 @dataclass(slots=True, eq=False)
 class CheckedCall:
-    """An invocation context with its buffers; a context manager.
+    """An invocation context with its buffers, as a context manager.
 
     Attributes:
-      byte_code: a `LiteRtMemBuffer*`; None for the case's, aligned.
-      inputs, outputs: attached, by index.
-      retired: registered and no longer attached.
-      wanted: what memory each tensor must have, by kind and index.
+      byte_code: A `LiteRtMemBuffer*`; None for the case's byte code, aligned.
+      inputs, outputs: The attached buffers by index.
+      retired: Buffers that are registered but no longer attached.
+      wanted: Buffer requirements of each tensor, by kind and index.
     """
 
     device: CheckedDevice
@@ -115,7 +112,7 @@ class CheckedCall:
         )
         expect_ok("invocation_context_create", status)
         if not self.context:
-            raise BrokenRuleError("invocation_context_create answers OK, and makes no context")
+            raise BrokenRuleError("invocation_context_create returns OK, but no invocation context")
         try:
             for kind in KINDS:
                 for index, tensor_type in enumerate(self.case.types(kind)):
@@ -143,27 +140,27 @@ class CheckedCall:
                 expect_ok(function, status)
 
     def group(self, kind: str) -> list[CheckedBuffer]:
-        """Its `input`s or `output`s."""
+        """Returns the inputs (kind "input") or the outputs (kind "output")."""
         return self.inputs if kind == "input" else self.outputs
 
     def require(
         self, kind: str, index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
-        """Asks what memory a tensor must have."""
+        """Asks the vendor for a tensor's buffer requirements."""
         made = ffi.new("LiteRtTensorBufferRequirements*")
         c_type = new_type(tensor_type)
         self.table.succeed(f"get_{kind}_requirements", self.context, index, c_type, made)
         return self.table.host.runtime.take_requirements(made[0])
 
     def make(self, kind: str, index: int, size: int | None = None) -> CheckedBuffer:
-        """A buffer for a tensor, of the size that was asked for or another."""
+        """Makes a buffer for a tensor, of the required size or another size."""
         tensor_type, wanted = self.case.types(kind)[index], self.wanted[kind, index]
         handlers = self.table.api.tensor_buffer_handlers_def
         size = wanted.size if size is None else size
         return self.table.host.make_buffer(tensor_type, wanted, handlers, size)
 
     def register(self, buffer: CheckedBuffer) -> CheckedBuffer:
-        """Makes a buffer known to the device, which must take it."""
+        """Registers a buffer with the device, which must accept it."""
         handle = ffi.new("LiteRtTensorBufferHandle*")
         passed = ffi.cast("LiteRtTensorBuffer", buffer.handle)
         self.table.succeed("register_tensor_buffer", self.device.handle, passed, handle)
@@ -171,13 +168,13 @@ class CheckedCall:
         return buffer
 
     def attach_all(self) -> None:
-        """Gives each input and output a new buffer."""
+        """Attaches a new buffer to each input and output."""
         for kind in KINDS:
             for index in range(len(self.case.types(kind))):
                 self.attach(kind, index, self.register(self.make(kind, index)))
 
     def attach(self, kind: str, index: int, buffer: CheckedBuffer) -> None:
-        """Attaches a buffer, in place of the one that is there."""
+        """Attaches a buffer in place of the current one."""
         group = self.group(kind)
         self.retired += group[index : index + 1]
         group[index : index + 1] = [buffer]
@@ -191,17 +188,17 @@ class CheckedCall:
         return self.read()
 
     def expect(self, expected: Sequence[bytes], finding: str) -> None:
-        """Raises the finding where a run with the case's data gives other outputs."""
+        """Raises the finding if a run on the case's data gives other outputs than expected."""
         if self.run(self.case.data) != expected:
             raise BrokenRuleError(finding)
 
     def write(self, data: Sequence[bytes]) -> None:
-        """Fills the inputs' buffers."""
+        """Writes data into the inputs' buffers."""
         for buffer, values in zip(self.inputs, data, strict=True):
             buffer.write(values)
 
     def read(self) -> list[bytes]:
-        """The outputs' values; nobody may have written beside any buffer."""
+        """Returns the outputs' bytes; raises if the vendor has written outside of any buffer."""
         for buffer in [*self.inputs, *self.outputs, *self.retired]:
             if buffer.memory is not None and (damage := buffer.memory.find_damage()):
                 raise BrokenRuleError(f"after a run {damage}")
@@ -211,7 +208,7 @@ class CheckedCall:
         ]
 
     def prepare_run(self) -> None:
-        """What LiteRT says before each run, as far as the vendor listens."""
+        """Makes the calls that LiteRT makes before each run, for the optional functions that the vendor has."""
         if self.table.has("invocation_context_set_scheduling_info"):
             info = ffi.new("LiteRtSchedulingInfo*")
             info.fields_mask = _ALL_SCHEDULING_FIELDS
@@ -223,10 +220,10 @@ class CheckedCall:
 def create_invocation(
     device: CheckedDevice, case: Case, byte_code: Any, *, function: str = ""
 ) -> tuple[int, Any]:
-    """Calls `invocation_context_create`, as a case has it but for the byte code and perhaps the function.
+    """Calls `invocation_context_create` for a case, with other byte code and perhaps another function.
 
     Returns:
-      The status, and what the out argument points at.
+      The status, and the value of the out argument.
     """
     made = ffi.new("LiteRtDispatchInvocationContext*")
     name = ffi.new("char[]", (function or case.function).encode())
@@ -249,10 +246,10 @@ class DispatchSubject(VendorSubject[CheckedTable]):
     """A vendor's dispatch library.
 
     Attributes:
-      cases: NPU calls of its own compiler; none where only the library is there.
-      left: why nothing of a model is run, by the model's name.
-      tolerance: of floats, as `find_difference` has it.
-      wait_s: for an event, before it counts as one that never comes.
+      cases: cases: NPU calls that the vendor's own compiler made; empty if there is only the library.
+      left: Reasons why no op of a model runs, by the model's name.
+      tolerance: Largest accepted error of float outputs; see `find_difference`.
+      wait_s: Time limit for an event, in seconds.
     """
 
     cases: Sequence[Case] = ()
@@ -263,13 +260,13 @@ class DispatchSubject(VendorSubject[CheckedTable]):
 
     @property
     def table(self) -> CheckedTable:
-        """The table with its functions, not initialized yet."""
+        """Returns the dispatch table before `initialize`."""
         if not self.vendor.api.interface:
             raise BrokenRuleError("`interface` is NULL")
         return self.vendor
 
     def ready(self) -> CheckedTable:
-        """The table after `initialize`."""
+        """Returns the dispatch table after `initialize`."""
         table = self.table
         if not self._is_initialized:
             table.succeed("initialize", table.host.table, ffi.NULL, table.options)
@@ -277,42 +274,42 @@ class DispatchSubject(VendorSubject[CheckedTable]):
         return table
 
     def need(self, *slots: str, missing: str = "the slot is NULL") -> None:
-        """Raises `UnseenError` where one of the slots is not filled."""
+        """Raises `UnseenError` if one of the slots is NULL."""
         if not all(map(self.table.has, slots)):
             raise UnseenError(missing)
 
     @property
     def case(self) -> Case:
-        """The NPU call that the contract is checked with; `UnseenError` where there is none."""
+        """Returns the NPU call that most checks use; raises `UnseenError` if there is none."""
         if not self.cases:
-            raise UnseenError("there is no byte code of the vendor's compiler to run")
+            raise UnseenError("there is no byte code to run: the vendor's compiler made none")
         return self.cases[0]
 
     def device(self, case: Case | None = None) -> CheckedDevice:
-        """A device context with a case's assets."""
+        """Makes a device context with a case's assets."""
         return CheckedDevice(self.ready(), {} if case is None else case.assets)
 
     @contextmanager
     def call(self, case: Case | None = None) -> Iterator[CheckedCall]:
-        """An NPU call, ready to run, in a device context of its own."""
+        """Makes an NPU call that is ready to run, in a device context of its own."""
         case = case or self.case
         with self.device(case) as device, CheckedCall(device, case) as call:
             call.attach_all()
             yield call
 
     def run(self, case: Case | None = None, data: Sequence[bytes] = ()) -> list[bytes]:
-        """The outputs of a case, which runs in a device context of its own; data for the case's."""
+        """Runs a case in a device context of its own and returns the outputs; `data` replaces the case's data."""
         case = case or self.case
         with self.device(case) as device:
             return device.run(case, data=data)
 
     def other_data(self, seed: int) -> list[bytes]:
-        """Other inputs for the first case."""
+        """Makes other inputs for the first case."""
         return [make_data(tensor_type, seed) for tensor_type in self.case.inputs]
 
 
 def for_each_kind(
     rule: str, run: Callable[..., None], needs: Sequence[str], case: str = "{}"
 ) -> list[Check[DispatchSubject]]:
-    """A rule's checks for inputs and for outputs; `run` gets the kind by keyword."""
+    """Makes a rule's checks for inputs and for outputs; `run` gets the keyword `kind`."""
     return [Check(rule, partial(run, kind=kind), case.format(kind), needs) for kind in KINDS]

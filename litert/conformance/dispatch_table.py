@@ -1,4 +1,4 @@
-"""A vendor's dispatch table as the checks call it."""
+"""Loads a vendor's dispatch table for the checks."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ OPTIONAL_SLOTS = {
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CheckedTable(VendorFunctions):
-    """A vendor's table: its functions, and those that a library exports, of which only the first must be there.
+    """A vendor's dispatch table, with the functions that its library exports; only the first one is required.
 
     Attributes:
-      api: a `LiteRtDispatchApi*`, or what begins like it, filled.
-      host: that the vendor runs in.
-      options: a `LiteRtOptions` that device contexts are made with; NULL for none.
+      api: The filled `LiteRtDispatchApi*`, or a longer struct that begins with it.
+      host: The host in which the vendor runs.
+      options: `LiteRtOptions` for new device contexts; NULL for none.
     """
 
     api: Any
@@ -50,13 +50,13 @@ class CheckedTable(VendorFunctions):
 
 
 def load_table(path: str, trace: CallTrace) -> CheckedTable:
-    """Loads a dispatch library as the host does, and has it fill its table."""
+    """Loads a dispatch library as the host does, and lets the library fill its table."""
     library = trace.call("dlopen", open_dispatch, path)
     exported = {
         name: find_symbol(library, name) for name in (GET_API, REGISTER_ASSET, INVOKE_TAPPED)
     }
     if exported[GET_API] is None:
-        raise BrokenRuleError(f"it does not export {GET_API}")
+        raise BrokenRuleError(f"the library does not export {GET_API}")
     api = new_api()
     expect_ok(GET_API, trace.call(GET_API, exported[GET_API], plain_api(api)))
     exported[REGISTER_ASSET] = exported[REGISTER_ASSET] or asset_slot(api)
@@ -64,7 +64,7 @@ def load_table(path: str, trace: CallTrace) -> CheckedTable:
 
 
 def make_table(vendor: Dispatch[Any, Any], trace: CallTrace) -> CheckedTable:
-    """The table that this project makes of a vendor's in Python, whose errors are heard from now on."""
+    """Makes a C table of a Python vendor's table, and records the vendor's errors from now on."""
     made = export_table(vendor)
     functions = {
         **_slots(made.api),

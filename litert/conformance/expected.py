@@ -1,4 +1,4 @@
-"""What has to come out of a case: what LiteRT's CPU kernels give, and a custom op's reference."""
+"""Computes the expected outputs of a case with LiteRT's CPU kernels and the references of custom ops."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from litert.analysis.reference_function import Functions, call_function
 from litert.conformance.case import input_arrays
 from litert.core.errors import LiteRtError
 
-NO_KERNEL = "LiteRT has no kernel of its custom op: --reference names a function to compare with"
+NO_KERNEL = "LiteRT has no kernel for its custom op; give a function to compare with by --reference"
 
 
 def add_expected(case: dict[str, Any], references: Functions) -> None:
-    """Sets `expected` and `magnitudes` of a case: files for its outputs; None where nothing tells them.
+    """Adds the files of expected outputs and magnitudes to a case as `expected` and `magnitudes`; None if unknown.
 
     Raises:
-      LiteRtError: what a reference raises, or an output of its that is of another shape.
+      LiteRtError: A reference raised an error, or returned an output of a wrong shape.
     """
     arrays = input_arrays(case)
     outputs = _run_on_cpu(case["model"], arrays)
@@ -41,13 +41,13 @@ def _write(path: str, arrays: Sequence[Any] | None) -> list[str] | None:
 
 
 def _run_on_cpu(path: str, arrays: Sequence[Any]) -> list[Any] | None:
-    """Outputs of a model; None where LiteRT refuses it."""
+    """Runs a model and returns its outputs; None if LiteRT refuses the model."""
     from ai_edge_litert.interpreter import Interpreter
 
     try:
         interpreter = Interpreter(path)
         interpreter.allocate_tensors()
-    except (RuntimeError, ValueError):  # a custom op that nobody has registered
+    except (RuntimeError, ValueError):  # a custom op without a kernel
         return None
     for detail, array in zip(interpreter.get_input_details(), arrays, strict=True):
         interpreter.set_tensor(detail["index"], array)
@@ -58,7 +58,7 @@ def _run_on_cpu(path: str, arrays: Sequence[Any]) -> list[Any] | None:
 def _run_with_references(
     path: str, arrays: Sequence[Any], references: Functions
 ) -> list[Any] | None:
-    """Outputs of a model, op by op; None where a custom op has no reference, or LiteRT refuses another op."""
+    """Runs a model op by op and returns its outputs; None if an op has neither a reference nor a LiteRT kernel."""
     from compiler_plugin.transformations.stock_inference import run
     from litert.model.reader import read_model
     from litert.model.tensor_data import decode_constant

@@ -1,7 +1,4 @@
-"""Memory that tells when somebody reads or writes beyond its end: no page follows it.
-
-For the conformance checks: what a host hands to a vendor can lie in it.
-"""
+"""Host memory for the conformance checks that detects accesses beyond its end: a protected page follows it."""
 
 from __future__ import annotations
 
@@ -14,15 +11,15 @@ _PROT_NONE, _PROT_READ = 0, 1
 
 
 class GuardedMemory:
-    """So many bytes, with known bytes right before and behind them, and then a page that nobody may touch.
+    """A block of memory with known bytes right before and behind it, followed by a protected page.
 
     Attributes:
-      address: of the first byte, a multiple of the alignment.
-      view: of the bytes, writable.
+      address: Address of the first byte, a multiple of the alignment.
+      view: Writable view of the bytes.
     """
 
     def __init__(self, size: int, alignment: int = 64) -> None:
-        """Allocates zeros; with an alignment of 1 the forbidden page follows at once."""
+        """Allocates zeros; with an alignment of 1 the protected page follows immediately."""
         self.size = size
         page = mmap.PAGESIZE
         self._room = max(1, -(-(size + alignment) // page)) * page
@@ -37,15 +34,15 @@ class GuardedMemory:
         _protect(self._base + self._room, page, _PROT_NONE)
 
     def make_read_only(self) -> None:
-        """Nobody can write it from now on."""
+        """Makes the memory read-only."""
         _protect(self._base, self._room, _PROT_READ)
 
     def make_forbidden(self) -> None:
-        """Nobody can read it, either, from now on; its addresses are not given to others while it lives."""
+        """Makes the memory inaccessible; its addresses are not reused while this object lives."""
         _protect(self._base, self._room, _PROT_NONE)
 
     def find_damage(self) -> str:
-        """What somebody wrote around the bytes, in a phrase; "" for nothing."""
+        """Says in a phrase where somebody wrote around the memory; "" for nowhere."""
         before = self._map[: self._start]
         behind = self._map[self._start + self.size : self._room]
         if behind.count(_CANARY) != len(behind):

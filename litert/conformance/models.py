@@ -1,4 +1,4 @@
-"""The small models that a vendor is checked with: probes, and custom ops."""
+"""Small models for the checks of a vendor: probes and custom ops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHAPE = (1, 4, 4, 8)
 
 
 def custom_op_models(names: Sequence[str]) -> list[NamedModel]:
-    """One model for each custom op, of one float input and output."""
+    """Makes a model of each custom op, with one float input and output."""
     models = []
     for name in names:
         builder = ModelBuilder()
@@ -23,7 +23,7 @@ def custom_op_models(names: Sequence[str]) -> list[NamedModel]:
 
 
 def default_models() -> list[NamedModel]:
-    """The models of all probes."""
+    """Makes the models of all probes."""
     return [
         NamedModel(probe.name, probe.build(), (probe.lowest, probe.highest))
         for probe in find_probes()

@@ -1,4 +1,4 @@
-"""The plugin that is checked: loaded when the first check asks for it, and the models that it is asked about."""
+"""The plugin under check, which is loaded when the first check needs it, and the models to check it with."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from litert.model.graph import Model, Subgraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedModel:
-    """A model to ask the plugin about; nobody changes it.
+    """A model for the checks; nobody changes it.
 
     Attributes:
-      range: of its random float inputs.
+      range: Lowest and highest value of the model's random float inputs.
     """
 
     name: str
@@ -49,16 +49,16 @@ class NamedModel:
 
 
 def load_functions(path: str, trace: CallTrace) -> VendorFunctions:
-    """Loads a plugin as the host does."""
+    """Loads a plugin library as the host does."""
     library = trace.call("dlopen", open_plugin, path)
     found = {name: find_symbol(library, name) for name in (*FUNCTIONS, *OPTIONAL)}
     return VendorFunctions(found, trace, library)
 
 
 def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
-    """Text that `what` gave, which must be UTF-8, of one to so many bytes; with a limit of 0 of any number."""
+    """Decodes a text that `what` returned; raises unless it is UTF-8 of 1 to `limit` bytes (0 for no limit)."""
     if not pointer:
-        raise BrokenRuleError(f"{what} gives NULL, where text belongs")
+        raise BrokenRuleError(f"{what} returns NULL instead of a text")
     data: bytes = ffi.string(pointer)
     expect_utf8(data, what)
     if limit and not 1 <= len(data) <= limit:
@@ -68,12 +68,12 @@ def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
 
 @dataclass(eq=False)
 class PluginSubject(VendorSubject[VendorFunctions]):
-    """A vendor's compiler plugin.
+    """A vendor's compiler plugin with the models and options to check it with.
 
     Attributes:
-      host: that it runs in.
-      models: the first of which it takes something is the one that the contract is checked with.
-      soc_model: to compile for; "" for the plugin's first.
+      host: The host in which the plugin runs.
+      models: Models to check with; most checks use the first model of which the plugin takes an op.
+      soc_model: Name of the SoC model to compile for; "" for the plugin's first SoC model.
     """
 
     host: PluginHost
@@ -83,26 +83,26 @@ class PluginSubject(VendorSubject[VendorFunctions]):
 
     @contextmanager
     def plugin(self, table: Any = None, *, options: bool = True) -> Iterator[Plugin]:
-        """A plugin of its own, with another context than the host's or without options, if so wished."""
+        """Creates a plugin object, optionally with another compiler context or without options."""
         made = ffi.new("LiteRtCompilerPlugin*")
         given = self.host.options if options else (ffi.NULL, ffi.NULL)
         self.vendor.succeed("LiteRtCreateCompilerPlugin", table or self.host.table, made, *given)
         if not made[0]:
-            raise BrokenRuleError("LiteRtCreateCompilerPlugin answers OK, and makes no plugin")
+            raise BrokenRuleError("LiteRtCreateCompilerPlugin returns OK, but no plugin")
         try:
             yield Plugin(self, made[0])
         finally:
             self.vendor.call_plain("LiteRtDestroyCompilerPlugin", made[0])
 
     def with_taps(self) -> PluginSubject:
-        """The same plugin, asked to keep tensors' names in the byte code."""
+        """The same plugin with the option to keep tensor names in the byte code."""
         options = replace(self.host.compiler_options, taps=True)
         return replace(
             self, host=PluginHost(self.host.manufacturer, options), load=lambda: self.vendor
         )
 
     def each_model(self) -> Iterator[NamedModel]:
-        """The models; the one in work is named where the plugin ends the process."""
+        """Iterates over the models; the trace names the current model if the plugin ends the process."""
         trace = self.vendor.trace
         try:
             for model in self.models:
@@ -112,7 +112,7 @@ class PluginSubject(VendorSubject[VendorFunctions]):
             trace.set_model("")
 
     def partitions(self, model: NamedModel) -> list[Partition]:
-        """What becomes NPU calls of a model's main subgraph; asked once."""
+        """Returns the partitions of a model's main subgraph that become NPU calls; computed once."""
         if model not in self._taken:
             with self.plugin() as plugin:
                 self._taken[model] = plugin.plan(model)
@@ -120,7 +120,7 @@ class PluginSubject(VendorSubject[VendorFunctions]):
 
     @property
     def taken(self) -> NamedModel:
-        """The first model that the plugin takes something of; `UnseenError` where there is none."""
+        """Returns the first model of which the plugin takes an op; raises `UnseenError` if there is none."""
         for model in self.each_model():
             if self.partitions(model):
                 return model
@@ -132,12 +132,12 @@ class PluginSubject(VendorSubject[VendorFunctions]):
 
     @property
     def partition(self) -> Partition:
-        """The first that the plugin makes of `taken`."""
+        """The first partition of the model `taken`."""
         return self.partitions(self.taken)[0]
 
     @contextmanager
     def compiled(self, number: int = 1) -> Iterator[Result]:
-        """What a plugin of its own makes of the first partition, so many times in one compilation."""
+        """Compiles copies of the first partition in one compilation, with a new plugin object."""
         partitions = [self.partition] * number
         with self.plugin() as plugin, plugin.compile(partitions) as result:
             yield result
@@ -145,7 +145,7 @@ class PluginSubject(VendorSubject[VendorFunctions]):
 
 @dataclass(slots=True, eq=False)
 class Plugin:
-    """A plugin that has been created."""
+    """A plugin object."""
 
     subject: PluginSubject
     handle: Any
@@ -156,7 +156,7 @@ class Plugin:
         return self.subject.vendor
 
     def soc_models(self) -> list[bytes]:
-        """What it compiles for."""
+        """The SoC model to compile for."""
         count = "LiteRtGetNumCompilerPluginSupportedSocModels"
         name = "LiteRtGetCompilerPluginSupportedSocModel"
         number = int(self.functions.answer(count, "LiteRtParamIndex", self.handle))
@@ -171,7 +171,7 @@ class Plugin:
         return ffi.new("char[]", chosen) if chosen else ffi.NULL
 
     def partition(self, subgraph: Subgraph, soc_model: Any = None) -> dict[int, int]:
-        """Partition indices by position, of the ops that it takes, each once."""
+        """Partitions a subgraph; returns the partition index of each taken op by position."""
         soc = self.soc_model() if soc_model is None else soc_model
         pushed = PushedOps()
         with self.subject.host.call() as handle_of:
@@ -181,21 +181,21 @@ class Plugin:
         found: dict[int, int] = {}
         for op, partition_index in pushed.ops:
             if op not in positions:
-                raise BrokenRuleError(f"it takes {op!r}, which is of another subgraph")
+                raise BrokenRuleError(f"the plugin takes {op!r}, which belongs to another subgraph")
             if positions[op] in found:
-                raise BrokenRuleError(f"it takes op {positions[op]} ({op.name}) twice")
+                raise BrokenRuleError(f"the plugin takes op {positions[op]} ({op.name}) twice")
             found[positions[op]] = partition_index
         return found
 
     def refusal(self, index: int) -> bytes:
-        """Why an op of the subgraph that was partitioned last was not taken; b"" for no reason."""
+        """Returns the reason why the plugin did not take an op in the last partitioning; b"" for no reason."""
         reason = ffi.new("const char**")
         status = self.functions.call(GET_REFUSAL, self.handle, index, reason)
         expect_status(f"{GET_REFUSAL} of op {index}", status, Status.OK, Status.NOT_FOUND)
         return b"" if status else text_of(reason[0], GET_REFUSAL)
 
     def plan(self, named: NamedModel, soc_model: Any = None) -> list[Partition]:
-        """The partitions of a model's main subgraph."""
+        """Returns the partitions of a model's main subgraph."""
         subgraph = named.model.subgraphs[0]
         selected = self.partition(subgraph, soc_model)
         ops = {subgraph.ops[position] for position in selected}
@@ -207,7 +207,7 @@ class Plugin:
         ]
 
     def try_compile(self, partitions: Sequence[Subgraph], soc_model: Any = None) -> tuple[int, Any]:
-        """The status of a compilation, and what its out argument points at, which was NULL."""
+        """Compiles; returns the status and the value of the out argument, which was NULL before."""
         soc = self.soc_model() if soc_model is None else soc_model
         made = ffi.new("LiteRtCompiledResult*")
         with self.subject.host.call() as handle_of:
@@ -217,7 +217,7 @@ class Plugin:
 
     @contextmanager
     def compile(self, partitions: Sequence[Partition], soc_model: Any = None) -> Iterator[Result]:
-        """As `compile_copies`, of copies of these partitions."""
+        """Compiles copies of these partitions; see `compile_copies`."""
         with self.compile_copies(extract(partitions), soc_model) as result:
             yield result
 
@@ -225,11 +225,11 @@ class Plugin:
     def compile_copies(
         self, partitions: Sequence[Subgraph], soc_model: Any = None
     ) -> Iterator[Result]:
-        """A compiled result, which is destroyed in the end; the plugin may change what it gets."""
+        """Compiles partitions, which the plugin may change, into a result that is destroyed in the end."""
         status, made = self.try_compile(partitions, soc_model)
         expect_ok("LiteRtCompilerPluginCompile", status, self.functions.error)
         if not made:
-            raise BrokenRuleError("LiteRtCompilerPluginCompile answers OK, and makes no result")
+            raise BrokenRuleError("LiteRtCompilerPluginCompile returns OK, but no result")
         try:
             yield Result(self.functions, made)
         finally:
@@ -238,41 +238,41 @@ class Plugin:
 
 @dataclass(slots=True, eq=False)
 class Result:
-    """What a compilation gave."""
+    """The result of a compilation."""
 
     functions: VendorFunctions
     handle: Any
 
     def num_modules(self) -> int:
-        """How many byte code modules there are."""
+        """Returns the number of byte code modules."""
         name = "LiteRtCompiledResultNumByteCodeModules"
         return int(self.functions.answer(name, "LiteRtParamIndex", self.handle))
 
     def modules(self) -> list[bytes]:
-        """The bytes of each module, copied."""
+        """Returns copies of all byte code modules."""
         return [self.module(index) for index in range(self.num_modules())]
 
     def num_calls(self) -> int:
-        """How many calls there are."""
+        """Returns the number of calls."""
         name = "LiteRtGetNumCompiledResultCalls"
         return int(self.functions.answer(name, "LiteRtParamIndex", self.handle))
 
     def module(self, index: int) -> bytes:
-        """A module's bytes, copied."""
+        """Returns a copy of a module's bytes."""
         return self._bytes("LiteRtGetCompiledResultByteCode", index, f"module {index} is empty")
 
     def call_info(self, index: int) -> tuple[bytes, int]:
-        """The name and the module of a call."""
+        """Returns the function name and the module index of a call."""
         module = ffi.new("LiteRtParamIndex*")
         name = "LiteRtGetCompiledResultCallInfo"
         return self._bytes(name, index, f"call {index} has no name", module), int(module[0])
 
     def is_dynamic(self, call: int, output: int) -> bool:
-        """Whether only a run tells the shape of a call's output."""
+        """Whether the shape of a call's output is known only at run time."""
         return bool(self.functions.answer(IS_OUTPUT_DYNAMIC, "bool", self.handle, call, output))
 
     def _bytes(self, function: str, index: int, nothing: str, *more: Any) -> bytes:
-        """What a function gives the address and the size of; `nothing` is the finding where there are none."""
+        """Copies the bytes whose address and size a function returns; without bytes, raises with `nothing`."""
         address, size = ffi.new("const void**"), ffi.new("size_t*")
         self.functions.succeed(function, self.handle, index, address, size, *more)
         if not address[0] or not size[0]:

@@ -1,4 +1,4 @@
-"""Probes: small models of one op each, in which one thing that is easily done wrong changes the outputs."""
+"""Probes: small models of one op each, whose outputs change with one easily made mistake."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ OTHERS = "other models"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A model that a vendor's outputs are compared on.
+    """A small model on which the vendor's outputs are compared.
 
     Attributes:
-      op: the operator's name.
-      types: element types of its inputs, as the report has them.
-      variant: what distinguishes it from other probes of the op and types, in a few words.
-      build: makes the model.
-      rule: that is broken where the outputs are others.
-      needs: probes by name; where one of them is wrong, this one would say nothing of its own.
-      is_ordered: whether inputs of one type cannot change places.
-      lowest, highest: of random float inputs.
+      op: Name of the operator.
+      types: Element types of the inputs, as the report shows them.
+      variant: A few words that distinguish this probe from others of the same op and types.
+      build: Function that makes the model.
+      rule: Name of the rule that wrong outputs break.
+      needs: Names of other probes; if one of these fails, this probe is skipped.
+      is_ordered: Whether swapped inputs of the same type would change the outputs.
+      lowest, highest: Range of the random float inputs.
     """
 
     op: str
@@ -44,31 +44,31 @@ class Probe:
 
     @property
     def name(self) -> str:
-        """Its name; no other probe has it."""
+        """The probe's unique name."""
         return probe_name(self.op, self.types, self.variant)
 
 
 def probe_name(op: str, types: str, variant: str = "") -> str:
-    """How messages call a probe: `CONV_2D of int8, SAME padding`."""
+    """Makes the probe's name for messages: `CONV_2D of int8, SAME padding`."""
     name = op if types == "float32" else f"{op} of {types}"
     return f"{name}, {variant}" if variant else name
 
 
 @cache
 def find_probes() -> Sequence[Probe]:
-    """What the modules of `PROBES` have as their `PROBES`, in the modules' order."""
+    """Returns the `PROBES` of all modules, in the order of the modules' names."""
     modules = load_package(PROBES, "PROBES", lambda probes: probes[0].name)
     return [probe for probes in modules.values() for probe in probes]
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor of a probe's op.
+    """A tensor of a probe's op, for its builder.
 
     Attributes:
-      shape: all dimensions known.
-      data: of a constant, an array of its type; None for what is an input or computed.
-      scales: of quantized elements, one or one for each index of `axis`; none for others.
+      shape: The shape; all dimensions are known.
+      data: A constant's array, of the tensor's type; None for inputs and computed tensors.
+      scales: Quantization scales: one, or one per index of `axis`; empty for tensors that are not quantized.
     """
 
     shape: Sequence[int]
@@ -80,7 +80,7 @@ class Operand:
 
     @property
     def quantization(self) -> Quantization | None:
-        """As the model has it."""
+        """The tensor's quantization in the model."""
         if not self.scales:
             return None
         zero_points = (self.zero_point,) * len(self.scales)
@@ -88,7 +88,7 @@ class Operand:
 
 
 def one_op(op: str, inputs: Sequence[Operand], output: Operand, **options: Any) -> Model:
-    """A model of one op; its inputs are those without data, in the op's order."""
+    """Makes a model of one op; the model's inputs are the op's tensors without data, in order."""
     builder = ModelBuilder()
     tensors = []
     for index, operand in enumerate(inputs):
@@ -106,14 +106,14 @@ def one_op(op: str, inputs: Sequence[Operand], output: Operand, **options: Any) 
 
 
 def random_floats(seed: int, largest: float, shape: Sequence[int]) -> Any:
-    """Values of all signs up to a largest one, float32."""
+    """Makes positive and negative float32 values up to a largest magnitude."""
     import numpy as np
 
     return np.random.default_rng(seed).uniform(-largest, largest, shape).astype(np.float32)
 
 
 def random_integers(seed: int, largest: int, shape: Sequence[int], element_type: str) -> Any:
-    """Values of all signs up to a largest one."""
+    """Makes positive and negative integers up to a largest magnitude."""
     import numpy as np
 
     values = np.random.default_rng(seed).integers(-largest, largest + 1, shape)

@@ -1,7 +1,7 @@
-"""What the user asks of a plugin that is to be checked: what it refuses of that is no broken rule of its.
+"""Finds user settings that a plugin refuses before it is checked: such a refusal breaks no rule.
 
-The plugin is created as the host does it, with nothing asked and then with all, and compiles the ops that have an
-asset. One that fails both ways, gives no answer at all, or answers what no vendor may, is the checks' to describe.
+The host creates the plugin without settings and then with all settings, and compiles the ops that have an asset.
+If the plugin fails both ways or gives no valid answer, the checks report it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def find_refusal(
     options: CompilerOptions,
     models: Sequence[NamedModel],
 ) -> tuple[str, LiteRtError] | None:
-    """What the plugin refuses of an SoC model ("" for its first) and options, with which it compiles models.
+    """Finds a setting that the plugin refuses: its SoC model ("" for its first), options or assets.
 
     Returns:
-      The flag, or a phrase for several of them, and the refusal; None where it takes all, or would serve nobody.
+      The flag, or a phrase for several flags, and the error; None if the plugin accepts all, or fails without
+      settings.
     """
     if _refusal(plugin, "", CompilerOptions(), ()) is not None:
         return None
@@ -67,7 +68,7 @@ def _refusal(
 
 
 def _refusal_of(vendor: VendorPlugin, named: NamedModel) -> LiteRtError | None:
-    """What the plugin has against the user's settings once it compiles; other errors may be its own fault."""
+    """Finds the plugin's objection to the user's settings when it compiles; other errors may be its own fault."""
     subgraph = named.model.subgraphs[0]
     try:
         make_offer(vendor, subgraph, named.name, 0)

@@ -1,4 +1,4 @@
-"""How the checks call a vendor's functions: each call is traced, and answers what it answers."""
+"""Calls of a vendor's functions by the checks; a trace file names the current call."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from litert.host.python_library.bootstrap import find_vendor
 
 
 class CallTrace:
-    """A small file that holds the function that runs, and the model that it is asked about, if there is one.
+    """A small file with the names of the current function and model, which tells what a dead process was doing.
 
-    They are for whoever finds the process dead. Between calls the function is empty.
+    Between calls the function's name is empty.
     """
 
     _SIZE = 128
     _MODEL_SIZE = 256
 
     def __init__(self, path: str) -> None:
-        """Opens the file; "" for none."""
+        """Opens the trace file; "" for no file."""
         size = self._SIZE + self._MODEL_SIZE
         self._map: Any = bytearray(size)
         if path:
@@ -38,7 +38,7 @@ class CallTrace:
                 os.close(fd)
 
     def call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls one of the vendor's functions."""
+        """Calls a function of the vendor and traces the call."""
         text = name.encode()[: self._SIZE]
         self._map[: self._SIZE] = text.ljust(self._SIZE, b"\0")
         result = function(*arguments)
@@ -46,13 +46,13 @@ class CallTrace:
         return result
 
     def set_model(self, name: str) -> None:
-        """Says which model the next calls are about; "" for none."""
+        """Sets the model of the next calls; "" for none."""
         text = name.encode()[: self._MODEL_SIZE]
         self._map[self._SIZE :] = text.ljust(self._MODEL_SIZE, b"\0")
 
     @classmethod
     def read(cls, fd: int) -> tuple[str, str]:
-        """The function in which the process of a trace ended, and the model; each may be empty."""
+        """Reads the function in which a process ended, and its model; each may be empty."""
         function, model = (
             os.pread(fd, size, start).partition(b"\0")[0].decode("utf-8", "replace")
             for start, size in ((0, cls._SIZE), (cls._SIZE, cls._MODEL_SIZE))
@@ -61,7 +61,7 @@ class CallTrace:
 
 
 class LastError(logging.Handler):
-    """What a vendor in Python says of an error, of which C sees a status alone: its sentence goes to the log."""
+    """The last error message of a Python vendor, read from the log, since C sees only a status."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -71,27 +71,27 @@ class LastError(logging.Handler):
         self._text = record.getMessage()
 
     def listen(self) -> None:
-        """Begins; a process listens to its end."""
+        """Starts to listen to the log, until the process ends."""
         logging.getLogger().addHandler(self)
 
     def forget(self) -> None:
-        """Before a call, whose errors are wanted."""
+        """Forgets earlier errors before a call."""
         self._text = ""
 
     def told(self) -> str:
-        """To be put behind a finding: `: its sentence`; "" where there is none, as of a library in C."""
+        """The suffix for a finding, `: <message>`; "" if there is no message, as with C libraries."""
         return f": {self._text}" if self._text else ""
 
 
 @dataclass(slots=True, eq=False)
 class VendorFunctions:
-    """What a vendor's library has.
+    """The functions of a vendor's library.
 
     Attributes:
-      functions: cffi's pointers by name; NULL or None for what is not there.
-      kept: what has to live as long as they do.
-      strange: what has answered with a number that is no status, each in a phrase.
-      error: what a vendor in Python said last.
+      functions: cffi function pointers by name; NULL or None for missing functions.
+      kept: Objects that must live as long as the functions.
+      strange: Phrases about functions that returned a number that is no status.
+      error: The last error message of a Python vendor.
     """
 
     functions: Mapping[str, Any]
@@ -101,29 +101,29 @@ class VendorFunctions:
     error: LastError = field(default_factory=LastError)
 
     def has(self, name: str) -> bool:
-        """Whether a function is there."""
+        """Whether the library has a function."""
         return bool(self.functions.get(name))
 
     def call(self, name: str, *arguments: Any) -> int:
-        """Calls a function that answers with a status, which is returned."""
+        """Calls a function and returns its status."""
         self.error.forget()
         status = int(self.call_plain(name, *arguments))
         if not _is_status(status):
-            self.strange.append(f"{name} answers {status}")
+            self.strange.append(f"{name} returns {status}")
         return status
 
     def call_plain(self, name: str, *arguments: Any) -> Any:
-        """Calls a function that answers with something else, or not at all."""
+        """Calls a function that returns no status."""
         if not self.has(name):
             raise BrokenRuleError(f"{name} is NULL")
         return self.trace.call(name, self.functions[name], *arguments)
 
     def succeed(self, name: str, *arguments: Any) -> None:
-        """Calls a function, which must answer Ok."""
+        """Calls a function; raises unless its status is Ok."""
         expect_ok(name, self.call(name, *arguments), self.error)
 
     def answer(self, name: str, c_type: str, *arguments: Any) -> Any:
-        """Calls a function that writes one answer, behind its other arguments."""
+        """Calls a function that returns one result through its last argument."""
         answer = ffi.new(f"{c_type}*")
         self.succeed(name, *arguments, answer)
         return answer[0]
@@ -134,10 +134,10 @@ _Functions = TypeVar("_Functions", bound=VendorFunctions)
 
 @dataclass(eq=False)
 class VendorSubject(Generic[_Functions]):
-    """The library that is checked.
+    """The library under check.
 
     Attributes:
-      load: gives its functions; called once, when the first check asks for them.
+      load: Function that loads the library; called once, by the first check that needs it.
     """
 
     load: Callable[[], _Functions]
@@ -149,13 +149,13 @@ class VendorSubject(Generic[_Functions]):
 
 
 def check_statuses(subject: VendorSubject[Any]) -> None:
-    """The check that what functions have answered by now are statuses."""
+    """Makes the check that all functions so far have returned statuses."""
     if subject.vendor.strange:
         raise BrokenRuleError(subject.vendor.strange[0])
 
 
 def find_checked(origin: str, manufacturer: str, constant: str, trace: CallTrace) -> Any:
-    """The path of a vendor's library, or what a module in Python has as `constant`."""
+    """Finds a vendor: the path of its library, or the value of `constant` in its Python module."""
     if origin.endswith(".so"):
         return os.path.abspath(origin)
     spec = {"manufacturer": manufacturer, "origin": origin, "constant": constant}
@@ -165,7 +165,7 @@ def find_checked(origin: str, manufacturer: str, constant: str, trace: CallTrace
 
 
 def find_symbol(library: Any, name: str) -> Any:
-    """A function of a library; None if it does not export it."""
+    """Finds a function of a library; None if the library does not export it."""
     try:
         return getattr(library, name)
     except (AttributeError, ffi.error):
@@ -173,36 +173,36 @@ def find_symbol(library: Any, name: str) -> Any:
 
 
 def expect_ok(function: str, status: int, error: LastError | None = None) -> None:
-    """Raises where a function failed, with what the vendor said of it."""
+    """Raises if a function failed, with the vendor's error message."""
     if status:
         told = error.told() if error else ""
-        raise BrokenRuleError(f"{function} answers {status_name(status)}{told}")
+        raise BrokenRuleError(f"{function} returns {status_name(status)}{told}")
 
 
 def expect_status(what: str, status: int, *allowed: Status) -> None:
-    """Raises where a function answers anything else."""
+    """Raises if a function returns any other status."""
     if status not in allowed:
         names = " or ".join(str(each.name) for each in allowed)
-        raise BrokenRuleError(f"{what} answers {status_name(status)}, and not {names}")
+        raise BrokenRuleError(f"{what} returns {status_name(status)} instead of {names}")
 
 
 def expect_no_index(function: str, index: int, number: int, status: int, *others: Status) -> None:
-    """Raises where a function that was asked for an index behind the last does not say so, or one of `others`."""
-    what = f"{function} of index {index}, where there are {number},"
+    """Raises if a function returns neither an index error nor one of `others` for an index behind the last one."""
+    what = f"{function} of index {index}, with {number} elements,"
     expect_status(what, status, Status.INVALID_ARGUMENT, Status.INDEX_OOB, *others)
 
 
 def status_name(number: int) -> str:
-    """A status, for people."""
-    return Status(number).name if _is_status(number) else f"{number}, which is no status"
+    """Formats a status for messages."""
+    return Status(number).name if _is_status(number) else f"the number {number}, which is no status"
 
 
 def expect_utf8(data: bytes, what: str) -> None:
-    """Raises where bytes that `what` gave are no text."""
+    """Raises if bytes that `what` returned are no UTF-8 text."""
     try:
         data.decode()
     except UnicodeDecodeError:
-        raise BrokenRuleError(f"{what} gives {data!r:.80}, which is no text in UTF-8") from None
+        raise BrokenRuleError(f"{what} returns {data!r:.80}, which is not UTF-8 text") from None
 
 
 def _is_status(number: int) -> bool:

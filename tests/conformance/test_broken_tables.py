@@ -152,16 +152,20 @@ def test_a_finding_has_the_words_of_a_vendor_in_python(argument: dict[str, Any])
     cases = [case for case in argument["cases"] if case["name"] != "Gain"]
     found = failures(argument, cases=cases, assets=[], origin=origin, rules=["dispatch.runs"])
     assert [name for name, _ in found] == ["dispatch.runs"]
-    assert "invoke answers TIMEOUT_EXPIRED: Broken, invoke: " in found[0][1]
+    assert "invoke returns TIMEOUT_EXPIRED: Broken, invoke: " in found[0][1]
     assert "the NPU sleeps" in found[0][1]
 
 
 @pytest.mark.parametrize(
     ("table", "rule", "text"),
     [
-        ("SHARED_MEMORY", "memory.lock", "a lock does not show what was written at the one before"),
-        ("FORGETFUL_MEMORY", "memory.lock", "a lock does not show what was written"),
-        ("MEMORY_OF_THE_DEVICE", "memory.ends", "destroy_func answers RUNTIME_FAILURE"),
+        (
+            "SHARED_MEMORY",
+            "memory.lock",
+            "a lock does not show bytes that were written under the previous lock",
+        ),
+        ("FORGETFUL_MEMORY", "memory.lock", "a lock does not show bytes that were written"),
+        ("MEMORY_OF_THE_DEVICE", "memory.ends", "destroy_func returns RUNTIME_FAILURE"),
     ],
     ids=lambda value: value,
 )

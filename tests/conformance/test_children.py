@@ -30,4 +30,4 @@ def test_a_process_that_ends_between_two_checks_leaves_the_report_whole() -> Non
         ("a.third", Outcome.PASSED),
     ]
     assert findings[1].text.startswith("crashed (SIGSEGV")
-    assert findings[1].text.endswith(", once the check was done")
+    assert findings[1].text.endswith(", after the check had ended")

@@ -19,16 +19,16 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 FAULTS = {
     "NONE": ("", ""),
-    "IGNORED_INPUT_EVENT": ("async.input_event", "a run reads an input before the event that"),
-    "NO_EVENT": ("async.events", "the event of output 0 has not come after 10 s"),
-    "LOST_EVENT": ("async.events", "the event of output 0 has not come after 10 s"),
-    "EARLY_EVENT": ("async.events", "the outputs are others once the events are signalled"),
-    "FAILING_RUN": ("async.events", "invoke_async answers RUNTIME_FAILURE"),
-    "MISSING_BUFFER": ("async.missing", "invoke_async answers OK when input 0 is detached"),
+    "IGNORED_INPUT_EVENT": ("async.input_event", "a run reads an input before the input's event"),
+    "NO_EVENT": ("async.events", "the event of output 0 was not signalled within 10 s"),
+    "LOST_EVENT": ("async.events", "the event of output 0 was not signalled within 10 s"),
+    "EARLY_EVENT": ("async.events", "the outputs are wrong after the events were signalled"),
+    "FAILING_RUN": ("async.events", "invoke_async returns RUNTIME_FAILURE"),
+    "MISSING_BUFFER": ("async.missing", "invoke_async returns OK although input 0 is detached"),
     "LEAK": ("invoke.memory", "memory grows by 10"),
-    "THREAD": ("device.threads", "6 threads go on, once 6 device contexts are gone"),
-    "THREAD_OF_RUN": ("device.threads", "threads go on, once 6 device contexts are gone"),
-    "HANG_AT_EXIT": ("dispatch.ends", "10 s after its last call, the process has not ended, and"),
+    "THREAD": ("device.threads", "6 threads go on after 6 device contexts were destroyed"),
+    "THREAD_OF_RUN": ("device.threads", "threads go on after 6 device contexts were destroyed"),
+    "HANG_AT_EXIT": ("dispatch.ends", "the process had not ended 10 s after its last call, and"),
 }
 """Which rule each breaks, and what is said of it."""
 

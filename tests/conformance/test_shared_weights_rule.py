@@ -49,7 +49,7 @@ def no_weights(soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult
             "two on weights of their own 262,152, and one 131,076",
         ),
         (one_module, Outcome.FAILED, "make 262,148 bytes"),
-        (no_weights, Outcome.UNSEEN, "the byte code of no op shows 64 KiB of weights"),
+        (no_weights, Outcome.UNSEEN, "no op's byte code grows with 64 KiB of weights"),
     ],
     ids=["once", "in a module each", "in one module", "nowhere"],
 )

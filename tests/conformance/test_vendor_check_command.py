@@ -72,7 +72,7 @@ def test_the_c_example_keeps_each_rule(c_vendor: Path, capsys: Capture) -> None:
         "MUL", "SUB", "MUL, one input", "SUB, then MUL", "SUB, then MUL", "SUB, from the second input",
         "MUL, 128 KiB", "SUB, 128 KiB",
     ]  # fmt: skip
-    assert "LiteRT has no kernel of its custom op" in why_not(report, "Gain")
+    assert "LiteRT has no kernel for its custom op" in why_not(report, "Gain")
     assert why_not(report, "CONV_2D, SAME") == "the plugin does not take its ops"
 
 
@@ -196,7 +196,7 @@ def test_a_model_of_open_shape_is_not_looked_at_and_that_is_said(
     builder.output(builder.op("MUL", [x, x], [y]))
     write_model(builder.build(), tmp_path / "open.tflite")
     report = check_json(capsys, broken_vendor, f"--model={tmp_path}/open.tflite", "--rule=result")
-    assert "shapes that only a run tells" in why_not(report, "open.tflite")
+    assert "shapes that are known only at run time" in why_not(report, "open.tflite")
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_machine_code_in_assets_is_checked_where_it_may_run(
     arguments = ("Reference", f"--npu_custom_op_info=Twice,{library(tmp_path)}")
     report = check_json(capsys, *arguments, "--allow_native_assets", "--strict")
     assert not broken_rules(report) and not report["gaps"]
-    assert "no kernel of its custom op" in why_not(report, "Twice")
+    assert "no kernel for its custom op" in why_not(report, "Twice")
     with pytest.raises(LiteRtError, match="machine code, which may not run here") as error:
         check(*arguments)
     assert "--allow_native_assets" in error.value.hint
@@ -285,7 +285,7 @@ def test_a_custom_op_is_checked_as_the_users_model_has_it(tmp_path: Path, capsys
     report = check_json(
         capsys, "Reference", info, f"--model={tmp_path}/conv.tflite", "--rule=dispatch.runs"
     )
-    assert report["conforms"] and "no kernel of its custom op" in why_not(report, "conv.tflite")
+    assert report["conforms"] and "no kernel for its custom op" in why_not(report, "conv.tflite")
 
 
 @pytest.mark.parametrize(
@@ -415,7 +415,7 @@ def test_a_soc_model_that_is_asked_for_is_the_only_one(
     assert broken_rules(check_json(capsys, *arguments, "--soc_model=BRK1")) == set()
     report = check_json(capsys, *arguments)
     (failed,) = [f for f in report["parts"][0]["findings"] if f["outcome"] == "failed"]
-    assert failed["text"].startswith("SoC model BRK2: LiteRtCompilerPluginCompile answers")
+    assert failed["text"].startswith("SoC model BRK2: LiteRtCompilerPluginCompile returns")
 
 
 def test_a_plugins_settings_mean_nothing_to_a_dispatch_library_alone(broken_vendor: Path) -> None:

@@ -1,1 +1,1 @@
-"""Checks of dispatch libraries by the rules in `litert_npu/dispatch.h`; each module has them as `RULES`."""
+"""Checks of dispatch libraries against the rules in `litert_npu/dispatch.h`; each module declares `RULES`."""

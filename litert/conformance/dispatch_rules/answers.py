@@ -1,6 +1,6 @@
-"""Checks of what all functions answer: a status each time, and that NULL is refused.
+"""Checks that all functions return a status, and refuse NULL.
 
-NULL is tried in each place where a function writes an answer, or needs a context.
+NULL is passed for each argument through which a function returns a result, and for each context that it needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLACES = {
     "stop_metrics_collection": (0, 1), "get_num_metrics": (0, 1), "get_metric": (0, 2),
     "destroy_metrics": (0,), "invocation_context_set_options": (0,),
 }  # fmt: skip
-"""Of each function the arguments that must not be NULL."""
+"""The arguments of each function that must not be NULL."""
 
 
 def _refuses_null(subject: DispatchSubject, function: str, place: int) -> None:
@@ -36,7 +36,7 @@ def _refuses_null(subject: DispatchSubject, function: str, place: int) -> None:
         arguments[place] = ffi.NULL
         status = subject.ready().call(function, *arguments)
         if call is not None:
-            call.run(subject.case.data)  # nothing else was done
+            call.run(subject.case.data)  # no other call has been made
     expect_status("it", status, Status.INVALID_ARGUMENT)
 
 
@@ -44,11 +44,11 @@ _WITHOUT_CALL = {
     "get_vendor_id", "get_build_id", "get_capabilities", "device_context_create",
     "device_context_destroy", "get_num_metrics", "get_metric", "destroy_metrics",
 }  # fmt: skip
-"""What needs no invocation context, or is given NULL in place of what would need one."""
+"""Functions that need no invocation context, or get NULL for the object that needs one."""
 
 
 def _arguments(subject: DispatchSubject, slot: str, call: CheckedCall | None) -> list[Any]:
-    """Arguments that the function would take; of metrics, whose object only a run makes, none but NULL."""
+    """Makes valid arguments of a function; NULL for metrics, since only a run makes that object."""
     table = subject.table.host.table
     if call is None:
         return {

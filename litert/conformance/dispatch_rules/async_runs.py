@@ -1,4 +1,4 @@
-"""Checks of runs that do not wait: the events that they give and wait for, and one that cannot begin."""
+"""Checks of asynchronous runs: the events that they return and wait for, and a run that cannot begin."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _ASYNC = 2
-_RUNS = 8  # some drivers lose an event now and then
-_LATE_S = 0.1  # after which an input comes: who does not wait has read it by then
+_RUNS = 8  # some drivers occasionally lose an event
+_LATE_S = 0.1  # the input comes after this delay: a vendor that does not wait has read it by then
 
 
 def need_async(subject: DispatchSubject) -> None:
-    """Raises `UnseenError` where the vendor has no runs that do not wait."""
+    """Raises `UnseenError` if the vendor has no asynchronous runs."""
     if not subject.ready().answer("get_capabilities", "int") & _ASYNC:
-        raise UnseenError("the vendor does not say Async")
+        raise UnseenError("the vendor's capabilities lack Async")
 
 
 def run_async(subject: DispatchSubject, call: CheckedCall) -> list[bytes]:
-    """The outputs of a run that does not wait, once its events have come; the inputs are as they are."""
+    """Runs asynchronously on the inputs as they are, waits for the events, and returns the outputs."""
     number = len(call.outputs)
     made = ffi.new("LiteRtEvent[]", number)
     call.table.succeed("invoke_async", call.context, number, made)
     handles = call.table.host.runtime.handles
     for index, handle in enumerate(made):
         if not handle:
-            raise BrokenRuleError(f"invoke_async gives no event for output {index}")
+            raise BrokenRuleError(f"invoke_async returns no event for output {index}")
         try:
             handles.get(handle, Event).wait(subject.wait_s)
         except LiteRtError as error:
             if error.status is not Status.TIMEOUT_EXPIRED:
                 raise
-            what = f"the event of output {index} has not come after {subject.wait_s:g} s"
+            what = f"the event of output {index} was not signalled within {subject.wait_s:g} s"
             raise BrokenRuleError(what) from error
     for address in set(map(address_of, made)):
         handles.drop(address)
@@ -65,11 +65,11 @@ def _events(subject: DispatchSubject) -> None:
             for buffer in call.outputs:
                 buffer.write(b"\x55" * buffer.size)
             if run_async(subject, call) != expected:
-                raise _broken_at_last("the outputs are others once the events are signalled")
+                raise _broken_at_last("the outputs are wrong after the events were signalled")
 
 
 def _input_event(subject: DispatchSubject, step: int) -> None:
-    """Each input is written late, and then its event comes; other data is there before."""
+    """Writes each input late and then signals its event; the buffer holds other data before."""
     need_async(subject)
     case = max([subject.case, *subject.cases], key=lambda case: len(case.inputs))
     data = case.data
@@ -77,19 +77,19 @@ def _input_event(subject: DispatchSubject, step: int) -> None:
     with subject.call(case) as call:
         expected = call.run(data)
         if call.run(other) == expected:
-            raise UnseenError("the outputs are the same for other inputs")
+            raise UnseenError("other inputs give the same outputs")
         with _late(call, data, step):
             found = run_async(subject, call)
         if found != expected:
-            raise BrokenRuleError("a run reads an input before the event that is attached to it")
+            raise BrokenRuleError("a run reads an input before the input's event is signalled")
         call.write(other)
         if run_async(subject, call) == expected:
-            raise BrokenRuleError("a run does not read inputs that have no event any more")
+            raise BrokenRuleError("a run does not read inputs whose event was detached")
 
 
 @contextmanager
 def _late(call: CheckedCall, data: Sequence[bytes], step: int) -> Iterator[None]:
-    """Attaches an event to each input; meanwhile a thread writes the inputs in turn, and signals each."""
+    """Attaches an event to each input; meanwhile a thread writes the inputs in turn and signals each event."""
     handles = call.table.host.runtime.handles
     fences = [FenceEvent(os.eventfd(0), owns_fd=True) for _ in call.inputs]
     given = [handles.put(fence) for fence in fences]
@@ -101,7 +101,7 @@ def _late(call: CheckedCall, data: Sequence[bytes], step: int) -> Iterator[None]
             os.eventfd_write(fences[index].fd, 1)
 
     thread = threading.Thread(target=come)
-    thread.start()  # before the vendor may wait
+    thread.start()  # the vendor may wait from here on
     try:
         for index, handle in enumerate(given):
             event = ffi.cast("LiteRtEvent", handle)
@@ -121,17 +121,17 @@ def _missing(subject: DispatchSubject) -> None:
         call.table.succeed("detach_input", call.context, 0, handle)
         made = ffi.new("LiteRtEvent[]", number)
         if not call.table.call("invoke_async", call.context, number, made):
-            raise _broken_at_last("invoke_async answers OK when input 0 is detached")
+            raise _broken_at_last("invoke_async returns OK although input 0 is detached")
         if any(made):
-            raise BrokenRuleError("invoke_async fails, and leaves an event behind")
+            raise BrokenRuleError("invoke_async fails, but returns an event")
         call.table.succeed("attach_input", call.context, 0, handle)
         if run_async(subject, call) != expected:
-            raise BrokenRuleError("the outputs are others, once input 0 is attached again")
+            raise BrokenRuleError("the outputs are wrong after input 0 was attached again")
 
 
 _BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
 ASYNC_RUNS = (*_BASE, "invoke.repeatable", "capabilities.parts", "async.events")
-"""What checks need that run without waiting."""
+"""The rules that checks of asynchronous runs need."""
 
 RULES = Rules(
     Stage.OPTIONAL_PARTS,

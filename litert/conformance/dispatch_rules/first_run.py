@@ -1,4 +1,4 @@
-"""Checks of all up to a first run: the table, what it says of the vendor, byte code, memory; and of that run."""
+"""Checks up to the first run: the table, the vendor's name and capabilities, byte code, buffer requirements."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def _interface(subject: DispatchSubject) -> None:
     table = subject.table
     for slot in dir(table.api.interface):
         if slot not in OPTIONAL_SLOTS and not table.has(slot):
-            raise BrokenRuleError(f"{slot} is NULL, and not optional")
+            raise BrokenRuleError(f"{slot} is NULL, but the contract requires it")
     again = new_api()
     expect_ok(f"{GET_API}, called again,", table.call_plain(GET_API, plain_api(again)))
     if again.interface != table.api.interface:
-        raise BrokenRuleError(f"{GET_API} gives another `interface` when it is called again")
+        raise BrokenRuleError(f"{GET_API} returns another `interface` when it is called again")
 
 
 def _room(subject: DispatchSubject) -> None:
@@ -54,9 +54,7 @@ def _room(subject: DispatchSubject) -> None:
     expect_ok(GET_API, subject.vendor.call_plain(GET_API, plain_api(small)))
     if small.register_asset != mark:
         room = ffi.sizeof("LiteRtDispatchApi")
-        raise BrokenRuleError(
-            f"{GET_API} writes behind the {room} bytes that the host has room for"
-        )
+        raise BrokenRuleError(f"{GET_API} writes beyond the {room} bytes of the host's table")
 
 
 def _null_api(subject: DispatchSubject) -> None:
@@ -66,7 +64,7 @@ def _null_api(subject: DispatchSubject) -> None:
 
 def _no_options(subject: DispatchSubject) -> None:
     if subject.ready().options:
-        raise UnseenError("the user has options for it")
+        raise UnseenError("the device context has the user's options")
 
 
 def _initialize_again(subject: DispatchSubject) -> None:
@@ -87,11 +85,11 @@ def _text(subject: DispatchSubject, slot: str) -> None:
         for _ in range(2)
     )
     if first is None:
-        raise BrokenRuleError(f"{slot} answers OK, and gives NULL")
+        raise BrokenRuleError(f"{slot} returns OK, but writes NULL")
     if not first and slot == "get_vendor_id":
-        raise BrokenRuleError(f"{slot} gives empty text")
+        raise BrokenRuleError(f"{slot} returns an empty text")
     if first != second:
-        raise BrokenRuleError(f"{slot} gives {first!r:.80} first, and then {second!r:.80}")
+        raise BrokenRuleError(f"{slot} returns {first!r:.80} first, and then {second!r:.80}")
     expect_utf8(first, slot)
 
 
@@ -112,7 +110,7 @@ def _parts(subject: DispatchSubject) -> None:
             raise BrokenRuleError(f"{name} is {said}, and {part} is {filled}")
         for slot in dir(interface[0]) if interface else ():
             if not getattr(interface, slot):
-                raise BrokenRuleError(f"{name} is said, and its {slot} is NULL")
+                raise BrokenRuleError(f"the capabilities have {name}, but its {slot} is NULL")
 
 
 def _metrics_slots(subject: DispatchSubject) -> None:
@@ -129,7 +127,7 @@ def _device_many(subject: DispatchSubject) -> None:
     with subject.device() as first:
         with subject.device() as second:
             if first.handle == second.handle:
-                raise BrokenRuleError("two device contexts have one handle")
+                raise BrokenRuleError("two device contexts have the same handle")
         with subject.device():
             pass
 
@@ -138,9 +136,9 @@ def _device_failure(subject: DispatchSubject) -> None:
     made, status = _create_without_runtime(subject)
     if not status:
         subject.table.call("device_context_destroy", made)
-        raise UnseenError("device_context_create did not fail, not even without a runtime context")
+        raise UnseenError("device_context_create does not fail, even without a runtime context")
     if made:
-        raise BrokenRuleError("device_context_create fails, and leaves a device context behind")
+        raise BrokenRuleError("device_context_create fails, but returns a device context")
 
 
 def _create_without_runtime(subject: DispatchSubject) -> tuple[Any, int]:
@@ -163,7 +161,7 @@ def _takes_byte_code(subject: DispatchSubject) -> None:
 
 
 def _requirements_fresh(subject: DispatchSubject) -> None:
-    """The host releases each object: one that was handed out before is gone."""
+    """Asks twice, since the host releases each object that it gets: the vendor must make a new one."""
     with subject.device(subject.case) as device, CheckedCall(device, subject.case) as call:
         for _ in range(2):
             call.require("input", 0, subject.case.inputs[0])
@@ -177,7 +175,7 @@ def _requirements_size(subject: DispatchSubject) -> None:
                 tensor_type = case.types(kind)[index]
                 if wanted.size < tensor_type.size_bytes:
                     raise BrokenRuleError(
-                        f"{case.name}: {wanted.size} bytes are required for {kind} {index}, "
+                        f"{case.name}: {wanted.size} bytes required for {kind} {index}, "
                         f"{tensor_type}, which has {tensor_type.size_bytes}"
                     )
 
@@ -186,7 +184,7 @@ def _requirements_types(subject: DispatchSubject) -> None:
     with subject.device(subject.case) as device, CheckedCall(device, subject.case) as call:
         for (kind, index), wanted in call.wanted.items():
             if not wanted.supported_types:
-                raise BrokenRuleError(f"no type of memory is given for {kind} {index}")
+                raise BrokenRuleError(f"the vendor gives no buffer type for {kind} {index}")
 
 
 def _runs(subject: DispatchSubject) -> None:
@@ -209,9 +207,9 @@ _BASE = ("api.loads", "api.interface", "initialize.no_options")
 _TAKEN = (*_BASE, "invocation.ok")
 _REQUIRED = (*_TAKEN, "requirements.size", "requirements.types", "requirements.fresh")
 RUNS = (*_REQUIRED, "dispatch.runs")
-"""What checks need that run a call."""
+"""The rules that checks which run a call need."""
 RUNS_THE_SAME = (*RUNS, "invoke.repeatable")
-"""What checks need that compare runs."""
+"""The rules that checks which compare runs need."""
 
 _NULL_RUNTIME = Check(
     "dispatch.null_arguments", _null_runtime, "device_context_create, argument 0", _BASE

@@ -1,4 +1,4 @@
-"""Checks of invocation contexts: byte code that is none, wrong functions and counts, several, their settings."""
+"""Checks of invocation contexts: invalid byte code, wrong functions and counts, several contexts, masks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ def _byte_code_misplaced(subject: DispatchSubject) -> None:
     with subject.device(case) as device:
         byte_code = device.keep(case.byte_code, offset=_MISPLACED)  # at an odd address
         if device.run(case, byte_code) != expected:
-            raise BrokenRuleError(f"with an offset of {_MISPLACED} the outputs are others")
+            raise BrokenRuleError(
+                f"the outputs are wrong if the byte code starts at offset {_MISPLACED}"
+            )
 
 
 def _refuse(subject: DispatchSubject, data: bytes) -> None:
-    _expect_refusal(subject, data, f"{len(data)} bytes that are no byte code", alignment=1)
+    _expect_refusal(subject, data, f"{len(data)} bytes of invalid byte code", alignment=1)
 
 
 def _cut(subject: DispatchSubject) -> None:
@@ -65,7 +67,7 @@ def _counts(subject: DispatchSubject, more: tuple[int, int]) -> None:
                 call.attach_all()
                 call.prepare_run()
                 status = call.table.call("invoke", call.context)
-        except BrokenRuleError:  # one of the steps is refused
+        except BrokenRuleError:  # the vendor may refuse any of the steps
             return
         if not status:
             there = f"{len(case.inputs)} inputs and {len(case.outputs)} outputs"
@@ -83,8 +85,12 @@ def _invocation_many(subject: DispatchSubject) -> None:
                 second.attach_all()
                 second.run(subject.other_data(2))
                 if first.read() != expected:
-                    raise BrokenRuleError("a run of another context writes this one's outputs")
-            first.expect(expected, "the outputs are others, once another context is gone")
+                    raise BrokenRuleError(
+                        "a run of another invocation context writes this context's outputs"
+                    )
+            first.expect(
+                expected, "the outputs are wrong after another invocation context was destroyed"
+            )
 
 
 def _invocation_failure(subject: DispatchSubject) -> None:
@@ -92,10 +98,14 @@ def _invocation_failure(subject: DispatchSubject) -> None:
     with subject.device(case) as device:
         status, made = create_invocation(device, case, device.keep(_GARBAGE["zeros"]))
         if status and made:
-            raise BrokenRuleError("invocation_context_create fails, and leaves a context behind")
+            raise BrokenRuleError(
+                "invocation_context_create fails, but returns an invocation context"
+            )
         if not status:
             device.table.call("invocation_context_destroy", made)
-            raise UnseenError("invocation_context_create does not fail, not even with zeros")
+            raise UnseenError(
+                "invocation_context_create does not fail, even for byte code of zeros"
+            )
 
 
 def _scheduling(subject: DispatchSubject) -> None:
@@ -109,7 +119,7 @@ def _scheduling(subject: DispatchSubject) -> None:
             info.debug_feature_id = feature if mask & 2 else ffi.NULL
             status = call.table.call(slot, call.context, info)
             if status:
-                raise BrokenRuleError(f"mask {mask} is answered by {status_name(status)}")
+                raise BrokenRuleError(f"mask {mask}: the vendor returns {status_name(status)}")
         call.run(subject.case.data)
 
 

@@ -1,4 +1,4 @@
-"""Checks of what runs and device contexts leave behind: memory, threads and open files."""
+"""Checks that runs and device contexts leave no memory, threads or open files behind."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject
 
 _FILES, _THREADS, _STATUS = "/proc/self/fd", "/proc/self/task", "/proc/self/status"
 _ROUNDS = 6
-_SETTLED_S, _ENDED_S = 0.1, 2.0  # threads may be ending still
+_SETTLED_S, _ENDED_S = 0.1, 2.0  # threads may still be ending
 _BLOCKS, _LEAST_RUNS, _MOST_RUNS, _ENOUGH_S, _SURE_S = 8, 4, 32, 1.0, 5.0
 _LEAK = 16 << 10
-"""Bytes per run that count as a leak. Allocators keep less than that, on average over a block of runs."""
+"""Bytes per run that count as a leak. Allocators keep less than this, on average over a block of runs."""
 
 _Run = Callable[[DispatchSubject, CheckedCall], object]
 
@@ -33,11 +33,11 @@ def _run_async(subject: DispatchSubject, call: CheckedCall) -> None:
 
 
 def _left(subject: DispatchSubject, folder: str, what: str, run: _Run) -> None:
-    """Counts a folder's entries, each of which the process has one of, as device contexts come and go."""
+    """Counts a /proc folder's entries (threads, open files) while device contexts are created and destroyed."""
     if not os.path.isdir(folder):
-        raise UnseenError("this system does not list what a process has")
+        raise UnseenError("this system does not list a process's threads and open files")
     counts: list[int] = []
-    for rounds in (2, _ROUNDS):  # the first may open what stays
+    for rounds in (2, _ROUNDS):  # the first context may open files that stay open
         for _ in range(rounds):
             with subject.call() as call:
                 run(subject, call)
@@ -45,7 +45,7 @@ def _left(subject: DispatchSubject, folder: str, what: str, run: _Run) -> None:
         counts.append(_count(folder, most))
     if counts[1] >= counts[0] + _ROUNDS:
         left = counts[1] - counts[0]
-        raise BrokenRuleError(f"{left} {what}, once {_ROUNDS} device contexts are gone")
+        raise BrokenRuleError(f"{left} {what} after {_ROUNDS} device contexts were destroyed")
 
 
 def _count(folder: str, too_many: int) -> int:
@@ -57,11 +57,11 @@ def _count(folder: str, too_many: int) -> int:
 
 
 def _memory(subject: DispatchSubject, run: _Run) -> None:
-    """A leak shows in each block of runs; caches and threads' stacks, which have a limit, in some alone."""
+    """A leak grows memory in each block of runs; caches and stacks are bounded, and grow in some blocks only."""
     if not os.path.isfile(_STATUS):
-        raise UnseenError("this system does not tell a process's memory")
+        raise UnseenError("this system does not report a process's memory")
     with subject.call() as call:
-        _growth(lambda: run(subject, call))  # caches are filled
+        _growth(lambda: run(subject, call))  # fills caches
         growths, end = list[int](), time.monotonic() + _SURE_S
         while len(growths) < _BLOCKS // 2 or (len(growths) < _BLOCKS and time.monotonic() < end):
             growths.append(_growth(lambda: run(subject, call)))
@@ -71,7 +71,7 @@ def _memory(subject: DispatchSubject, run: _Run) -> None:
 
 
 def _growth(run: Callable[[], object]) -> int:
-    """How many bytes of memory the process has more after each of some runs."""
+    """Measures by how many bytes the process grows with each run."""
     before, end = _data_bytes(), time.monotonic() + _ENOUGH_S
     number = 0
     while number < _LEAST_RUNS or (number < _MOST_RUNS and time.monotonic() < end):
@@ -81,7 +81,7 @@ def _growth(run: Callable[[], object]) -> int:
 
 
 def _data_bytes() -> int:
-    """Memory that the process alone has, whether it was touched or not."""
+    """Returns the size of the process's private memory, touched or not, in bytes."""
     with open(_STATUS, encoding="ascii", errors="replace") as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData:"))
 
@@ -92,11 +92,11 @@ _RULES: Mapping[str, Callable[..., None]] = {
     "device.closes": partial(_left, folder=_FILES, what="files stay open"),
     "invoke.memory": _memory,
 }
-_WAITING, _NOT_WAITING = "runs that wait", "runs that do not wait"
+_WAITING, _NOT_WAITING = "runs that wait", "asynchronous runs"
 
 
 def _check(rule: str, run: _Run, case: str, *needs: str) -> Check[DispatchSubject]:
-    """Threads that go on have memory, so that they are looked for first."""
+    """Threads that go on hold memory, so the check of threads comes first."""
     before = (f"{_THREADS_RULE} ({case})",) if _RULES[rule] is _memory else ()
     return Check(rule, partial(_RULES[rule], run=run), case, (*needs, *before))
 

@@ -1,4 +1,4 @@
-"""Checks of buffers: registered, attached, replaced, detached, too small. And of the vendor's own memory."""
+"""Checks of buffers (registered, attached, replaced, detached, too small) and of memory that the vendor makes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def _handles(subject: DispatchSubject) -> None:
         call.retired += [call.register(call.make("input", 0)) for _ in range(3)]
         handles = [each.registered for each in [*call.inputs, *call.outputs, *call.retired]]
         if len(set(handles)) < len(handles):
-            raise BrokenRuleError(f"registrations that are all alive have the handles {handles}")
+            raise BrokenRuleError(
+                f"live registrations have the handles {handles}, which must differ"
+            )
 
 
 def _again(subject: DispatchSubject) -> None:
@@ -32,11 +34,11 @@ def _again(subject: DispatchSubject) -> None:
             call.table.succeed(slot, call.device.handle, buffer.registered)
             call.register(buffer)
             call.table.succeed("attach_input", call.context, 0, buffer.registered)
-        call.expect(expected, "a buffer that was registered anew gives other outputs")
+        call.expect(expected, "the outputs are wrong after a buffer was registered again")
 
 
 def _size(subject: DispatchSubject, kind: str) -> None:
-    """Registers a buffer of half the size; nobody may touch what follows it."""
+    """Registers a buffer of half the size; a protected page follows it."""
     case = subject.case
     size = case.types(kind)[0].size_bytes
     small = size // 2
@@ -46,10 +48,10 @@ def _size(subject: DispatchSubject, kind: str) -> None:
         memory = buffer.memory
         if memory is None:
             call.table.host.drop_buffer(buffer)
-            raise UnseenError("the vendor makes the memory of its buffers itself")
+            raise UnseenError("the vendor itself makes the memory of its buffers")
         try:
             call.register(buffer)
-        except BrokenRuleError:  # it is refused here
+        except BrokenRuleError:  # the vendor refuses the small buffer
             return
         status = call.table.call(f"attach_{kind}", call.context, 0, buffer.registered)
         if not status:
@@ -61,7 +63,7 @@ def _size(subject: DispatchSubject, kind: str) -> None:
             raise BrokenRuleError(damage)
         if not status:
             raise BrokenRuleError(
-                f"a run takes a buffer of {small} bytes for {kind} 0, which has {size}"
+                f"a run accepts a buffer of {small} bytes for {kind} 0, which needs {size}"
             )
 
 
@@ -69,11 +71,11 @@ def _unknown(subject: DispatchSubject) -> None:
     slot = "unregister_tensor_buffer"
     with subject.call() as call:
         if not call.table.call(slot, call.device.handle, _NO_HANDLE):
-            raise BrokenRuleError(f"{slot} takes a handle that was never given")
+            raise BrokenRuleError(f"{slot} accepts a handle that the vendor never returned")
         gone = call.register(call.make("input", 0)).registered
         call.table.succeed(slot, call.device.handle, gone)
         if not call.table.call(slot, call.device.handle, gone):
-            raise BrokenRuleError(f"{slot} takes one twice")
+            raise BrokenRuleError(f"{slot} accepts the same handle twice")
         call.run(subject.case.data)
 
 
@@ -87,12 +89,10 @@ def _replaces(subject: DispatchSubject, kind: str) -> None:
         kept = [buffer.read() for buffer in call.retired]
         if call.run(data) != expected:
             raise BrokenRuleError(
-                f"a run does not use the buffers that were attached as {kind}s last"
+                f"a run does not use the buffers that were attached last as {kind}s"
             )
         if [buffer.read() for buffer in call.retired] != kept:
-            raise BrokenRuleError(
-                f"a run writes a buffer that another was attached in the place of, {kind}s"
-            )
+            raise BrokenRuleError(f"a run writes to a replaced buffer ({kind}s)")
 
 
 def _index(subject: DispatchSubject, kind: str) -> None:
@@ -100,7 +100,7 @@ def _index(subject: DispatchSubject, kind: str) -> None:
         group = call.group(kind)
         slot, number = f"attach_{kind}", len(group)
         if not call.table.call(slot, call.context, number, group[0].registered):
-            raise BrokenRuleError(f"{slot} takes index {number}, where there are {number}")
+            raise BrokenRuleError(f"{slot} accepts index {number}, but there are only {number}")
         call.run(subject.case.data)
 
 
@@ -111,7 +111,7 @@ def _attach_unknown(subject: DispatchSubject, kind: str) -> None:
             return
         if not call.table.call("invoke", call.context):
             raise BrokenRuleError(
-                f"attach_{kind} takes a handle that was never given, and a run succeeds"
+                f"attach_{kind} accepts a handle that the vendor never returned, and a run succeeds"
             )
 
 
@@ -122,11 +122,11 @@ def _stale(subject: DispatchSubject, kind: str) -> None:
         old = call.retired[-1]
         slot = f"detach_{kind}"
         call.table.call(slot, call.context, 0, old.registered)
-        call.expect(expected, f"{slot} of a buffer that was replaced changes what a run uses")
+        call.expect(expected, f"{slot} of a replaced buffer changes which buffers a run uses")
 
 
 def _lock(subject: DispatchSubject) -> None:
-    """Two pieces of memory keep different bytes, however often they are locked."""
+    """Two pieces of memory keep their different bytes while they are locked and unlocked."""
     handlers = _handlers(subject)
     with subject.call() as call:
         pieces = [_make(handlers, call) for _ in range(2)]
@@ -136,7 +136,9 @@ def _lock(subject: DispatchSubject) -> None:
             for number, memory in enumerate(pieces):
                 before, data[number] = data[number], bytes([1 + turn + 16 * number]) * size
                 if _swap(handlers, memory, data[number]) != before and turn:
-                    raise BrokenRuleError("a lock does not show what was written at the one before")
+                    raise BrokenRuleError(
+                        "a lock does not show bytes that were written under the previous lock"
+                    )
         for memory in pieces:
             handlers.destroy(memory)
         call.run(subject.case.data)
@@ -150,13 +152,13 @@ def _ends(subject: DispatchSubject) -> None:
     try:
         handlers.destroy(memory)
     except LiteRtError as error:
-        raise BrokenRuleError(f"destroy_func answers {error.status.name}") from None
+        raise BrokenRuleError(f"destroy_func returns {error.status.name}") from None
 
 
 def _handlers(subject: DispatchSubject) -> NativeBufferHandlers:
     definition = subject.vendor.api.tensor_buffer_handlers_def
     if not definition:
-        raise UnseenError("the vendor makes no memory of its own")
+        raise UnseenError("the vendor has no buffer handlers")
     try:
         return NativeBufferHandlers(definition, "")
     except LiteRtError as error:
@@ -164,19 +166,19 @@ def _handlers(subject: DispatchSubject) -> NativeBufferHandlers:
 
 
 def _make(handlers: NativeBufferHandlers, call: CheckedCall) -> Any:
-    """Memory for the first input, of a type that the vendor asks for."""
+    """Makes memory for the first input, of a buffer type that the vendor asks for."""
     wanted = call.wanted["input", 0]
     for kind in wanted.supported_types:
         if kind in handlers.supported_types:
             memory = handlers.create(call.case.inputs[0], int(kind), wanted.size)
             if memory is None:
-                raise BrokenRuleError("create_func answers OK, and makes nothing")
+                raise BrokenRuleError("create_func returns OK, but makes no memory")
             return memory
-    raise UnseenError("the vendor asks for none of the memory that it makes")
+    raise UnseenError("the vendor asks for none of the buffer types that its handlers make")
 
 
 def _swap(handlers: NativeBufferHandlers, memory: Any, data: bytes) -> bytes:
-    """What memory holds, and then other bytes in its place."""
+    """Returns the memory's bytes, then writes other bytes."""
     address = handlers.lock(memory, LockMode.READ_WRITE)
     if not address:
         raise BrokenRuleError("lock_func gives NULL")

@@ -1,4 +1,4 @@
-"""Checks of what a vendor may have: metrics and assets."""
+"""Checks of a vendor's optional parts: metrics and assets."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def _need_metrics(subject: DispatchSubject) -> None:
 
 
 def _need_assets(subject: DispatchSubject) -> None:
-    subject.need(REGISTER_ASSET, missing="the vendor takes no assets")
+    subject.need(REGISTER_ASSET, missing="the vendor has no register_asset")
 
 
 def _collect(call: CheckedCall) -> Any:
-    """Metrics of one run, which are to be destroyed."""
+    """Collects the metrics of one run; the caller destroys them."""
     call.table.succeed("start_metrics_collection", call.context, 0)
     call.run(call.case.data)
     metrics = call.table.answer("stop_metrics_collection", "LiteRtDispatchMetrics", call.context)
     if not metrics:
-        raise BrokenRuleError("stop_metrics_collection answers OK, and gives no object")
+        raise BrokenRuleError("stop_metrics_collection returns OK, but no metrics")
     return metrics
 
 
@@ -49,7 +49,9 @@ def _metrics_order(subject: DispatchSubject) -> None:
     with subject.call() as call:
         metrics = ffi.new("LiteRtDispatchMetrics*")
         if not call.table.call("stop_metrics_collection", call.context, metrics):
-            raise BrokenRuleError("stop_metrics_collection answers OK, though nothing was started")
+            raise BrokenRuleError(
+                "stop_metrics_collection returns OK, but no collection was started"
+            )
 
 
 def _metrics_each(subject: DispatchSubject) -> None:
@@ -69,17 +71,19 @@ def _metrics_each(subject: DispatchSubject) -> None:
             if kind not in _ANY_TYPES:
                 raise BrokenRuleError(f"metric {index} has a value of type {kind}")
         if not call.table.call("get_metric", metrics, number, ffi.new("LiteRtMetric*")):
-            raise BrokenRuleError(f"get_metric of index {number} answers OK: there are {number}")
+            raise BrokenRuleError(
+                f"get_metric returns OK for index {number}, but there are only {number} metrics"
+            )
         call.table.succeed("destroy_metrics", metrics)
 
 
 def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[DispatchSubject], None]:
-    """A check of all cases, since none says whether its op has an asset."""
+    """Makes a check of all cases, since a case does not tell whether its op has an asset."""
 
     def check_all(subject: DispatchSubject) -> None:
         _need_assets(subject)
         if not subject.case.assets:
-            raise UnseenError("the models that it was checked with have no assets")
+            raise UnseenError("the checked models have no assets")
         for case in subject.cases:
             check(subject, case)
 
@@ -89,7 +93,7 @@ def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[Disp
 def _asset_offered(
     subject: DispatchSubject, case: Case, when: str, *, offset: int = 0, forget_name: bool = False
 ) -> None:
-    """In another way than before: behind other bytes, or with a name that is gone after the call."""
+    """Registers assets at an odd offset, or with a name that is freed after the call."""
     expected = subject.run(case)
     place = f", offset {offset}" if offset else ""
     with subject.device() as device:
@@ -101,13 +105,15 @@ def _asset_offered(
         except BrokenRuleError as error:
             raise BrokenRuleError(f"{when.lstrip(', ')}, {error}") from error
     if found != expected:
-        raise BrokenRuleError(f"the outputs are others{when}")
+        raise BrokenRuleError(f"the outputs are wrong{when}")
 
 
-# The bytes of another, closed device context are gone, too.
-_asset_lifetime = partial(_asset_offered, when=", once the asset's name is gone", forget_name=True)
+# The assets of another device context, which was destroyed, are freed, too.
+_asset_lifetime = partial(
+    _asset_offered, when=" after the asset's name was freed", forget_name=True
+)
 _asset_misplaced = partial(
-    _asset_offered, when=f" with each asset at offset {_ODD_OFFSET}", offset=_ODD_OFFSET
+    _asset_offered, when=f" if each asset starts at offset {_ODD_OFFSET}", offset=_ODD_OFFSET
 )
 
 
@@ -120,7 +126,7 @@ def _asset_unknown(subject: DispatchSubject) -> None:
 
 
 def _asset_again(subject: DispatchSubject, case: Case) -> None:
-    """Other bytes come first, which a vendor may refuse; the last are those that count."""
+    """Registers wrong bytes first, which a vendor may refuse; the bytes that are registered last count."""
     expected = subject.run(case)
     with subject.device() as device:
         for name, data in case.assets.items():
@@ -128,18 +134,18 @@ def _asset_again(subject: DispatchSubject, case: Case) -> None:
             for _ in range(2):
                 if status := device.offer(name, data):
                     raise BrokenRuleError(
-                        f"'{name}' is answered by {status_name(status)} when it comes again"
+                        f"register_asset returns {status_name(status)} when '{name}' is registered again"
                     )
         if device.run(case) != expected:
             raise BrokenRuleError(
-                "the outputs are others where each asset was registered more than once"
+                "the outputs are wrong if each asset was registered more than once"
             )
 
 
 def _asset_many(subject: DispatchSubject, case: Case) -> None:
-    """The other's asset comes before a call is made, when some vendors look at theirs, and after."""
+    """Registers the other context's assets before and after the call is created: some vendors read theirs then."""
     expected = subject.run(case)
-    text = "an asset of another device context changes the outputs of this one"
+    text = "an asset of another device context changes this context's outputs"
     with subject.device(case) as device, CheckedDevice(subject.ready(), {}) as other:
         _offer_others(other, case)
         if device.run(case) != expected:
@@ -148,7 +154,7 @@ def _asset_many(subject: DispatchSubject, case: Case) -> None:
         with CheckedDevice(subject.ready(), {}) as other:
             _offer_others(other, case)
             call.expect(expected, text)
-        call.expect(expected, "the outputs are others, once another device context is gone")
+        call.expect(expected, "the outputs are wrong after another device context was destroyed")
 
 
 def _offer_others(device: CheckedDevice, case: Case) -> None:

@@ -1,4 +1,4 @@
-"""Checks of runs: values, buffers that are missing, and what stays locked after them."""
+"""Checks of runs: their values, missing buffers, and locks that stay after them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _written(subject: DispatchSubject) -> None:
         kept = sum(found == patterns for found in zip(*outputs, strict=True))
         if kept:
             raise BrokenRuleError(
-                f"{kept} bytes of output {index}, which has {len(outputs[0])}, are as before the run"
+                f"the run left {kept} of the {len(outputs[0])} bytes of output {index} unwritten"
             )
 
 
@@ -27,7 +27,7 @@ def _repeatable(subject: DispatchSubject) -> None:
     with subject.call() as call:
         first = call.run(subject.case.data)
         call.run(subject.other_data(2))
-        call.expect(first, "the third run gives other outputs than the first, for the same inputs")
+        call.expect(first, "the third run gives other outputs than the first for the same inputs")
 
 
 def _missing(subject: DispatchSubject) -> None:
@@ -35,7 +35,7 @@ def _missing(subject: DispatchSubject) -> None:
     with subject.device(case) as device, CheckedCall(device, case) as call:
         status = device.table.call("invoke", call.context)
         if not status:
-            raise BrokenRuleError("invoke answers OK with no buffer attached")
+            raise BrokenRuleError("invoke returns OK although no buffer is attached")
         call.attach_all()
         call.run(case.data)
 
@@ -47,9 +47,9 @@ def _missing_again(subject: DispatchSubject, kind: str) -> None:
         handle = call.group(kind)[0].registered
         call.table.succeed(f"detach_{kind}", call.context, 0, handle)
         if not call.table.call("invoke", call.context):
-            raise BrokenRuleError(f"invoke answers OK when {kind} 0 is detached")
+            raise BrokenRuleError(f"invoke returns OK although {kind} 0 is detached")
         call.table.succeed(f"attach_{kind}", call.context, 0, handle)
-        call.expect(expected, f"the outputs are others, once {kind} 0 is attached again")
+        call.expect(expected, f"the outputs are wrong after {kind} 0 was attached again")
 
 
 def _unlocks(subject: DispatchSubject) -> None:
@@ -63,7 +63,7 @@ def _unlocks(subject: DispatchSubject) -> None:
         call.table.succeed("detach_output", call.context, 0, call.outputs[0].registered)
         status = call.table.call("invoke", call.context)
         if status and (fault := device.table.host.take_lock_fault()):
-            raise BrokenRuleError(f"after a run that fails, {fault}")
+            raise BrokenRuleError(f"after a failed run, {fault}")
 
 
 RULES = Rules(

@@ -23,7 +23,7 @@ _FLOATS = {ElementType.FLOAT16, ElementType.BFLOAT16, ElementType.FLOAT32, Eleme
 
 
 def _invoke_tapped(call: CheckedCall, receive: Receive) -> int:
-    """Runs on the case's data; `UnseenError` where the vendor says that it has no taps."""
+    """Runs on the case's data; raises `UnseenError` if the vendor has no taps."""
     if not call.table.has(INVOKE_TAPPED):
         raise UnseenError("the vendor has no taps")
     call.write(call.case.data)
@@ -33,7 +33,7 @@ def _invoke_tapped(call: CheckedCall, receive: Receive) -> int:
     def guarded(*arguments: Any) -> int:
         try:
             return receive(*arguments)
-        except Exception as error:  # nothing may pass the border
+        except Exception as error:  # exceptions must not cross into C
             raised.append(error)
             return Status.RUNTIME_FAILURE
 
@@ -58,7 +58,7 @@ def _ignore(*_: object) -> int:
 
 @contextmanager
 def _calls(subject: DispatchSubject) -> Iterator[list[CheckedCall]]:
-    """The calls of several ops, each once; else the first of all."""
+    """Returns the cases of several ops; the first case if there are none."""
     _ = subject.case
     cases = [_tapped(case) for case in subject.cases if case.tapped is not None]
     with _opened(subject, cases[:3] or [subject.case]) as calls:
@@ -80,7 +80,7 @@ def _names(subject: DispatchSubject) -> None:
         if not text:
             raise BrokenRuleError("a tensor has no name")
         if text in seen:
-            raise BrokenRuleError(f"'{text}' is shown twice in one run")
+            raise BrokenRuleError(f"tensor '{text}' is shown twice in one run")
         seen.add(text)
         return 0
 
@@ -98,10 +98,12 @@ def _types(subject: DispatchSubject) -> None:
             raise BrokenRuleError(f"'{text}' is {found} in {size} bytes")
         expected = tensors.get(text)
         if expected is None:
-            return 0  # of the compiler's own
+            return 0  # a tensor that the compiler added
         types = {found.element_type, expected.element_type}
         if found.shape != expected.shape or not (len(types) == 1 or types <= _FLOATS):
-            raise BrokenRuleError(f"'{text}' is shown as {found}; in the model it is {expected}")
+            raise BrokenRuleError(
+                f"tensor '{text}' is shown as {found}, but has type {expected} in the model"
+            )
         ffi.buffer(data, size)[:]
         return 0
 
@@ -119,8 +121,8 @@ def _outputs(subject: DispatchSubject) -> None:
                 buffer.write(b"")
             expect_ok(INVOKE_TAPPED, _invoke_tapped(call, _ignore))
             if call.read() != expected:
-                raise BrokenRuleError("the outputs are others than those of invoke")
-            call.expect(expected, "the outputs of invoke are others after it")
+                raise BrokenRuleError("the outputs of the tapped run differ from those of invoke")
+            call.expect(expected, "the outputs of invoke are wrong after a tapped run")
 
 
 def _receiver(subject: DispatchSubject) -> None:
@@ -135,10 +137,12 @@ def _receiver(subject: DispatchSubject) -> None:
             status = _invoke_tapped(call, refuse)
             if not refused:
                 continue
-            expect_status("a run that its receiver ends", status, Status.CANCELLED)
+            expect_status("a run that the receiver stops", status, Status.CANCELLED)
             if more := len(refused) - 1:
-                raise BrokenRuleError(f"{more} tensors are shown once the receiver has refused one")
-            call.expect(expected, "the outputs are others after a run that its receiver has ended")
+                raise BrokenRuleError(
+                    f"{more} tensors are shown after the receiver has refused one"
+                )
+            call.expect(expected, "the outputs are wrong after a run that the receiver stopped")
 
 
 _SAME = (

@@ -1,4 +1,4 @@
-"""A check of contexts that run at the same time."""
+"""A check of invocation contexts that run at the same time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from litert.conformance.checks import BrokenRuleError, Check, Rules, Stage
 from litert.conformance.dispatch_subject import CheckedCall, DispatchSubject
 
 _NUM_THREADS = 3
-_LEAST_RUNS, _MOST_RUNS, _ENOUGH_S = 6, 1000, 0.5  # of each: short runs rarely meet
+_LEAST_RUNS, _MOST_RUNS, _ENOUGH_S = 6, 1000, 0.5  # runs of each context: short runs rarely overlap
 
 
 def _threads(subject: DispatchSubject) -> None:
-    """The device context that they share gets one call at a time: only runs are side by side."""
+    """Calls of the shared device context come one at a time; only runs overlap."""
     case = max(subject.cases or [subject.case], key=lambda case: case.outputs[0].size_bytes)
     start = threading.Barrier(_NUM_THREADS)
     with subject.device(case) as device, ExitStack() as stack:
@@ -37,7 +37,7 @@ def _threads(subject: DispatchSubject) -> None:
                 if number >= _LEAST_RUNS and time.monotonic() > end:
                     break
                 if calls[index].run(data[index]) != expected[index]:
-                    raise BrokenRuleError("outputs differ from those of a run alone")
+                    raise BrokenRuleError("the outputs differ from those of a single run")
 
         with ThreadPoolExecutor(_NUM_THREADS) as pool:
             runs = [pool.submit(work, index) for index in range(_NUM_THREADS)]

@@ -1,4 +1,4 @@
-"""Checks of the numbers that come out: of each probe by the rule that it is about, and of the user's models."""
+"""Checks of the outputs' values: of each probe under the probe's rule, and of the user's models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from litert.conformance.probe import OTHERS, VALUES, Probe, find_probes
 _ORDER = "values.input_order"
 _NEEDS = (*RUNS, "invoke.written")
 _ADVICE = (
-    "a call has its subgraph's inputs in the subgraph's order, which may be another than the op's"
+    "a call has the subgraph's inputs in the subgraph's order, which may differ from the op's order"
 )
 
 
@@ -31,7 +31,7 @@ def _probe_values(subject: DispatchSubject, name: str) -> None:
 
 
 def _other_values(subject: DispatchSubject) -> None:
-    """Compares what is no probe: models of the user's, and of custom ops."""
+    """Compares the outputs of models that are no probes: the user's models, and models of custom ops."""
     names = {probe.name for probe in find_probes()}
     cases = [case for case in subject.cases if case.source not in names]
     compared = [case for case in cases if case.expected is not None]
@@ -41,7 +41,7 @@ def _other_values(subject: DispatchSubject) -> None:
 
 
 def _cases_of(subject: DispatchSubject, name: str) -> list[Case]:
-    """What the vendor has compiled of a probe; `UnseenError` where that is nothing."""
+    """Returns the cases that were compiled from a probe; raises `UnseenError` if there are none."""
     cases = [case for case in subject.cases if case.source == name]
     if subject.case and not cases:
         raise UnseenError(subject.left.get(name, "the plugin did not compile it"))
@@ -49,7 +49,7 @@ def _cases_of(subject: DispatchSubject, name: str) -> list[Case]:
 
 
 def _compare(subject: DispatchSubject, cases: Sequence[Case], source: str = "") -> None:
-    """Runs all cases, and keeps their outputs; raises where some are wrong, whose source needs no words."""
+    """Runs all cases and keeps their outputs; raises if outputs are wrong, naming cases other than `source`."""
     wrong = []
     for case in cases:
         found = subject.run(case)
@@ -69,7 +69,7 @@ def _compare(subject: DispatchSubject, cases: Sequence[Case], source: str = "") 
 
 
 def _find_swap(subject: DispatchSubject, case: Case, found: Sequence[bytes]) -> str:
-    """Which inputs of a wrong case have changed places, in a sentence; "" for none."""
+    """Says in a sentence which inputs of a wrong case are swapped; "" for none."""
 
     def is_right(outputs: Sequence[bytes]) -> bool:
         return all(each.is_allowed for each in case.differences(outputs, subject.tolerance))
@@ -86,7 +86,7 @@ def _find_swap(subject: DispatchSubject, case: Case, found: Sequence[bytes]) -> 
 
 
 def _checks(probes: Sequence[Probe]) -> Iterator[Check[DispatchSubject]]:
-    """The checks of a probe follow those of the probes that it needs."""
+    """The check of a probe follows the checks of the probes that it needs."""
     keys: dict[str, list[str]] = {}
     for probe in probes:
         needs = [*_NEEDS, *(key for name in probe.needs for key in keys[name])]

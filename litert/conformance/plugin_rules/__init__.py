@@ -1,1 +1,1 @@
-"""Checks of compiler plugins by the rules in `litert_npu/compiler_plugin.h`; each module has them as `RULES`."""
+"""Checks of compiler plugins against the rules in `litert_npu/compiler_plugin.h`; each module declares `RULES`."""

@@ -1,6 +1,6 @@
-"""Checks of what all functions answer: a status each time, and that NULL is refused.
+"""Checks that all functions return a status, and refuse NULL.
 
-NULL is tried in each place where a function writes an answer, or needs a handle.
+NULL is passed for each argument through which a function returns a result, and for each handle that it needs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OF_RESULT = {
     "LiteRtGetCompiledResultCallInfo": (0, 2, 3, 4),
     IS_OUTPUT_DYNAMIC: (0, 3),
 }
-"""Of each function the arguments that must not be NULL."""
+"""The arguments of each function that must not be NULL."""
 
 
 def _without_plugin(subject: PluginSubject, function: str, place: int) -> None:
@@ -73,7 +73,7 @@ def _with_plugin(subject: PluginSubject, function: str, place: int) -> None:
         version = ffi.new("LiteRtApiVersion*", (0, 1, 0))[0]
         before = [version] if function.endswith("CheckCompilerCompatibility") else []
         _expect_refusal(subject, function, place, [*before, plugin.handle, *arguments])
-        plugin.soc_models()  # nothing else was done
+        plugin.soc_models()  # no other call has been made
 
 
 def _with_result(subject: PluginSubject, function: str, place: int) -> None:
@@ -93,9 +93,9 @@ def _with_result(subject: PluginSubject, function: str, place: int) -> None:
 
 
 def _check_has(subject: PluginSubject, function: str) -> None:
-    """Passes by what is said of a function that the plugin need not have."""
+    """Ignores an error about an optional function that the plugin does not export."""
     if not subject.vendor.has(function):
-        raise UnseenError(f"it does not export {function}")
+        raise UnseenError(f"the plugin does not export {function}")
 
 
 def _expect_refusal(

@@ -27,7 +27,7 @@ _SLOTS = (
     "get_num_op_inputs", "get_op_input", "get_op_output", "get_ranked_tensor_type",
     "get_tensor_weights", "get_weights_bytes", "push_op",
 )  # fmt: skip
-"""Of the context, that most plugins need."""
+"""Functions of the compiler context that most plugins need."""
 
 _COMPILE, _PARTITION = "LiteRtCompilerPluginCompile", "LiteRtCompilerPluginPartition"
 _BYTE_CODE, _CALL_INFO = "LiteRtGetCompiledResultByteCode", "LiteRtGetCompiledResultCallInfo"
@@ -35,13 +35,13 @@ _NUM_MODULES = "LiteRtCompiledResultNumByteCodeModules"
 
 
 def _partition_ops(subject: PluginSubject) -> None:
-    """`Plugin.partition` looks at what is pushed."""
+    """Partitions each model twice; `Plugin.partition` checks the ops that the plugin pushes."""
     for model in subject.each_model():
         subject.partitions(model)
 
 
 def _partition_one(subject: PluginSubject) -> None:
-    with suppress(UnseenError):  # it need not take any
+    with suppress(UnseenError):  # the plugin may take no op
         _ = subject.taken
 
 
@@ -52,11 +52,11 @@ def _reads_only(subject: PluginSubject) -> None:
         with subject.plugin() as plugin:
             plugin.partition(subgraph)
         if change := before.find_change(subgraph):
-            raise BrokenRuleError(f"{model.name}: it has changed {change}")
+            raise BrokenRuleError(f"{model.name}: the plugin has changed {change}")
 
 
 def _with_guarded_constants(subgraph: Subgraph) -> Subgraph:
-    """A copy whose constants nobody can write, or read beyond their ends."""
+    """Copies a model, with constants in read-only memory that ends at a protected page."""
     ends = subgraph.inputs, subgraph.ops, subgraph.outputs
     copy = copy_ops(subgraph.name, *ends, CopiedData())
     for buffer in {tensor.buffer for tensor in copy.tensors if tensor.is_constant}:
@@ -79,10 +79,12 @@ def _partition_repeatable(subject: PluginSubject) -> None:
         with subject.plugin() as plugin:
             first = plugin.partition(subgraph)
             if plugin.partition(subgraph) != first:
-                raise BrokenRuleError(f"{model.name}: it takes other ops when it is asked again")
+                raise BrokenRuleError(
+                    f"{model.name}: the plugin takes other ops when it partitions again"
+                )
         with subject.plugin() as plugin:
             if plugin.partition(subgraph).keys() != first.keys():
-                raise BrokenRuleError(f"{model.name}: another plugin takes other ops")
+                raise BrokenRuleError(f"{model.name}: a second plugin object takes other ops")
 
 
 def _refusal_text(subject: PluginSubject) -> None:
@@ -93,7 +95,9 @@ def _refusal_text(subject: PluginSubject) -> None:
             plugin.partition(subgraph)
             reasons = [plugin.refusal(index) for index in range(len(subgraph.ops))]
             if [plugin.refusal(index) for index in range(len(subgraph.ops))] != reasons:
-                raise BrokenRuleError(f"{model.name}: a reason is another when it is asked again")
+                raise BrokenRuleError(
+                    f"{model.name}: the plugin gives another reason when it is asked again"
+                )
 
 
 def _refusal_none(subject: PluginSubject) -> None:
@@ -108,12 +112,12 @@ def _refusal_none(subject: PluginSubject) -> None:
 
 def _check_has_refusals(subject: PluginSubject) -> None:
     if not subject.vendor.has(GET_REFUSAL):
-        raise UnseenError(f"it does not export {GET_REFUSAL}")
+        raise UnseenError(f"the plugin does not export {GET_REFUSAL}")
 
 
 def _compile(subject: PluginSubject, number: int | None = None) -> None:
-    """Compiles so many of the models that the plugin takes something of, by default all."""
-    _ = subject.taken  # there is something to compile
+    """Compiles the first models of which the plugin takes an op; by default all of them."""
+    _ = subject.taken  # raises if there is nothing to compile
     taken = (model for model in subject.each_model() if subject.partitions(model))
     for model in islice(taken, number):
         with subject.plugin() as plugin, plugin.compile(subject.partitions(model)):
@@ -127,7 +131,7 @@ def _old_context(subject: PluginSubject) -> None:
 
 
 def _slot_failure(subject: PluginSubject, slot: str) -> None:
-    """A crash is what there is to be found; an answer of any kind will do."""
+    """Checks that the plugin does not crash; any status is accepted."""
     named = subject.taken
     partitions = extract(subject.partitions(named))
     with subject.plugin(subject.host.failing_table(slot)) as plugin:
@@ -152,7 +156,9 @@ def _compile_repeatable(subject: PluginSubject) -> None:
             with plugin.compile(partitions) as second:
                 second.module(0)
             if first.module(0) != before:
-                raise BrokenRuleError("byte code changes when another result is made and destroyed")
+                raise BrokenRuleError(
+                    "a result's byte code changes when another result is made and destroyed"
+                )
         with plugin.compile(partitions):
             pass
 
@@ -174,9 +180,9 @@ def _compile_failure(subject: PluginSubject) -> None:
         status, made = plugin.try_compile(bad.model.subgraphs)
         if not status:
             subject.vendor.call_plain("LiteRtDestroyCompiledResult", made)
-            raise UnseenError("compiling did not fail, not even for an op that nobody has")
+            raise UnseenError("compiling does not fail, even for an unknown op")
         if made:
-            raise BrokenRuleError(f"{_COMPILE} fails, and leaves a result behind")
+            raise BrokenRuleError(f"{_COMPILE} fails, but returns a result")
         with plugin.compile([taken]):
             pass
 
@@ -199,7 +205,7 @@ def _nothing(subject: PluginSubject) -> None:
 def _byte_code(subject: PluginSubject) -> None:
     with subject.compiled() as result:
         if result.modules() != result.modules():
-            raise BrokenRuleError("a module's bytes are others when they are asked for again")
+            raise BrokenRuleError("a module's bytes differ when the host asks for them again")
 
 
 def _result_index(subject: PluginSubject) -> None:
@@ -225,14 +231,18 @@ def _call_info(subject: PluginSubject) -> None:
             if module >= (number := result.num_modules()):
                 raise BrokenRuleError(f"call {index} is in module {module} of {number}")
             if b"\0" in name:
-                raise BrokenRuleError(f"the name of call {index} has a zero byte: {name!r:.80}")
+                raise BrokenRuleError(
+                    f"the name of call {index} contains a zero byte: {name!r:.80}"
+                )
         if infos[0] == infos[1]:
-            raise BrokenRuleError(f"both calls are {infos[0][0]!r:.80} of module {infos[0][1]}")
+            raise BrokenRuleError(
+                f"both calls are function {infos[0][0]!r:.80} of module {infos[0][1]}"
+            )
 
 
 def _dynamic_output(subject: PluginSubject) -> None:
     if not subject.vendor.has(IS_OUTPUT_DYNAMIC):
-        raise UnseenError(f"it does not export {IS_OUTPUT_DYNAMIC}")
+        raise UnseenError(f"the plugin does not export {IS_OUTPUT_DYNAMIC}")
     for model in subject.each_model():
         for partition in subject.partitions(model):
             with subject.plugin() as plugin, plugin.compile([partition]) as result:
@@ -240,9 +250,13 @@ def _dynamic_output(subject: PluginSubject) -> None:
                     is_dynamic = result.is_dynamic(0, index)
                     what = f"{model.name}: output {index}, {tensor.type},"
                     if is_dynamic and tensor.type.layout.is_static:
-                        raise BrokenRuleError(f"{what} has a fixed shape, and is dynamic")
+                        raise BrokenRuleError(
+                            f"{what} has a fixed shape, but the plugin calls it dynamic"
+                        )
                     if result.is_dynamic(0, index) != is_dynamic:
-                        raise BrokenRuleError(f"{what} is another when it is asked about again")
+                        raise BrokenRuleError(
+                            f"the answer for {what} changes when the host asks again"
+                        )
 
 
 def _result_destroy_null(subject: PluginSubject) -> None:
@@ -250,7 +264,7 @@ def _result_destroy_null(subject: PluginSubject) -> None:
 
 
 _LOADED = ("plugin.symbols", "create.ok", "create.again")
-# A model with which the plugin ends the process is left out from then on, and what one other shows is reported.
+# A model with which the plugin ends the process is skipped from then on; one more failing model is reported.
 _BASE = (*_LOADED, "partition.ops (one model)")
 _COMPILED = (*_BASE, "compile.ok (one model)")
 _EACH = (*_LOADED, "partition.ops")

@@ -1,4 +1,4 @@
-"""Checks of what a plugin says of itself, and of its life."""
+"""Checks of a plugin's version, names and hardware, and of creating and destroying plugin objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REFUSALS = (
 def _symbols(subject: PluginSubject) -> None:
     missing = [name for name in FUNCTIONS if not subject.vendor.has(name)]
     if missing:
-        raise BrokenRuleError(f"it does not export {', '.join(missing)}")
+        raise BrokenRuleError(f"the plugin does not export {', '.join(missing)}")
 
 
 def _version(subject: PluginSubject) -> None:
@@ -40,7 +40,7 @@ def _manufacturer(subject: PluginSubject) -> None:
     name = "LiteRtGetCompilerPluginSocManufacturer"
     first, second = (text_of(subject.vendor.call_plain(name), name, _NAME_BYTES) for _ in range(2))
     if first != second:
-        raise BrokenRuleError(f"{name} gives {first!r} first, and then {second!r}")
+        raise BrokenRuleError(f"{name} returns {first!r} first, and then {second!r}")
 
 
 def _create(subject: PluginSubject) -> None:
@@ -53,10 +53,10 @@ def _many(subject: PluginSubject) -> None:
         models = first.soc_models()
         with subject.plugin() as second:
             if first.handle == second.handle:
-                raise BrokenRuleError("two plugins have one handle")
+                raise BrokenRuleError("two plugin objects have the same handle")
             second.soc_models()
         if first.soc_models() != models:
-            raise BrokenRuleError("a plugin answers otherwise, once another is destroyed")
+            raise BrokenRuleError("a plugin object answers differently after another was destroyed")
 
 
 def _again(subject: PluginSubject) -> None:
@@ -74,9 +74,9 @@ def _create_failure(subject: PluginSubject) -> None:
     made, status = _create_without_context(subject)
     if not status:
         subject.vendor.call_plain(_DESTROY, made)
-        raise UnseenError("creating did not fail, not even without a context")
+        raise UnseenError("creating a plugin object does not fail, even without a compiler context")
     if made:
-        raise BrokenRuleError(f"{_CREATE} fails, and leaves a plugin behind")
+        raise BrokenRuleError(f"{_CREATE} fails, but returns a plugin object")
 
 
 def _create_without_context(subject: PluginSubject) -> tuple[Any, int]:
@@ -95,13 +95,13 @@ def _hardware(subject: PluginSubject) -> None:
     with subject.plugin() as plugin:
         bits = int(subject.vendor.answer(name, "LiteRtHwAccelerators", plugin.handle))
     if not bits & _NPU:
-        raise BrokenRuleError(f"the hardware is {bits}, without the NPU ({_NPU})")
+        raise BrokenRuleError(f"the supported hardware is {bits}, without the NPU ({_NPU})")
 
 
 def _soc_models(subject: PluginSubject) -> None:
     with subject.plugin() as plugin:
         if not plugin.soc_models():
-            raise BrokenRuleError("there are 0 SoC models")
+            raise BrokenRuleError("the plugin has 0 SoC models")
 
 
 def _soc_names(subject: PluginSubject) -> None:

@@ -1,4 +1,4 @@
-"""Checks of a plugin's own transformations; what they want to change is not done."""
+"""Checks of a plugin's own transformations; their changes are not applied."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ def _none(subject: PluginSubject) -> None:
     with subject.plugin() as plugin:
         array, number = _read(plugin)
         if number >= _MANY:
-            raise BrokenRuleError(f"the number of patterns is {number}, or left as it was")
+            raise BrokenRuleError(
+                f"the plugin returns {number} patterns, or does not set their number"
+            )
         if number and not array:
-            raise BrokenRuleError(f"there are {number} patterns, and the array is NULL")
+            raise BrokenRuleError(f"the plugin returns {number} patterns, but their array is NULL")
 
 
 def _lifetime(subject: PluginSubject) -> None:
@@ -47,7 +49,7 @@ def _pattern(subject: PluginSubject) -> None:
 
 
 def _ask(subject: PluginSubject, entry: Any, model: Model, subgraph: Subgraph, op: Op) -> None:
-    """Asks a pattern about an op."""
+    """Calls a pattern's function for an op."""
     name = ffi.string(entry.name).decode()
     builder = GraphBuilder(model, subgraph)
     with subject.host.call() as handle_of:
@@ -61,7 +63,7 @@ def _ask(subject: PluginSubject, entry: Any, model: Model, subgraph: Subgraph, o
         )
     expect_status(f"pattern '{name}' at {op.name}", status, Status.OK, Status.PATTERN_NO_MATCH)
     if status and builder.is_used:
-        raise BrokenRuleError(f"pattern '{name}' does not match {op.name}, and changes the graph")
+        raise BrokenRuleError(f"pattern '{name}' does not match {op.name}, but changes the graph")
 
 
 def _some(plugin: Plugin) -> tuple[Any, int]:

@@ -1,4 +1,4 @@
-"""A check that weights which two partitions share are in the byte code once."""
+"""Checks that the byte code holds weights once if two partitions share them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Buffer, Subgraph, Tensor
 
 _LEAST = 64 << 10
-"""Bytes of weights that can be told from the rest of the byte code."""
+"""Least size of weights that stand out from the rest of the byte code, in bytes."""
 
 _MOST_MODELS = 3
 
@@ -26,7 +26,7 @@ def _stored_once(subject: PluginSubject) -> None:
             shared = _size(plugin, extract([partition, partition]))
             own = _size(plugin, [*extract([partition]), _with_other_weights(partition)])
         if own - one < _LEAST // 16:
-            continue  # it packs them, or keeps them elsewhere
+            continue  # the plugin compresses weights, or keeps them elsewhere
         is_seen = True
         if own - shared < (own - one) // 4:
             raise BrokenRuleError(
@@ -35,12 +35,12 @@ def _stored_once(subject: PluginSubject) -> None:
             )
     if not is_seen:
         raise UnseenError(
-            f"the byte code of no op shows {_LEAST >> 10} KiB of weights: give a model with --model"
+            f"no op's byte code grows with {_LEAST >> 10} KiB of weights: give a model with --model"
         )
 
 
 def _with_weights(subject: PluginSubject) -> Iterator[tuple[str, Partition]]:
-    """The first partition with enough weights, of each model that has one."""
+    """Finds the first partition with enough weights in each model."""
     for model in (*subject.models, *_weighted_models()):
         for partition in subject.partitions(model):
             read = dict.fromkeys(tensor for op in partition.ops for tensor in op.inputs)
@@ -50,7 +50,7 @@ def _with_weights(subject: PluginSubject) -> Iterator[tuple[str, Partition]]:
 
 
 def _weights(tensors: Iterable[Tensor | None]) -> Iterator[Tensor]:
-    """Constants that are no axes, shapes or other small numbers."""
+    """Finds a partition's large constants, which are not axes, shapes or other small numbers."""
     for tensor in tensors:
         if tensor is not None and len(tensor.data) >= _LEAST // 4:
             yield tensor
@@ -62,7 +62,7 @@ def _size(plugin: Plugin, copies: Sequence[Subgraph]) -> int:
 
 
 def _with_other_weights(partition: Partition) -> Subgraph:
-    """A copy whose weights are the same numbers in other places."""
+    """Copies a model with its weights in another order."""
     (copy,) = extract([partition])
     for tensor in _weights(copy.tensors):
         step = max(tensor.element_type.bits // 8, 1)

@@ -1,4 +1,4 @@
-"""A check of all SoC models that a plugin has, not just the one to compile for."""
+"""Checks all SoC models of a plugin, not only the one to compile for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from litert.conformance.plugin_subject import PluginSubject
 def _each(subject: PluginSubject) -> None:
     if subject.soc_model:
         raise UnseenError("--soc_model names one")
-    _ = subject.taken  # there is something to compile
+    _ = subject.taken  # raises if there is nothing to compile
     with subject.plugin() as plugin:
         names = plugin.soc_models()
     for name in names:
@@ -21,7 +21,7 @@ def _each(subject: PluginSubject) -> None:
 
 
 def _compile_for(subject: PluginSubject, name: bytes) -> None:
-    """Compiles what the plugin takes for an SoC model, which may be less than for another."""
+    """Compiles the ops that the plugin takes for an SoC model; SoC models may differ in their ops."""
     soc_model = ffi.new("char[]", name)
     for model in subject.each_model():
         with subject.plugin() as plugin:

@@ -1,1 +1,1 @@
-"""Models that a vendor's outputs are compared on; each module has them as `PROBES`."""
+"""Models on which a vendor's outputs are compared; each module declares its models as `PROBES`."""

@@ -11,7 +11,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Model
 
 _SHAPE = (1, 4, 4, 8)
-_LARGE = (1, 64, 64, 8)  # runs of it last long enough to meet in threads
+_LARGE = (1, 64, 64, 8)  # large enough that runs in threads overlap
 _ROW = (1, 1, 4, 1)
 _BASIC = ("ADD", "MUL", "SUB")
 _ORDERED = ("DIV", "POW", "SUB")
@@ -23,7 +23,7 @@ def _op(op: str, x: Sequence[int] = _SHAPE, z: Sequence[int] = _SHAPE, **options
 
 
 def _turned(op: str) -> Model:
-    """The model's first input is the op's second."""
+    """Makes a model whose first input is the op's second input."""
     builder = ModelBuilder()
     x, z = (builder.input(name, "float32", _SHAPE) for name in "xz")
     builder.output(builder.op(op, [z, x], [("y", "float32", _SHAPE)]))
@@ -31,7 +31,7 @@ def _turned(op: str) -> Model:
 
 
 def _chain() -> Model:
-    """The order of inputs matters, and one is read twice."""
+    """Makes a model of several ops in which the order of inputs matters, and one input is read twice."""
     builder = ModelBuilder()
     x, z = (builder.input(name, "float32", _SHAPE) for name in "xz")
     difference = builder.op("SUB", [z, x], [("d", "float32", _SHAPE)])

@@ -1,4 +1,4 @@
-"""BATCH_MATMUL: what is transposed, which input is the left one, batches that are broadcast."""
+"""BATCH_MATMUL: transposed inputs, the order of inputs, broadcast batches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _quantized(zero_points: tuple[int, int, int] = (0, 0, 0), *, is_constant: bo
         Operand(_SQUARE, "int8", scales=(scale,), zero_point=zero)
         for scale, zero in zip((0.04, 0.04, 0.25), zero_points, strict=True)
     )
-    # Pairs of products of 7 bits fit in 16.
+    # Sums of two 7-bit products fit in 16 bits.
     constant = replace(z, data=random_integers(4, 63, _SQUARE, "int8"))
     return one_op(_OP, [x, constant if is_constant else z], y)
 

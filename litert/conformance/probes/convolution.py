@@ -1,6 +1,6 @@
 """CONV_2D and DEPTHWISE_CONV_2D: a probe for each of padding, strides, dilation, bias, scales and zero points.
 
-Each has what the others lack: a plain one has a bias of zeros, equal scales, zero points of 0 and no padding.
+Each probe tests one of these: a plain convolution has a bias of zeros, equal scales, zero points of 0, no padding.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _DIFFERENT = (0.04, 0.01, 0.08, 0.02, 0.06, 0.004)
 
 @dataclass(frozen=True, slots=True)
 class _Convolution:
-    """Each pair is for height and width.
+    """Options of a convolution; pairs are height and width.
 
     Attributes:
-      bias: how large.
-      scales: of weights, those of output channels one after the other, repeated.
-      zero_points: of the input and the output.
-      weights, largest: in floats, and in int8; pairs of products of 7 bits fit in 16.
+      bias: Largest magnitude of the bias.
+      scales: Scales of the weights for successive output channels, repeated as needed.
+      zero_points: Zero points of the input and of the output.
+      weights, largest: Largest magnitude of float and of int8 weights; sums of two 7-bit products fit in 16 bits.
     """
 
     padding: str = "VALID"
@@ -54,7 +54,7 @@ class _Convolution:
 
     @property
     def size(self) -> list[int]:
-        """Height and width of the output."""
+        """Computes the output's height and width."""
         covered = [(n - 1) * d + 1 for n, d in zip(self.filter, self.dilation, strict=True)]
         lost = [0, 0] if self.padding == "SAME" else [n - 1 for n in covered]
         there = zip((_HEIGHT, _WIDTH), lost, self.stride, strict=True)
@@ -88,7 +88,7 @@ def _build(op: str, types: str, shape: _Convolution) -> Model:
 def _quantized(
     shape: _Convolution, filters: tuple[int, ...], x: Operand, y: Operand, axis: int
 ) -> tuple[Operand, Operand, list[Operand]]:
-    """Input, output, and all inputs, in int8."""
+    """Makes the int8 tensors: input, output, and all inputs."""
     zero_x, zero_y = shape.zero_points
     x = replace(x, element_type="int8", scales=(_INPUT_SCALE,), zero_point=zero_x)
     y = replace(y, element_type="int8", scales=(_OUTPUT_SCALE,), zero_point=zero_y)

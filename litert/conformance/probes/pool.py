@@ -1,4 +1,4 @@
-"""Pools: strides, and padding, which is no part of an average or a maximum."""
+"""Pools: strides, and padding, which must not enter an average or a maximum."""
 
 from __future__ import annotations
 
