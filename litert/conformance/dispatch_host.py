@@ -95,8 +95,13 @@ class DispatchHost:
         handlers: Any,
         size: int,
     ) -> CheckedBuffer:
-        """Allocates a buffer of the first wanted type that this host, or the vendor's handlers (NULL for none),
-        can make.
+        """Allocates a buffer of the first wanted type that this host or the vendor's handlers can make.
+
+        Args:
+          tensor_type: Type of the tensor.
+          wanted: The vendor's buffer requirements.
+          handlers: The vendor's buffer handlers; NULL for none.
+          size: Size of the buffer, in bytes.
 
         Raises:
           LiteRtError: UNSUPPORTED, if nobody can make a wanted type; or the error of the handlers.
