@@ -16,6 +16,7 @@ from compiler_plugin.isolation.hosting import (
 from compiler_plugin.plugin import CompilerPluginFactory, Hardware
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.core.vendor_names import plain_name
 from litert.core.version import COMPILER_PLUGIN_API_VERSION, ApiVersion
 from litert.host.extensions import (
@@ -148,7 +149,11 @@ def load_plugin(
     raise LiteRtError(
         Status.NOT_FOUND,
         f"no compiler plugin of '{vendor}'; found: {', '.join(found) or 'none'}{wheels}{reasons}",
-        hint="Install the vendor's package, or name the folder of its plugin with --libs.",
+        hint=did_you_mean(
+            vendor,
+            [*found, *stock_vendor_folders("compiler")],
+            "Install the vendor's package, or name the folder of its plugin with --libs.",
+        ),
     )
 
 
@@ -252,7 +257,7 @@ def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
             Status.INVALID_TOOL_CONFIG,
             f"'{plugin.factory.soc_manufacturer}' has no SoC model '{soc_model}'",
             plugin.origin,
-            f"Name one of {', '.join(models)}.",
+            did_you_mean(soc_model, models, f"Name one of {', '.join(models)}."),
         )
     return soc_model
 

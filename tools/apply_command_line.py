@@ -14,6 +14,7 @@ from .apply_flags import DECLARED, read_apply_options, start_hosting
 from .command_line import (
     COMMON,
     PAGE,
+    VERSION,
     FlagValues,
     begin,
     describe_flags,
@@ -21,8 +22,9 @@ from .command_line import (
     split_arguments,
     usage_error,
 )
-from .console import print_text
+from .console import print_text, print_version
 from .destinations import STDOUT, check_messages, open_output, print_to
+from .help_text import wrap_text
 from .page.writing import check_pages, is_page_wanted, write_pages
 from .progress_bar import ProgressBar
 from .trace_file import TRACE, traced
@@ -54,7 +56,7 @@ Compiles a TFLite model for an NPU, and embeds what its custom ops need.
 
 Custom ops whose asset is given go to the NPU where the vendor's plugin takes them; all else stays on the
 CPU, and the report says why. Options of a vendor begin with its name: --myvendor_option=value.
-The exit status is 0, or the status code of the error modulo 256.
+The exit status is 0 if the command is done, and 2 after an error.
 """
 
 
@@ -79,17 +81,23 @@ _AFTER = (
     *PAGE,
     TRACE,
     *COMMON,
+    VERSION,
 )
 
 
-def define_flags() -> FlagValues:
-    """All flags, with nothing parsed yet."""
+def all_flags() -> list[Flag]:
+    """Returns the declarations of all flags, as help lists them."""
     found = list(_BEFORE)
     for section in Section:
         found += [declared.flag for declared in DECLARED if declared.section == section]
         if section in _BEHIND:
             found.append(_BEHIND[section])
-    return make_flags([*found, *_AFTER])
+    return [*found, *_AFTER]
+
+
+def define_flags() -> FlagValues:
+    """All flags, with nothing parsed yet."""
+    return make_flags(all_flags())
 
 
 def execute(argv: Sequence[str]) -> int:
@@ -101,7 +109,10 @@ def execute(argv: Sequence[str]) -> int:
     values = define_flags()
     rest = begin(values, argv, "See --help.", known_only=True)
     if values.help:
-        print_text("\n".join([USAGE, "Flags:", *describe_flags(values)]), sys.stdout)
+        print_text("\n".join([*wrap_text(USAGE), "Flags:", *describe_flags(values)]), sys.stdout)
+        return 0
+    if values.version:
+        print_version(argv[0])
         return 0
     is_plugin_asked = values.cmd != "noop" and not values.list_transformations
     hosting = start_hosting(values, is_plugin_asked)

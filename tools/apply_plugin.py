@@ -18,10 +18,10 @@ def run() -> None:
 
 
 def guarded_main(argv: Sequence[str]) -> int:
-    """Runs a command line; an error is one message, and its status the exit status, as in stock."""
+    """Runs a command line and returns the exit status; an error is one message."""
     from .command import run_guarded
 
-    return run_guarded(main, argv, lambda status: status % 256)
+    return run_guarded(main, argv)
 
 
 def main(argv: Sequence[str]) -> int:

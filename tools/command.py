@@ -17,6 +17,7 @@ from litert.core.mapped_files import lost_bytes, mapped_files_guarded
 from litert.core.option import Flag
 from litert.core.quoting import continued
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 
 from .command_line import (
     COMMON,
@@ -27,7 +28,8 @@ from .command_line import (
     split_arguments,
     usage_error,
 )
-from .console import count_text, drop_output, print_text, writing_to
+from .console import count_text, drop_output, json_text, print_text, writing_to
+from .help_text import help_entry, wrap_text
 from .process_start import BROKEN_PIPE, ERROR, INTERRUPTED, ProcessEnd, after_ctrl_c
 from .progress_bar import ProgressBar
 
@@ -41,6 +43,7 @@ class Command(NamedTuple):
       run: does it, given flags and arguments; returns the exit status.
       num_arguments: how many arguments there are at most.
       num_optional: how many of them may be left out.
+      choices: The values that an argument can have; empty if any text will do.
       takes_vendor_options: whether flags that it does not know are options of vendors, which `run` gets among the
         arguments, for `split_arguments`.
     """
@@ -50,6 +53,7 @@ class Command(NamedTuple):
     run: Callable[[FlagValues, Sequence[str]], int]
     num_arguments: int = 0
     num_optional: int = 0
+    choices: Sequence[str] = ()
     takes_vendor_options: bool = False
 
     def main(self, program: str, arguments: Sequence[str]) -> int:
@@ -67,30 +71,40 @@ class Command(NamedTuple):
                 f"{count_text(count, 'argument')}, not {self.num_arguments}",
                 f"Usage: {program} {expected} [flags]",
             )
+        for argument in rest if self.choices else ():
+            if argument not in self.choices:
+                listed = f"Give one of {', '.join(self.choices)}."
+                raise usage_error(
+                    f"no {self.usage.partition(chr(10))[0]} '{argument}' of {program}",
+                    did_you_mean(argument, self.choices, listed),
+                )
         return self.run(flags, rest)
 
     def _help(self, program: str, flags: FlagValues) -> str:
         arguments, _, about = self.usage.partition("\n")
-        lines = [f"{program} {arguments} [flags]".replace("  ", " "), about, "", "Flags:"]
+        title = f"{program} {arguments} [flags]".replace("  ", " ")
+        lines = [title, *wrap_text(about), "", "Flags:"]
         return "\n".join([*lines, *describe_flags(flags)])
 
 
 @mapped_files_guarded()
-def run_guarded(
-    main: Callable[[Sequence[str]], int],
-    arguments: Sequence[str],
-    exit_status: Callable[[Status], int] = lambda status: ERROR,
-) -> int:
-    """Runs a main; an error is one message to stderr, with --debug also its traceback.
+def run_guarded(main: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
+    """Runs a main. Prints an error as one message to stderr, with --debug also its traceback.
+
+    With --report=json, an error is also printed to stdout, as JSON, if the report is not there already.
 
     Args:
-      main: given the arguments, which begin with the program's name; returns the exit status.
-      arguments: for it.
-      exit_status: of an error.
+      main: Function that runs a command line and returns the exit status.
+      arguments: Arguments for `main`, of which the first is the program's name.
+
+    Returns:
+      The exit status of the process.
     """
+    has_reported = False
     try:
         with common_permissions():
             code = main(arguments)
+        has_reported = True
         if lost := lost_bytes():
             raise lost
         with writing_to(sys.stdout):
@@ -102,33 +116,48 @@ def run_guarded(
     except BaseException as error:
         # What else is wrong comes of zeros in place of the bytes.
         lost = lost_bytes() if isinstance(error, Exception) else None
-        status, text = _explain(lost or error, os.path.basename(arguments[0]))
+        explained, text = _explain(lost or error, os.path.basename(arguments[0]))
+        is_cancelled = explained.status is Status.CANCELLED
+        code = INTERRUPTED if is_cancelled else ERROR
         if "--debug" in arguments:
             traceback.print_exception(error)
-        if status is Status.CANCELLED and not ProgressBar.make_room():
+        if is_cancelled and not ProgressBar.make_room():
             text = f"{after_ctrl_c()}{text}"
     with suppress(LiteRtError):  # there is nowhere else to say it
         print_text(text, sys.stderr)
-    return INTERRUPTED if status is Status.CANCELLED else exit_status(status)
+    if not has_reported:
+        with suppress(LiteRtError, BrokenPipeError):
+            _print_error_report(arguments, explained, code)
+    return code
 
 
-def _explain(error: BaseException, program: str) -> tuple[Status, str]:
-    """The status of an error that ends a program, and what people read."""
+def _print_error_report(arguments: Sequence[str], error: LiteRtError, code: int) -> None:
+    from .error_report import ErrorReport, is_json_asked  # here: most commands have no error
+
+    if is_json_asked(arguments):
+        report = ErrorReport(error.status.name, error.what, error.where, error.hint, code)
+        print_text(json_text(report.to_values()), sys.stdout)
+
+
+def _explain(error: BaseException, program: str) -> tuple[LiteRtError, str]:
+    """Returns the error that ends a program, as a LiteRtError, and the message for people."""
     if not isinstance(error, LiteRtError):
         error = interrupt_of(error) or refusal_of(error) or error
     if isinstance(error, LiteRtError):
-        return error.status, continued(str(error))
+        return error, continued(str(error))
     if isinstance(error, KeyboardInterrupt):
-        status, what = Status.CANCELLED, ". ".join(["interrupted", *error.args])
-    elif isinstance(
+        kept = ". ".join(map(str, error.args))
+        cancelled = LiteRtError(Status.CANCELLED, "interrupted", hint=kept)
+        return cancelled, "CANCELLED: " + ". ".join(["interrupted", *error.args])
+    if isinstance(
         error, (SystemExit, ProcessEnd)
     ):  # no main of ours: what a vendor's driver or a library does
-        status = Status.RUNTIME_FAILURE
-        what = f"code that it called has tried to end the process: {describe(error)}. --debug shows where."
+        status, hint = Status.RUNTIME_FAILURE, "--debug shows where."
+        what = f"code that {program} called has tried to end the process: {describe(error)}"
     else:
-        status = Status.UNKNOWN
-        what = f"{describe(error)}. This is a defect of {program}; --debug shows where."
-    return status, f"{status.name}: {what}"
+        status, what = Status.UNKNOWN, describe(error)
+        hint = f"This is a defect of {program}; --debug shows where."
+    return LiteRtError(status, what, hint=hint), f"{status.name}: {what}. {hint}"
 
 
 class CommandGroup(NamedTuple):
@@ -151,15 +180,16 @@ class CommandGroup(NamedTuple):
             print_text(self._help(program), sys.stdout)
             return 0
         if name not in self.commands:
+            listed = f"Give one of {', '.join(self.commands)}."
             raise usage_error(
-                f"no command '{name}' of {program}", f"Give one of {', '.join(self.commands)}."
+                f"no command '{name}' of {program}", did_you_mean(name, self.commands, listed)
             )
         command: Command = import_module(self.modules.format(name), __package__).COMMAND
         return command.main(f"{program} {name}", arguments[1:])
 
     def _help(self, program: str) -> str:
-        width = max(map(len, self.commands), default=0)
-        lines = [f"  {program} {name:{width}}  {what}" for name, what in self.commands.items()]
-        return "\n".join(
-            [self.about, "", *lines, "", f"{program} COMMAND --help shows the command's flags."]
-        )
+        rows = [(f"{program} {name}", what) for name, what in self.commands.items()]
+        column = 4 + max((len(name) for name, _ in rows), default=0)
+        lines = [line for name, what in rows for line in help_entry(name, what, column)]
+        closing = wrap_text(f"{program} COMMAND --help shows the command's flags.")
+        return "\n".join([*wrap_text(self.about), "", *lines, "", *closing])

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
+from litert.core.suggestion import closest_name
 
 from .destinations import STDOUT
+from .help_text import help_entry
 from .progress_bar import ProgressBar, ProgressStyle
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ DISPATCH_LIBRARY_PATH = Flag(
     "A folder with dispatch tables or libraries, beside those that are installed.",
 )
 
-_WIDTH = 100
+VERSION = Flag("version", False, "Show the version and exit.")
+
 _FLAG_COLUMN = 30
 _LONGEST_S = 1e7  # four months, and no more than a timer takes
 
@@ -69,12 +72,14 @@ def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only:
     Returns:
       The arguments.
     """
-    from absl.flags import Error
+    from absl.flags import Error, UnrecognizedFlagError
 
     try:
         rest: list[str] = flags(command_line, known_only=known_only)[1:]
+    except UnrecognizedFlagError as error:
+        raise _unknown_flag(f"--{error.flagname}", error.flagname, flags, hint) from None
     except (Error, ValueError) as error:  # absl's own for --noflag=value
-        raise usage_error(str(error), hint) from None
+        raise _value_error(str(error), flags, hint) from None
     ProgressBar.style = (
         ProgressStyle.QUIET
         if flags.quiet
@@ -138,6 +143,38 @@ def _duration_parser(least: float) -> Any:
     return DurationParser()
 
 
+def _unknown_flag(given: str, name: str, flags: Iterable[str], hint: str) -> LiteRtError:
+    """Returns the error of a flag that a command does not have.
+
+    Args:
+      given: The flag as the command line has it.
+      name: Its name, without dashes and value.
+      flags: The names of the command's flags.
+      hint: The hint if no flag has a similar name.
+    """
+    near = closest_name(name, flags)
+    return usage_error(f"no flag '{given}'", f"Did you mean --{near}?" if near else hint)
+
+
+def _value_error(said: str, flags: FlagValues, hint: str) -> LiteRtError:
+    """Returns the error of a value that a flag cannot have; `said` is absl's message about it."""
+    given, _, reason = said.removeprefix("flag ").partition(": ")
+    name, equals, value = given.removeprefix("--").partition("=")
+    if not said.startswith("flag --") or not equals or name not in flags:
+        return usage_error(said, hint)
+    choices = getattr(flags[name].parser, "enum_values", None)
+    if choices:
+        near = closest_name(value, choices)
+        listed = f"The values are {', '.join(choices)}."
+        question = f"Did you mean --{name}={near}? " if near else ""
+        return usage_error(f"--{name} has no value '{value}'", f"{question}{listed}")
+    if flags[name].boolean:
+        reason = "the flag takes true or false, or no value"
+    elif reason.startswith(("invalid literal", "could not convert")):
+        reason = f"the flag takes {flags[name].parser.syntactic_help}"
+    return usage_error(f"{given}: {reason}", hint)
+
+
 def given_arguments(values: FlagValues, flags: Iterable[Flag]) -> list[str]:
     """Those of some flags that a command line has given, as arguments of another one."""
     arguments: list[str] = []
@@ -173,15 +210,11 @@ def read_vendor_options(
     for flag in unknown:
         name, _, value = flag.lstrip("-").partition("=")
         if not is_option_of(manufacturer, name):
-            from difflib import get_close_matches  # here: few command lines need it
-
-            close = get_close_matches(name, list(values), 1)
-            raise usage_error(
-                f"no flag '{flag}'",
-                f"Did you mean --{close[0]}?"
-                if close
-                else f"Options of '{manufacturer}' begin with its name; --help lists the other flags.",
-            )
+            hint = f"Options of '{manufacturer}' begin with its name; --help lists the other flags."
+            prefix, _, rest = name.partition("_")
+            if closest_name(prefix, [manufacturer]):
+                hint = f"Did you mean --{manufacturer.lower()}_{rest}?"
+            raise _unknown_flag(flag, name, values, hint)
         if name in options:
             raise usage_error(f"--{name} is given twice")
         options[name] = value if "=" in flag else "true"
@@ -190,8 +223,6 @@ def read_vendor_options(
 
 def describe_flags(flags: FlagValues) -> list[str]:
     """Lines that say what each flag does."""
-    from textwrap import wrap
-
     lines: list[str] = []
     for name in flags:
         flag = flags[name]
@@ -200,13 +231,7 @@ def describe_flags(flags: FlagValues) -> list[str]:
         shown = f"--[no]{name}" if flag.boolean else f"--{name}"
         if flag.short_name:
             shown += f", -{flag.short_name}"
-        text = wrap(_explanation(flag), _WIDTH - _FLAG_COLUMN)
-        if len(shown) > _FLAG_COLUMN - 4:
-            lines.append(f"  {shown}")
-            text.insert(0, "")
-        else:
-            lines.append(f"  {shown:{_FLAG_COLUMN - 4}}  {text[0]}")
-        lines += [" " * _FLAG_COLUMN + line for line in text[1:]]
+        lines += help_entry(shown, _explanation(flag), _FLAG_COLUMN)
     return lines
 
 

@@ -17,6 +17,7 @@ from litert.core.quoting import continued
 from litert.core.quoting import name_text as name_text
 
 _Value = TypeVar("_Value")
+_PROJECT = "litert-npu"
 
 
 def print_text(text: str, stream: TextIO) -> None:
@@ -25,6 +26,14 @@ def print_text(text: str, stream: TextIO) -> None:
     safe = printable(text).encode(encoding, "backslashreplace").decode(encoding)
     with writing_to(stream):
         print(safe, file=stream, flush=True)
+
+
+def print_version(program: str) -> None:
+    """Prints the version of this project to stdout, behind the program's name and the project's."""
+    from litert.core.version import SDK_VERSION  # here: few command lines ask for it
+
+    name = os.path.basename(program)
+    print_text(f"{name} {'' if name == _PROJECT else f'({_PROJECT}) '}{SDK_VERSION}", sys.stdout)
 
 
 def print_lines(lines: Iterable[str], stream: TextIO) -> None:

@@ -6,11 +6,14 @@ is asked for is imported, and before it little, so that the guard against Ctrl-C
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from .process_start import run_process
 
+ABOUT = (
+    "Runs, measures and examines models that apply_plugin compiled for an NPU. "
+    "litert-npu --version shows the version."
+)
 COMMANDS = {
     "run": "run a model on inputs from files, or on random ones",
     "benchmark": "measure a model, call by call, beside stock LiteRT on the CPU",
@@ -27,6 +30,7 @@ COMMANDS = {
     "vendor": "make, export and check a vendor's plugin and dispatch table",
     "transform": "run transformations on a TFLite model, without a vendor",
     "opt": "run passes of the reference compiler on IR text",
+    "completion": "print a script that completes command lines in bash or zsh",
     "info": "list vendors, OpenCL platforms and versions on this machine",
 }
 
@@ -46,13 +50,10 @@ def guarded_main(arguments: Sequence[str]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Runs a command line, its first word being the program's name; returns the exit status."""
     if arguments[1:2] == ["--version"]:
-        from litert.core.version import SDK_VERSION
+        from .console import print_version
 
-        from .console import print_text
-
-        print_text(f"litert-npu {SDK_VERSION}", sys.stdout)
+        print_version("litert-npu")
         return 0
     from .command import CommandGroup
 
-    about = "Runs, measures and examines models that apply_plugin compiled for an NPU."
-    return CommandGroup(about, ".{}_command", COMMANDS).main("litert-npu", arguments[1:])
+    return CommandGroup(ABOUT, ".{}_command", COMMANDS).main("litert-npu", arguments[1:])

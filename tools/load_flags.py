@@ -14,6 +14,7 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag, Goes, options_of, values_by_field
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.options import CpuOptions, HardwareAccelerator, Options
 
 from .command_line import DISPATCH_LIBRARY_PATH, FlagValues, read_vendor_options, usage_error
@@ -195,7 +196,7 @@ def choose_signature(chosen: str, keys: Sequence[str], path: str) -> str:
             Status.NOT_FOUND,
             f"no signature '{chosen}'",
             path,
-            f"Name one of {', '.join(keys) or 'none'}.",
+            did_you_mean(chosen, keys, f"Name one of {', '.join(keys) or 'none'}."),
         )
     if not keys:
         raise LiteRtError(Status.NOT_FOUND, "the model has nothing to run", path)
@@ -207,7 +208,7 @@ def _read_accelerators(names: Sequence[str]) -> HardwareAccelerator:
     accelerators = HardwareAccelerator(0)
     for name in names:
         if name not in _ACCELERATORS:
-            raise usage_error(f"no accelerator '{name}'", hint)
+            raise usage_error(f"no accelerator '{name}'", did_you_mean(name, _ACCELERATORS, hint))
         accelerators |= HardwareAccelerator[name.upper()]
     if not names:
         raise usage_error("no accelerator", hint)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extension_folders import (
@@ -20,6 +19,7 @@ from compiler_plugin.transformations.transformation import (
 )
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 
 _PLACE = {phase: place for place, phase in enumerate(Phase)}
 
@@ -78,7 +78,7 @@ def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
                     Status.NOT_FOUND,
                     f"{source} names '{other}', which is no transformation",
                     item.origin.path,
-                    _suggestion(other, list(phases)),
+                    did_you_mean(other, phases, "--list_transformations shows which there are."),
                 )
             if _PLACE[phases[first]] > _PLACE[phases[second]]:
                 raise LiteRtError(
@@ -105,7 +105,9 @@ def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
             Status.NOT_FOUND,
             f"no transformation '{word.removeprefix('-')}'",
             "--transformations",
-            _suggestion(plain, [*names, *RESERVED]),
+            did_you_mean(
+                plain, [*names, *RESERVED], "--list_transformations shows which there are."
+            ),
         )
     return [plain]
 
@@ -113,11 +115,6 @@ def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
 def _plain(word: str) -> str:
     """A word as names are written; a class's name is as good."""
     return snake_case(word.removeprefix("-").strip())
-
-
-def _suggestion(name: str, names: Sequence[str]) -> str:
-    close = get_close_matches(name, names, 1)
-    return f"Is {close[0]} meant?" if close else "--list_transformations shows which there are."
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from enum import Enum
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 
 VARIABLE = "LITERT_NPU_SANDBOX"
 """`require`, `try` or `off`: what to do about a system that has no sandbox."""
@@ -115,7 +116,8 @@ def parse_mode(text: str, where: str) -> SandboxMode:
     except ValueError:
         words = ", ".join(mode.value for mode in SandboxMode)
         what = f"'{text}' is no way to use a sandbox; there are {words}"
-        raise LiteRtError(Status.INVALID_ARGUMENT, what, where) from None
+        hint = did_you_mean(text, [mode.value for mode in SandboxMode])
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint) from None
 
 
 def why_missing() -> str:

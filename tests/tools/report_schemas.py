@@ -16,6 +16,7 @@ from litert_npu_tools.benchmark_command import BenchmarkReport
 from litert_npu_tools.check_command import CheckReport
 from litert_npu_tools.compare_report import CompareReport
 from litert_npu_tools.coverage_report import CoverageReport
+from litert_npu_tools.error_report import ErrorReport
 from litert_npu_tools.info_command import Info
 from litert_npu_tools.inspection import Inspection
 from litert_npu_tools.layer.check import SanitizedLayer
@@ -66,11 +67,20 @@ def file_name(command: str) -> str:
 
 def schema_of(command: str, is_open: bool = True) -> dict[str, Any]:
     """The schema of a command's report; one that is not open forbids fields that it does not have."""
+    return _whole_schema(f"{command} --report=json", REPORTS[command], is_open)
+
+
+def error_schema(is_open: bool = True) -> dict[str, Any]:
+    """The schema of the error that a command with --report=json prints."""
+    return _whole_schema("the error of a command with --report=json", ErrorReport, is_open)
+
+
+def _whole_schema(title: str, kind: Any, is_open: bool) -> dict[str, Any]:
     kinds = _Kinds(is_open)
-    whole = kinds.schema(REPORTS[command])
+    whole = kinds.schema(kind)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"{command} --report=json",
+        "title": title,
         **whole,
         "$defs": kinds.definitions,
     }

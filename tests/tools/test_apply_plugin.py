@@ -131,7 +131,7 @@ def test_a_model_that_the_standard_output_has_no_room_for_is_an_error(source: Pa
         done = subprocess.run(
             [*COMMAND, *FAKE, source, "-"], stdout=full, stderr=subprocess.PIPE, text=True
         )
-    assert done.returncode == int(Status.FILE_IO) % 256
+    assert done.returncode == 2
     assert "FILE_IO: cannot write: no space left on device (standard output)" in done.stderr
 
 
@@ -139,7 +139,7 @@ def test_a_report_that_its_place_has_no_room_for_is_an_error(
     source: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     status = apply(*FAKE, "--err=/dev/full", source, tmp_path / "out.tflite")
-    assert status == int(Status.FILE_IO) % 256
+    assert status == 2
     assert "cannot write: no space left on device (/dev/full)" in capsys.readouterr().err
 
 
@@ -201,7 +201,7 @@ def test_an_op_that_nothing_runs_is_the_report_s_last_line(
     output.unlink()
     for cmd in ("apply", "partition"):
         flags = [f"--cmd={cmd}", "--fake_ops=A", "--require_runnable"]
-        assert apply(*FAKE, *flags, source, output) == Status.UNSUPPORTED % 256
+        assert apply(*FAKE, *flags, source, output) == 2
         assert said in capsys.readouterr().err and not output.exists()
     assert apply(*FAKE, "--fake_ops=A", "--report=json", source, output) == 0
     assert json.loads(capsys.readouterr().out)["not_runnable"] == ["B"]
@@ -224,7 +224,11 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (["IN"], Status.INVALID_TOOL_CONFIG, "--cmd=apply needs an output"),
         (["--cmd=noop"], Status.INVALID_TOOL_CONFIG, "--cmd=noop needs a model"),
         (["--cmd=info", "IN"], Status.INVALID_TOOL_CONFIG, "takes no model"),
-        (["--cmd=melt", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "apply|partition|compile"),
+        (
+            ["--cmd=melt", "IN", "OUT"],
+            Status.INVALID_TOOL_CONFIG,
+            "The values are apply, partition",
+        ),
         (["IN", "OUT", "more"], Status.INVALID_TOOL_CONFIG, "3 arguments"),
         (["--models=F1", "--soc_model=F2", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "'F1'"),
         (["--model=other", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "They mean the same"),
@@ -297,7 +301,7 @@ def test_bad_input_is_one_message_and_leaves_what_was_there(
     names |= {"JUNK": tmp_path / "junk", "CUT": tmp_path / "cut.tflite"}
     for word, path in names.items():
         arguments = [argument.replace(word, str(path)) for argument in arguments]
-    assert apply(*FAKE, *arguments) == status % 256
+    assert apply(*FAKE, *arguments) == 2
     printed = capsys.readouterr()
     assert says in printed.err and printed.err.startswith(f"{status.name}: ")
     assert printed.err.count("\n") == 1 and "Traceback" not in printed.err
@@ -359,7 +363,7 @@ def test_a_full_disk_leaves_nothing(source: Path, kernel: Path, tmp_path: Path) 
         text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
     )
-    assert done.returncode == Status.FILE_IO % 256
+    assert done.returncode == 2
     assert done.stderr.startswith(f"FILE_IO: cannot write: file too large ({output})")
     assert output.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 3
@@ -420,7 +424,7 @@ def test_stock_reads_what_each_command_writes(
         pytest.param(["--cmd=info", "--libs=HERE"], id="info"),
     ],
 )
-def test_the_exit_status_is_stocks(
+def test_the_exit_status_is_0_where_stocks_is(
     source: Path,
     tmp_path: Path,
     stock_apply_plugin: Callable[..., subprocess.CompletedProcess[str]],
@@ -429,7 +433,8 @@ def test_the_exit_status_is_stocks(
     names = {"IN": source, "OUT": tmp_path / "out.bin", "HERE": tmp_path}
     for word, path in names.items():
         arguments = [argument.replace(word, str(path)) for argument in arguments]
-    assert apply(*arguments) == stock_apply_plugin(*arguments).returncode
+    has_failed = stock_apply_plugin(*arguments).returncode != 0
+    assert apply(*arguments) == (2 if has_failed else 0)
 
 
 def test_the_real_network_is_compiled(models: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 from absl.flags import FlagValues
+from litert_npu_tools import apply_plugin, help_text
 from litert_npu_tools import litert_npu as tool
 from litert_npu_tools.command import Command, run_guarded
 
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
+from litert.core.version import SDK_VERSION
+from tests.terminals import Terminal
 from tests.tools.conftest import LitertNpu
 
 Capture = pytest.CaptureFixture[str]
@@ -58,10 +61,20 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     ("arguments", "said"),
     [
         (["launch"], "no command 'launch'"),
+        (["runn"], "Did you mean 'run'?"),
+        (["vendor", "exprot"], "Did you mean 'export'?"),
+        (["info", "--report=jsn"], "Did you mean --report=json? The values are text, json."),
+        (["benchmark", "a", "--soc_manufactuer=b"], "Did you mean --soc_manufacturer?"),
+        (["benchmark", "a", "--referense_ops=all"], "Did you mean --reference_ops?"),
+        (["benchmark", "a", "--threads=two"], "--threads=two: the flag takes a positive integer"),
+        (["benchmark", "a", "--quiet=maybe"], "--quiet=maybe: the flag takes true or false"),
         (["inspect"], "0 arguments, not 1"),
         (["inspect", "a", "b"], "2 arguments, not 1"),
-        (["inspect", "a", "--dmup"], "Unknown command line flag 'dmup'"),
-        (["inspect", "a", "--report=xml"], "should be one of"),
+        (["inspect", "a", "--dmup"], "no flag '--dmup'. Did you mean --dump?"),
+        (
+            ["inspect", "a", "--report=xml"],
+            "--report has no value 'xml'. The values are text, json.",
+        ),
         (["benchmark", "a", "--runs=many"], "--runs=many"),
         (["info", "a"], "1 argument, not 0"),
         (["run", "/no/such/file"], "no such file"),
@@ -137,6 +150,53 @@ def test_where_nobody_can_be_told_the_status_says_it() -> None:
         capture_output=True, text=True,
     )  # fmt: skip
     assert (process.returncode, process.stdout, process.stderr) == (2, "", "")
+
+
+@pytest.mark.parametrize("program", ["litert-npu", "apply_plugin", "apply_plugin_main"])
+def test_each_program_says_its_version(program: str, capsys: Capture) -> None:
+    main = tool.guarded_main if program == "litert-npu" else apply_plugin.guarded_main
+    assert main([f"/usr/bin/{program}", "--version"]) == 0
+    ours = "" if program == "litert-npu" else "(litert-npu) "
+    assert capsys.readouterr().out == f"{program} {ours}{SDK_VERSION}\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "variable", "width"),
+    [(72, "", 72), (72, "60", 60), (40, "", 40), (300, "", 100), (72, "many", 72), (0, "", 100)],
+)
+def test_help_has_the_width_of_the_terminal(
+    columns: int, variable: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", variable)
+    with Terminal() as terminal:
+        terminal.resize(columns)
+        monkeypatch.setattr(sys, "stdout", terminal.stream)
+        assert help_text.help_width() == width
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+@pytest.mark.parametrize("arguments", [[], ["coverage", "--help"], ["layer"]])
+def test_help_is_as_wide_as_it_may_be(
+    litert_npu: LitertNpu,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    arguments: list[str],
+) -> None:
+    monkeypatch.setattr(help_text, "help_width", lambda: width)
+    assert litert_npu(*arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert 0.8 * width < max(map(len, lines)) <= width
+
+
+def test_help_has_one_width_where_there_is_no_terminal(
+    litert_npu: LitertNpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert litert_npu("coverage", "--help") == 0
+    printed = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "50")
+    assert litert_npu("coverage", "--help") == 0
+    assert capsys.readouterr().out == printed and max(map(len, printed.splitlines())) <= 100
 
 
 def test_flags_may_follow_arguments() -> None:

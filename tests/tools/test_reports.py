@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from litert_npu_tools import apply_command_line, apply_plugin, litert_npu
-from litert_npu_tools.command import Command, CommandGroup
+from litert_npu_tools.command import Command, CommandGroup, run_guarded
 
-from tests.tools.report_schemas import REPORTS, file_name, schema_of
+from litert.core.quoting import continued
+from tests.tools.report_schemas import REPORTS, error_schema, file_name, schema_of
 from vendor_reference.authoring import sanitizer
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -113,11 +115,81 @@ def test_a_command_s_report_and_exit_status_are_as_documented(
     assert tool.guarded_main(line) == status
     printed = capsys.readouterr()
     if status == 2:
-        assert not printed.out and re.search("^[A-Z_]+: ", printed.err, re.MULTILINE)
+        assert not _faults(printed.out, error_schema(is_open=False))
+        error = json.loads(printed.out)
+        assert error["exit_code"] == 2
+        assert re.search(
+            f"^{error['status']}: {re.escape(continued(error['what']))}", printed.err, re.MULTILINE
+        )
         assert "Traceback" not in printed.err and "defect" not in printed.err
     else:
-        validator = jsonschema.Draft202012Validator(schema_of(command, is_open=False))
-        assert not [error.message for error in validator.iter_errors(json.loads(printed.out))]
+        assert not _faults(printed.out, schema_of(command, is_open=False))
+
+
+def _faults(text: str, schema: dict[str, Any]) -> list[str]:
+    validator = jsonschema.Draft202012Validator(schema)
+    return [error.message for error in validator.iter_errors(json.loads(text))]
+
+
+@pytest.mark.parametrize(
+    ("line", "has_json"),
+    [
+        ("apply_plugin none.tflite o --report=json", True),
+        ("apply_plugin none.tflite o --report json", True),
+        ("apply_plugin none.tflite o -report=json", True),
+        ("apply_plugin none.tflite o --report=json --err=-", True),
+        ("apply_plugin none.tflite o --report=json --nothing", True),
+        ("apply_plugin none.tflite o --report=json --soc_manufacturer=Nobody", True),
+        ("apply_plugin none.tflite o --report=text", False),
+        ("apply_plugin none.tflite o", False),
+        ("apply_plugin none.tflite - --report=json", False),  # the output is for the model
+        ("apply_plugin none.tflite --o=- --report=json", False),
+        ("litert-npu coverage none.tflite --report=csv", False),
+        ("litert-npu layer chek --report=json", True),
+        ("litert-npu layer check --watchh --report=json", True),
+    ],
+)
+@pytest.mark.usefixtures("in_folder")
+def test_an_error_is_one_json_object_where_a_report_would_be_json(
+    line: str, has_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = line.split()
+    tool = apply_plugin if words[0] == "apply_plugin" else litert_npu
+    assert tool.guarded_main(words) == 2
+    printed = capsys.readouterr()
+    assert printed.err
+    if not has_json:
+        assert not printed.out
+        return
+    assert not _faults(printed.out, error_schema(is_open=False))
+    error = json.loads(printed.out)
+    where = f" ({error['where']})" if error["where"] else ""
+    hint = f" {error['hint']}" if error["hint"] else ""
+    assert printed.err == f"{error['status']}: {error['what']}{where}.{hint}\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "exit_code"),
+    [(KeyboardInterrupt("Half is kept"), "CANCELLED", 130), (ZeroDivisionError(), "UNKNOWN", 2)],
+    ids=["Ctrl-C", "defect"],
+)
+def test_every_end_of_a_command_has_its_json(
+    raised: BaseException, status: str, exit_code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(_: Sequence[str]) -> int:
+        raise raised
+
+    assert run_guarded(main, ["litert-npu", "--report=json"]) == exit_code
+    error = json.loads(capsys.readouterr().out)
+    assert (error["status"], error["exit_code"]) == (status, exit_code) and error["hint"]
+
+
+def test_the_schema_of_errors_is_in_the_docs(request: pytest.FixtureRequest) -> None:
+    path = DOCS / "schemas" / "error.json"
+    if request.config.getoption("--golden"):
+        path.write_text(json.dumps(error_schema(), indent=1) + "\n")
+    assert json.loads(path.read_text()) == error_schema(), "`make golden` writes it"
+    assert "(schemas/error.json)" in PAGE
 
 
 @pytest.mark.parametrize("command", REPORTS)
@@ -166,6 +238,7 @@ def test_each_command_with_a_report_has_a_schema_and_cases() -> None:
 def test_the_page_lists_each_schema_and_what_exit_status_1_says() -> None:
     rows = re.findall(r"^\| `([^`]+)` \| \[.*\]\(schemas/(\S+)\) \| (.*) \|$", PAGE, re.MULTILINE)
     assert {(command, name) for command, name, _ in rows} == {(c, file_name(c)) for c in REPORTS}
-    assert {p.name for p in (DOCS / "schemas").iterdir()} == {name for _, name, _ in rows}
+    files = {p.name for p in (DOCS / "schemas").iterdir()}
+    assert files == {"error.json", *(name for _, name, _ in rows)}
     with_answer = {command for command, status, _ in CASES if status == 1}
     assert with_answer == {command for command, _, answer in rows if answer != "-"}

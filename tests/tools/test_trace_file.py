@@ -148,11 +148,12 @@ def test_apply_plugin_and_benchmark_have_traces(model: Path, litert_npu: LitertN
     ],
 )
 def test_a_place_that_no_trace_can_have_is_refused_before_any_work(
-    model: Path, litert_npu: LitertNpu, place: str, status: Status
+    model: Path, capsys: pytest.CaptureFixture[str], place: str, status: Status
 ) -> None:
     before = model.read_bytes()
     asset = "--npu_custom_op_info=MyOp,my.cl"
-    assert apply_plugin(["", asset, f"--trace={place}", str(model), "out.tflite"]) == status % 256
+    assert apply_plugin(["", asset, f"--trace={place}", str(model), "out.tflite"]) == 2
+    assert capsys.readouterr().err.startswith(f"{status.name}: ")
     assert model.read_bytes() == before and not Path("out.tflite").exists()
 
 

@@ -48,6 +48,9 @@ def open_ops(flags: FlagValues) -> Iterator[tuple[str, Sequence[Subject]]]:
         yield name, find_subjects(choice, name, model)
 
 
+REFERENCE_FLAGS = tuple(Flag(name, "", explanation) for name, explanation in OPTIONS.items())
+"""The options of the reference vendor, as flags."""
+
 OP_FLAGS = (
     Flag("model", "", "A model whose ops the layer is for."),
     Flag(
@@ -56,7 +59,7 @@ OP_FLAGS = (
         "The op: its name, or its place, which is its index in the main subgraph or SUBGRAPH:INDEX; by default "
         "the one named like FILE, or the only custom op.",
     ),
-    *(Flag(name, "", explanation) for name, explanation in OPTIONS.items()),
+    *REFERENCE_FLAGS,
 )
 
 

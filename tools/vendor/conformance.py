@@ -26,6 +26,7 @@ from litert.core.errors import LiteRtError
 from litert.core.input_file import check_input
 from litert.core.progress import counting, told
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.core.vendor_names import is_option_of
 from litert.host.child import call_in_child
 from litert.model.atomic_file import temporary_folder
@@ -139,9 +140,8 @@ def _check_rules(
         rules = [rule for rule in contract if is_named(rule, [name])]
         kinds = [kind for kind, checked in by_kind.items() if checked.intersection(rules)]
         if not rules:
-            raise usage_error(
-                f"the contract has no rule '{name}'", "docs/vendor_contract.md has their names."
-            )
+            hint = did_you_mean(name, contract, "docs/vendor_contract.md has their names.")
+            raise usage_error(f"the contract has no rule '{name}'", hint)
         if not kinds:
             raise usage_error(
                 f"--rule={name} cannot be checked: {NOT_CHECKABLE[name]}", "Leave it out."

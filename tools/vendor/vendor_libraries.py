@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,11 @@ def find_installed(vendor: str) -> VendorLibraries:
         raise LiteRtError(
             Status.NOT_FOUND,
             f"no installed vendor '{vendor}', only {', '.join([*there, *wheel])}",
-            hint="Install its package, or name its files.",
+            hint=did_you_mean(
+                vendor,
+                [*there, *stock_vendor_folders("compiler")],
+                "Install its package, or name its files.",
+            ),
         )
     origins = {kind: f"{point.module}:{point.attribute}" for kind, point in found.items()}
     return VendorLibraries(next(iter(found.values())).name, origins)

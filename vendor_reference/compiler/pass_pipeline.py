@@ -22,6 +22,7 @@ from litert.core.compiler_options import DumpOptions
 from litert.core.errors import LiteRtError
 from litert.core.progress import told
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.core.tracing import SpanKind, span
 from litert.host.extensions import load_package
 from litert.model.atomic_file import make_folder, open_atomic
@@ -150,9 +151,8 @@ def check_pass_name(name: str, also: Sequence[str] = ()) -> None:
     """Refuses a name that no pass has, and that is none of those that are taken here too."""
     names = [*also, *find_passes()]
     if name not in names:
-        raise LiteRtError(
-            Status.NOT_FOUND, f"no pass '{name}'", hint=f"Name one of {', '.join(names)}."
-        )
+        hint = did_you_mean(name, names, f"Name one of {', '.join(names)}.")
+        raise LiteRtError(Status.NOT_FOUND, f"no pass '{name}'", hint=hint)
 
 
 @cache

@@ -175,7 +175,7 @@ def test_the_command_fails_with_a_message(
 ) -> None:
     output = tmp_path / "out.bin"
     done = run(f"{function}:{what}", f"--libs={befallen}", str(chain("A")), str(output))
-    assert done.returncode == Status.RUNTIME_FAILURE and not output.exists()
+    assert done.returncode == 2 and not output.exists()
     assert LIBRARY in done.stderr and function in done.stderr and not done.stdout
 
 
@@ -189,7 +189,7 @@ def test_the_command_has_a_time_limit_for_each_call(
         str(chain("A")),
         str(tmp_path / "out.bin"),
     )
-    assert done.returncode == Status.TIMEOUT_EXPIRED and not (tmp_path / "out.bin").exists()
+    assert done.returncode == 2 and not (tmp_path / "out.bin").exists()
     assert "in LiteRtCompilerPluginPartition after 4 s" in done.stderr
 
 

@@ -1,0 +1,44 @@
+"""`litert-npu completion`: prints a script that completes command lines of this project in a shell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from .command import Command
+from .command_line import FlagValues
+from .console import print_text
+
+SCRIPTS: Mapping[str, str] = {"bash": "bash_completion", "zsh": "zsh_completion"}
+"""Modules that write the script, by the shell's name."""
+
+
+def completion_script(shell: str) -> str:
+    """Returns the script for a shell: bash or zsh."""
+    from importlib import import_module
+
+    from .command_words import find_programs
+
+    module = import_module(f".{SCRIPTS[shell]}", __package__)
+    write: Callable[..., str] = module.completion_script
+    return write(find_programs())
+
+
+def _run(_: FlagValues, arguments: Sequence[str]) -> int:
+    print_text(completion_script(arguments[0]).rstrip("\n"), sys.stdout)
+    return 0
+
+
+COMMAND = Command(
+    "SHELL\n"
+    "Prints a script that completes the command lines of litert-npu and apply_plugin in a shell, bash or zsh:\n"
+    "commands, flags, values of flags, and file names. The script starts no Python. Print it again after an "
+    "update.\n\n"
+    "  litert-npu completion bash > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.bashrc\n"
+    "  litert-npu completion zsh > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.zshrc\n\n"
+    "In .zshrc, the line belongs below the one that calls compinit.",
+    (),
+    _run,
+    num_arguments=1,
+    choices=tuple(SCRIPTS),
+)
