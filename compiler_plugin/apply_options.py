@@ -1,4 +1,4 @@
-"""What `apply_plugin` is told: by its flags, and by programs."""
+"""Options of `apply_plugin`, which flags or programs set."""
 
 from __future__ import annotations
 
@@ -22,41 +22,45 @@ def _parse_indices(texts: Sequence[str]) -> list[int]:
         if not text.strip().isdecimal():
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"--subgraphs has '{text}', which is no index",
-                hint="Write it as 0,2.",
+                f"--subgraphs has '{text}', which is not an index",
+                hint="Write indices with commas between them: 0,2.",
             )
     return [int(text) for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """What `apply_plugin` is told by its flags.
+    """Options for compiling a model; the command `apply_plugin` has a flag for each.
 
     Attributes:
-      soc_manufacturer: whose NPU; "" for the reference vendor.
-      soc_model: which of its NPUs; "" for the plugin's first.
-      libs: folders searched for plugins, beside what is installed.
-      subgraphs: indices of those to compile; none for all.
-      require_npu: names of ops that must not stay on the CPU, or `all`.
-      compiler: what the plugin is told.
-      transform: what is done to the model before the plugin sees it; None for nothing.
-      hosting: how a plugin in a shared library runs.
-      require_runnable: whether an op that neither the NPU nor stock LiteRT's CPU runs is an error.
-      digest_weights: whether a compiled file larger than 64 MiB gets a digest of all of it, and a seal.
+      soc_manufacturer: Vendor of the NPU; "" for the reference vendor.
+      soc_model: SoC model; "" for the first model of the vendor's plugin.
+      libs: Folders with plugins, searched beside the installed plugins.
+      subgraphs: Indices of the subgraphs to compile; empty for all.
+      require_npu: Names of ops that must not stay on the CPU, or `all`.
+      compiler: Options for the vendor's plugin.
+      transform: Transformations of the model before the plugin gets the model; None for no transformation.
+      hosting: Processes and limits in which plugins run.
+      require_runnable: Whether compiling fails if neither the NPU nor stock LiteRT's CPU runs an op.
+      digest_weights: Whether a compiled file larger than 64 MiB gets a digest of the whole file, and a seal.
     """
 
     soc_manufacturer: str = option(
-        Flag("soc_manufacturer", "", "Whose NPU; by default the reference vendor's."),
+        Flag(
+            "soc_manufacturer",
+            "",
+            "Vendor of the NPU to compile for; by default the reference vendor.",
+        ),
         Section.TARGET,
         Goes.LOAD,
     )
     soc_model: str = option(
-        Flag("soc_model", "", "Which NPU; by default the vendor's first."),
+        Flag("soc_model", "", "SoC model to compile for; by default the vendor's first one."),
         Section.TARGET,
         Goes.LOAD,
     )
     libs: Sequence[str] = option(
-        Flag("libs", (), "Folders with plugins, beside those that are installed."),
+        Flag("libs", (), "Folders with plugins, searched beside the installed plugins."),
         Section.PLUGINS,
         read=_without_blanks,
     )
@@ -67,7 +71,7 @@ class ApplyOptions:
         read=_parse_indices,
     )
     require_npu: Sequence[str] = option(
-        Flag("require_npu", (), "Ops that must not stay on the CPU, or all."),
+        Flag("require_npu", (), "Names of ops that must not stay on the CPU, or all."),
         Section.LAYERS,
         Goes.MANIFEST,
     )
@@ -78,7 +82,7 @@ class ApplyOptions:
         Flag(
             "require_runnable",
             False,
-            "Fails where an op is left that neither the NPU nor stock LiteRT's CPU runs.",
+            "Fail if the model has an op that neither the NPU nor stock LiteRT's CPU runs.",
         ),
         Section.LAYERS,
         Goes.MANIFEST,
@@ -88,7 +92,7 @@ class ApplyOptions:
         Flag(
             "digest_weights",
             False,
-            "Take a digest also of a file larger than 64 MiB, so that damaged weights are noticed.",
+            "Write a digest also for a file larger than 64 MiB, so that damaged weights are found.",
         ),
         Section.TARGET,
     )
@@ -99,6 +103,6 @@ class ApplyOptions:
 
     @property
     def asset_paths(self) -> Sequence[str]:
-        """The files that the plugin reads for the user: assets, and edited IR."""
+        """Paths of the user's files that the plugin reads: assets and edited IR."""
         infos = self.compiler.custom_op_infos
         return [*(info.asset_path for info in infos), *self.compiler.replace_ir.values()]

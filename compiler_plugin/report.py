@@ -1,4 +1,4 @@
-"""What a command did, as an object; as text for people, and as JSON for machines."""
+"""Report of a command: an object for programs, text for people, JSON for other tools."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from litert.model.graph import Subgraph
 
 NO_CALLS = "no op went to the NPU"
-"""The warning about a model that is compiled, and calls no NPU."""
+"""The warning about a compiled model without an NPU call."""
 
 _WIDTH = 100
 _MOST_CALLS = 5
-"""Of which each has a line; the report as JSON has all."""
+"""The text has a line for each call up to this number of calls. The JSON has all calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpReport:
-    """Where one op of the input went.
+    """Result for one op of the input model: the NPU call that has the op, or why the op stays on the CPU.
 
     Attributes:
-      subgraph: its subgraph's index in the model.
-      index: its position there.
-      name: custom code, or the builtin operator's name.
-      call: the NPU call that it is in; "" on the CPU.
-      reason: why it stays on the CPU; "" on the NPU.
+      subgraph: Index of the op's subgraph in the model.
+      index: Position of the op in the subgraph.
+      name: Custom code of a custom op, or name of a builtin op.
+      call: Name of the NPU call that has the op; "" if the op stays on the CPU.
+      reason: Reason why the op stays on the CPU; "" if the op is in an NPU call.
     """
 
     subgraph: int
@@ -48,15 +48,15 @@ class OpReport:
 
 @dataclass(frozen=True, slots=True)
 class CompositeReport:
-    """What became of one composite.
+    """Result for one composite of the input model.
 
     Attributes:
-      subgraph: index of its subgraph.
-      name: of what it computes: `odml.rms_norm`.
-      num_parts: ops that are in its place; 0 where it is whole.
-      num_npu_parts: of these, how many are in NPU calls.
-      call: the NPU call that it is in as a whole; "" where it is not.
-      reason: why it stays on the CPU as a whole; "" where it does not.
+      subgraph: Index of the composite's subgraph in the model.
+      name: Name of the composite, such as `odml.rms_norm`.
+      num_parts: Number of ops that replace the composite; 0 if the composite stays whole.
+      num_npu_parts: Number of these ops that are in NPU calls.
+      call: Name of the NPU call that has the whole composite; "" if no call has it.
+      reason: Reason why the whole composite stays on the CPU; "" if the composite is replaced or in an NPU call.
     """
 
     subgraph: int
@@ -74,14 +74,14 @@ class CompositeReport:
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """One NPU call.
+    """One NPU call of the output model.
 
     Attributes:
-      name: of its partition.
-      subgraph: index of the subgraph that it is in.
-      function_name: of the function in its byte code; "" where nothing was compiled.
-      module: index of its byte code module; -1 where nothing was compiled.
-      num_ops, num_inputs, num_outputs: of the partition.
+      name: Name of the call's partition.
+      subgraph: Index of the subgraph that has the call.
+      function_name: Name of the function in the byte code; "" if the command compiles nothing.
+      module: Index of the byte code module; -1 if the command compiles nothing.
+      num_ops, num_inputs, num_outputs: Number of ops, inputs and outputs of the partition.
     """
 
     name: str
@@ -96,7 +96,7 @@ class CallReport:
     def of(
         cls, name: str, index: int, part: Partition | Subgraph, function: str = "", module: int = -1
     ) -> CallReport:
-        """The call of ops, a part of the subgraph of that index."""
+        """Creates the report of a call from its partition, a part of the subgraph with this index."""
         numbers = len(part.ops), len(part.inputs), len(part.outputs)
         return cls(name, index, function, module, *numbers)
 
@@ -106,10 +106,10 @@ class AssetReport:
     """One embedded asset or companion.
 
     Attributes:
-      name: as `register_asset` gets it.
-      size: in bytes.
-      path: of an asset's file, as it was given or found; "" for a companion.
-      is_native: whether it is machine code, which runs where it is allowed.
+      name: Name that the vendor's `register_asset` gets.
+      size: Size of the asset, in bytes.
+      path: Path of an asset's file, as the user gave it or the plugin found it; "" for a companion.
+      is_native: Whether the asset has machine code, which runs only if the user allows native assets.
     """
 
     name: str
@@ -120,14 +120,15 @@ class AssetReport:
 
 @dataclass(frozen=True, slots=True)
 class TransformationReport:
-    """What one transformation did, in all subgraphs.
+    """Result of one transformation in all subgraphs.
 
     Attributes:
-      name: as `--transformations` has it.
-      phase: `front`, `middle` or `back`; or the vendor, whose transformation it is.
-      matches: how often it matched.
-      seconds: that it took, with what it left to infer and to check; all of a vendor's take together.
-      path: of its file; "" for one of ours.
+      name: Name of the transformation in `--transformations`.
+      phase: `front`, `middle` or `back`; or the name of the vendor for a transformation by its plugin.
+      matches: Number of matches.
+      seconds: Time of the transformation with the inference and checks that its edits cause, in seconds; for a
+        vendor, the time of all its transformations together.
+      path: Path of the transformation's file; "" for a built-in transformation.
     """
 
     name: str
@@ -139,28 +140,29 @@ class TransformationReport:
 
 @dataclass(slots=True)
 class Report:
-    """What a command did.
+    """Report of a command that compiles, partitions or transforms a model.
 
     Attributes:
-      cmd: `apply`, `partition`, `compile`, `noop` or `transform`.
-      model_path, output_path: as they were given; the output is "" where nothing was written.
-      output_size: in bytes.
-      soc_manufacturer, soc_model: that were compiled for; "" where no vendor was asked.
-      defaults: which of the two nobody named.
-      plugin: where the plugin was found.
-      plugin_sdk_version: of the vendor's compiler.
-      ops: all of the input, in order; of composites that are taken apart, their parts.
-      composites: of the input, in order.
-      calls: those in the output.
-      modules: sizes of byte code in bytes.
-      assets: that were embedded, in their order.
-      transformations: in the order in which they ran, before a vendor was asked.
-      memory: what lies where while a call runs, of those whose vendor says it.
-      expected_times: of calls, as far as the vendor says it, and of the same ops on the CPU.
-      notes: what the vendor has to say.
-      warnings: what the host has to say.
-      not_runnable: names of custom ops that neither the NPU nor stock LiteRT's CPU runs; a program may.
-      seconds: that the command took.
+      cmd: Name of the command: `apply`, `partition`, `compile`, `noop` or `transform`.
+      model_path, output_path: Paths as the user gave them; the output path is "" if the command writes no file.
+      output_size: Size of the output file, in bytes.
+      soc_manufacturer, soc_model: Vendor and SoC model to compile for; "" if the command uses no vendor's plugin.
+      defaults: `manufacturer` and `SoC model`, as far as the user names none and a default is used.
+      plugin: Place where the plugin was found.
+      plugin_sdk_version: Version of the vendor's compiler.
+      ops: All ops of the input model in order, with the parts of replaced composites instead of the composites.
+      composites: All composites of the input model, in order.
+      calls: NPU calls of the output model.
+      modules: Sizes of the byte code modules, in bytes.
+      assets: Embedded assets, in their order.
+      transformations: Transformations in the order in which they ran, before the vendor's plugin got the model.
+      memory: Plan of the memory during each NPU call whose vendor provides a plan.
+      expected_times: Expected time of each NPU call whose vendor provides one, and of the same ops on the CPU.
+      notes: Notes from the vendor.
+      warnings: Warnings from the compiler's host.
+      not_runnable: Names of custom ops that neither the NPU nor stock LiteRT's CPU runs. A program may run these
+        ops.
+      seconds: Time of the command, in seconds.
     """
 
     cmd: str
@@ -187,7 +189,7 @@ class Report:
 
     @property
     def npu_ops(self) -> Sequence[OpReport]:
-        """The ops that went to the NPU."""
+        """The ops that are in NPU calls."""
         return [op for op in self.ops if op.call]
 
     @property
@@ -197,7 +199,7 @@ class Report:
 
     @property
     def why_not_runnable(self) -> str:
-        """What follows of `not_runnable`, in words."""
+        """A sentence about the ops in `not_runnable`."""
         kernels = "a kernel for it" if len(self.not_runnable) == 1 else "kernels for them"
         ops = ", ".join(map(name_text, self.not_runnable))
         return (
@@ -206,17 +208,17 @@ class Report:
         )
 
     def to_json(self) -> str:
-        """All of it, as one JSON object on lines of its own."""
+        """Returns the whole report as one JSON object on several lines."""
         return json.dumps(asdict(self), indent=1)
 
     def to_text(self) -> str:
-        """A few lines for people; ops are counted by name, and on the CPU by reason."""
+        """Returns a few lines for people, with counts of ops by name, and of ops on the CPU by reason."""
         return "\n".join(map(continued, self._lines()))
 
     def _lines(self) -> Iterator[str]:
         if self.soc_manufacturer:
             named = (
-                f" (no {' or '.join(self.defaults)} was named: by default)" if self.defaults else ""
+                f" (by default: no {' or '.join(self.defaults)} was named)" if self.defaults else ""
             )
             yield f"Target: {self.soc_manufacturer} {self.soc_model}{named}"
         if self.transformations:
@@ -232,7 +234,7 @@ class Report:
             yield "Assets:"
             for asset in self.assets:
                 origin = f", from {asset.path}" if asset.path else ""
-                native = ": machine code, to be run with allow_native_assets"
+                native = ": machine code, which runs only with allow_native_assets"
                 yield f"  {name_text(asset.name)}: {_bytes(asset.size)}{origin}{native if asset.is_native else ''}"
         yield from (f"Note: {note}" for note in self.notes)
         yield from (f"Warning: {warning}" for warning in self.warnings)
@@ -268,7 +270,7 @@ class Report:
             yield from _wrap(f"{_names(ops)}: {reason}")
 
     def _expected_lines(self) -> Iterator[str]:
-        """A line for each of a few calls, and the sum of many."""
+        """Yields a line for each of a few calls, or one line with the sum of many calls."""
         calls = self.expected_times
         if len(calls) <= _MOST_CALLS:
             yield from (f"  expected of {call.call}: {call.time}" for call in calls)
@@ -283,7 +285,7 @@ def report_assets(
     infos: Sequence[CustomOpInfo],
     native_assets: Collection[str],
 ) -> None:
-    """The assets, what became of them, and the warning where nothing became of anything."""
+    """Adds the assets to the report, with a warning for each unused asset and for a model without an NPU call."""
     paths = {info.op_name: info.asset_path for info in infos}
     report.assets = [
         AssetReport(a.name, a.blob.size, paths.get(a.name, ""), a.name in native_assets)
@@ -298,14 +300,14 @@ def _near_name(op_name: str, names: Collection[str]) -> str:
     same = [name for name in sorted(names) if name.lower() == op_name.lower()]
     if same:
         return f", but {same[0]}"
-    from difflib import get_close_matches  # here: few models need it
+    from difflib import get_close_matches  # here: few models need this module
 
     near = get_close_matches(op_name, sorted(names), 1, cutoff=0.8)
     return f" (is '{near[0]}' meant?)" if near else ""
 
 
 def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
-    """What became of the user's assets, where it is not what they were given for."""
+    """Yields a warning for each asset of the user that no op, or not every op of its name, uses."""
     names = {op.name for op in report.ops}
     composites = {composite.name for composite in report.composites}
     for asset in assets:
@@ -313,8 +315,9 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
             continue
         if asset.op_name in composites - names:
             yield (
-                f"'{asset.op_name}' is the name of a composite, and assets go by ops: STABLEHLO_COMPOSITE is all "
-                "composites, or give one for an op that it stands for; its asset is embedded all the same"
+                f"'{asset.op_name}' is the name of a composite, but an asset is for an op: name "
+                "STABLEHLO_COMPOSITE for all composites, or one of the ops that replace the composite; "
+                "the asset is embedded all the same"
             )
         elif asset.op_name not in names:
             but = _near_name(asset.op_name, names)

@@ -1,6 +1,6 @@
-"""Runs models that were compiled for an NPU, and models that were not.
+"""The runtime: loads and runs models, compiled for an NPU or not.
 
-Names are imported when they are first asked for, so that a part of this package costs no other's start.
+Each name is imported at its first use, so that a program loads only the modules that it uses.
 """
 
 from __future__ import annotations
@@ -73,4 +73,4 @@ def _get_resource_reader(name: str) -> Any:
 
 
 if __spec__ is not None and isinstance(__spec__.loader, SourceFileLoader):
-    vars(__spec__.loader)["get_resource_reader"] = _get_resource_reader  # of `litert` alone
+    vars(__spec__.loader)["get_resource_reader"] = _get_resource_reader  # for `litert` alone

@@ -1,4 +1,4 @@
-"""Makes this project's compiler a backend of stock LiteRT's Python compile flow: importing it registers it.
+"""Backend of stock LiteRT's Python compile flow. Importing the module registers this project's compiler there.
 
 ```python
 import litert.aot
@@ -9,10 +9,10 @@ infos = [litert.CustomOpInfo("Sinh", "Sinh.cl")]
 result = aot_compile.aot_compile("model.tflite", target=target, custom_op_infos=infos)
 ```
 
-Beside the target, `aot_compile` and `CompilationConfig` take the fields of `ApplyOptions` and `CompilerOptions` by
-name (`custom_op_infos`, `require_npu`, `max_partitions`, ...), and vendors' options by the names of their flags
-(`reference_ops="all"`). Without a target stock compiles for all that is registered: here for each vendor that is
-installed, and each of its SoC models.
+Beside the target, `aot_compile` and `CompilationConfig` accept the fields of `ApplyOptions` and `CompilerOptions`
+by name (`custom_op_infos`, `require_npu`, `max_partitions`, ...), and vendors' options by the names of their
+flags (`reference_ops="all"`). Without a target, stock LiteRT compiles for each registered backend: this backend
+compiles for each SoC model of each installed vendor.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
-class Target(aot_types.Target):  # type: ignore[misc]  # stock's classes have no types
-    """An NPU to compile for.
+class Target(aot_types.Target):  # type: ignore[misc]  # stock LiteRT's classes have no types
+    """The NPUs that stock LiteRT's `aot_compile` compiles a model for.
 
     Attributes:
-      soc_manufacturer: whose; "" for each vendor that is installed.
-      soc_model: which of its NPUs; "" for each.
-      libs: folders with plugins, beside those that are installed.
+      soc_manufacturer: Vendor of the NPU; "" for each installed vendor.
+      soc_model: SoC model; "" for each SoC model of the vendor.
+      libs: Folders with plugins, searched beside the installed plugins.
     """
 
     soc_manufacturer: str = ""
@@ -69,7 +69,7 @@ class Target(aot_types.Target):  # type: ignore[misc]  # stock's classes have no
     libs: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """What stock names the output after."""
+        """Returns the text from which stock LiteRT makes the name of the output."""
         return "_".join(filter(None, [self.soc_manufacturer, self.soc_model]))
 
     @classmethod
@@ -82,7 +82,7 @@ class Target(aot_types.Target):  # type: ignore[misc]  # stock's classes have no
 
 @import_vendor.register_backend
 class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
-    """The compiler of `apply_plugin`, for one target or, until it is specialized, for several."""
+    """The compiler of `apply_plugin`, for one target, or for several until `specialize` divides them."""
 
     @classmethod
     def create(cls, config: MutableMapping[str, Any]) -> LiteRtNpuBackend:
@@ -121,7 +121,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
         return recipe
 
     def specialize(self) -> Iterator[LiteRtNpuBackend]:
-        """One backend for each NPU that the target leaves open."""
+        """Yields a backend for each SoC model that the target includes."""
         named = self.soc_manufacturer
         for manufacturer in [named] if named else sorted(find_entry_points(COMPILER_PLUGINS)):
             for soc_model in [self.soc_model] if self.soc_model else self._models(manufacturer):
@@ -132,11 +132,11 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
     def call_component(
         self, input_model: aot_types.Model, output_model: aot_types.Model, component: Any
     ) -> None:
-        """Does one step of stock's flow.
+        """Does one step of stock LiteRT's compile flow.
 
         Raises:
-          ValueError: what went wrong, as stock's flow expects it.
-          NotImplementedError: for a step that stock has added since.
+          ValueError: The compiler's error, as a type that stock LiteRT's flow expects.
+          NotImplementedError: If the step is unknown, for example from a later version of stock LiteRT.
         """
         if isinstance(component, components.ApplyPluginT):
             subgraphs = getattr(component, "_subgraphs_to_compile", None)
@@ -145,7 +145,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
             except LiteRtError as error:
                 raise ValueError(str(error)) from error
         elif isinstance(component, components.MlirTransformsT):
-            output_model.data_ = input_model.data_  # there is no pass that this backend asks for
+            output_model.data_ = input_model.data_  # this backend asks for no pass
         elif isinstance(component, components.AieQuantizerT):
             component(input_model, output_model, quantization_recipe=self.quantize_recipe)
         else:
@@ -187,9 +187,9 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
             elif not _is_of_another(name):
                 raise LiteRtError(
                     Status.INVALID_TOOL_CONFIG,
-                    f"no option '{name}'",
+                    f"unknown option '{name}'",
                     f"compiling for {self.target_id}",
-                    f"There are {', '.join([*_OF_HOST, *_OF_COMPILER])}, and those of "
+                    f"The options are {', '.join([*_OF_HOST, *_OF_COMPILER])}, and those of vendor "
                     f"'{self.soc_manufacturer}', which begin with its name.",
                 )
         target = self.target
@@ -204,7 +204,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
 
 
 def _is_of_another(option: str) -> bool:
-    """Whether an option is for another backend: `aot_compile` hands each all of them."""
+    """Returns whether an option is for another backend: `aot_compile` gives every backend all options."""
     registry: Mapping[str, object] = import_vendor._VENDOR_REGISTRY
     vendors = [*registry, *find_entry_points(COMPILER_PLUGINS)]
     return any(is_option_of(vendor, option) for vendor in vendors)

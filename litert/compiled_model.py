@@ -1,11 +1,11 @@
 """Loads models and runs them; names are those of `ai_edge_litert.compiled_model`.
 
-A program written for that package runs here when its imports are changed. Beyond it: `run` on arrays by name,
-runs that do not wait, buffers over the caller's memory in any place, metrics of each NPU call. Errors are
-`LiteRtError`, a `RuntimeError` as stock's are; `ValueError` where stock raises it.
+A program for that package runs with this one when its imports are changed. This package adds `run` on arrays by
+name, asynchronous runs, buffers over any memory of the caller, and metrics of each NPU call. Errors are
+`LiteRtError`, a `RuntimeError` like the errors of stock LiteRT, or `ValueError` where stock LiteRT raises one.
 
-A model may be used from several threads: its runs follow each other. Load it once for each thread to run in
-parallel.
+Several threads may use one model: its runs follow each other. For parallel runs, load the model once for each
+thread.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class CompiledModel:
-    """A loaded model; a context manager."""
+    """A loaded model that a program runs. It is a context manager that closes the model."""
 
     def __init__(self, model: LoadedModel, environment: Environment) -> None:
-        """For `from_file` and `from_buffer`, which programs call."""
+        """Stores a loaded model. Programs call `from_file` or `from_buffer` instead."""
         self._loaded: LoadedModel | None = model
         self._environment = environment
         self._worker = Worker("litert")
@@ -73,19 +73,22 @@ class CompiledModel:
         environment: Environment | None = None,
         options: Options | None = None,
     ) -> CompiledModel:
-        """Loads a model from a file, a large one without reading it; one that is not compiled is, for the NPU.
+        """Loads a model from a file, and compiles the model if it may run on an NPU and is not compiled.
+
+        A large file is mapped, not read.
 
         Args:
-          model_path: of the file.
-          hardware_accel: what may run it; the CPU, where nothing is said.
-          environment: where compiler plugins and dispatch tables are, and where what they compile is kept.
-          options: in place of `hardware_accel`, with what a compiler is told.
+          model_path: Path of the model file.
+          hardware_accel: Hardware that may run the model; the CPU by default.
+          environment: Folders of compiler plugins and dispatch tables, and the folder that keeps models compiled
+            at load.
+          options: Options of the model, in place of `hardware_accel`.
 
         Raises:
-          ValueError: for both `hardware_accel` and `options`, or an environment that is closed.
-          LiteRtError: what is wrong with the file; NOT_FOUND, if there is no dispatch table for the vendor that it
-            was compiled for; COMPILATION, if the NPU alone was asked for and ops are left over; what goes wrong in
-            compiling, if the options say what for.
+          ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
+          LiteRtError: The error in the file; NOT_FOUND, if the vendor of a compiled file has no dispatch table;
+            COMPILATION, if the options allow the NPU alone and ops remain on the CPU; the compiler's error, if the
+            options ask for a vendor, assets, layers, shape bounds or compiler options.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
@@ -97,7 +100,7 @@ class CompiledModel:
         environment: Environment | None = None,
         options: Options | None = None,
     ) -> CompiledModel:
-        """Loads a model from bytes, which are kept; else as `from_file`."""
+        """Loads a model from bytes, which the model keeps. Same as `from_file` otherwise."""
         if not isinstance(model_data, bytes):
             raise TypeError(f"model_data is {type(model_data).__name__}, not bytes")
         return cls._load(model_data, hardware_accel, environment, options)
@@ -106,7 +109,7 @@ class CompiledModel:
     def from_open_file(
         cls, file: MappedFile, environment: Environment, options: Options
     ) -> CompiledModel:
-        """Loads a model from a file that is open, whatever has its name by now; the model closes it."""
+        """Loads a model from an open file, which may have lost its name. The model closes the file."""
         return cls._load(file, None, environment, options)
 
     @classmethod
@@ -129,11 +132,11 @@ class CompiledModel:
 
     @property
     def environment(self) -> Environment:
-        """The environment that it was loaded in."""
+        """The environment that the model was loaded in."""
         return self._environment
 
     def close(self) -> None:
-        """Releases the model and its device; runs under way end first."""
+        """Waits for runs in progress, then releases the model and its device."""
         self._close(must_wait=True)
 
     def __reduce_ex__(self, _: object) -> NoReturn:
@@ -146,7 +149,7 @@ class CompiledModel:
         self.close()
 
     def __del__(self) -> None:
-        self._close(must_wait=False)  # no run is under way, which would keep this object
+        self._close(must_wait=False)  # no run is in progress: a run would keep this object alive
 
     def _close(self, *, must_wait: bool) -> None:
         self._worker.close(must_wait=must_wait)
@@ -156,43 +159,44 @@ class CompiledModel:
             loaded.close()
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """Names of `inputs` and `outputs`, by signature."""
+        """Returns the names of the `inputs` and `outputs` of each signature, by signature key."""
         return {s.key: _names(s) for s in self._model.signatures}
 
     def get_signature_by_index(self, index: int) -> dict[str, Any]:
-        """`key`, and names of `inputs` and `outputs`.
+        """Returns the `key` of a signature and the names of its `inputs` and `outputs`.
 
         Raises:
-          LiteRtError: INDEX_OOB.
+          LiteRtError: INDEX_OOB, if the model has no signature with this index.
         """
         signature = self._at(index)
         return {"key": signature.key, **_names(signature)}
 
     def get_num_signatures(self) -> int:
-        """At least 1: a model without signatures has one, its main graph."""
+        """Returns the number of signatures. A model without signatures has one: its main graph."""
         return len(self._model.signatures)
 
     def get_signature_index(self, key: str) -> int:
-        """A signature's place; -1, if there is none of that name."""
+        """Returns the index of the signature with this key; -1 if no signature has the key."""
         keys = [signature.key for signature in self._model.signatures]
         return keys.index(key) if key in keys else -1
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """`name`, `index`, `dtype` and `shape` as they are now, by input.
+        """Returns the present `name`, `index`, `dtype` and `shape` of each input, by input name.
 
         Raises:
-          LiteRtError: NOT_FOUND.
+          LiteRtError: NOT_FOUND, if no signature has this key.
         """
         signature = self._named(signature_key)
         return self._details(signature, signature.inputs)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """As `get_input_tensor_details`.
+        """Returns the present `name`, `index`, `dtype` and `shape` of each output, by output name.
 
-        A dimension that only a run tells is -1 until the first run after a resize, then as in the last run.
+        A dimension that only a run determines is -1 until the first run after a resize. Then the dimension has the
+        size of the last run.
 
         Raises:
-          LiteRtError: NOT_FOUND; what is wrong with shapes after a resize.
+          LiteRtError: NOT_FOUND, if no signature has this key; or the error in the shapes after a resize.
         """
         signature = self._named(signature_key)
         return self._details(signature, signature.outputs)
@@ -200,10 +204,11 @@ class CompiledModel:
     def get_input_buffer_requirements(
         self, input_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """`buffer_size` in bytes, and `supported_types` of memory (1 is the host's).
+        """Returns the `buffer_size` of an input in bytes, and its `supported_types` of memory (1: host memory).
 
         Raises:
-          LiteRtError: INDEX_OOB; what is wrong with shapes after a resize.
+          LiteRtError: INDEX_OOB, if the model has no such signature or input; or the error in the shapes after a
+            resize.
         """
         signature = self._at(signature_index)
         return self._requirements(signature, _item(signature.inputs, input_index, "input"))
@@ -211,46 +216,49 @@ class CompiledModel:
     def get_output_buffer_requirements(
         self, output_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """As `get_input_buffer_requirements`. If only a run tells the shape, the size is that of the largest one.
+        """Returns the `buffer_size` of an output in bytes, and its `supported_types` of memory (1: host memory).
+
+        If only a run determines the shape, the size is enough for the largest shape.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where nothing bounds such a shape, until a run has told it; else as
-            `get_input_buffer_requirements`.
+          LiteRtError: UNSUPPORTED, if only a run determines the shape, the shape has no bound and no run has ended
+            yet; otherwise the errors of `get_input_buffer_requirements`.
         """
         signature = self._at(signature_index)
         return self._requirements(signature, _item(signature.outputs, output_index, "output"))
 
     def is_fully_accelerated(self) -> bool:
-        """Whether each op is in an NPU call, or XNNPACK's."""
+        """Returns whether an NPU call or XNNPACK runs each op of the model."""
         return self._model.is_fully_delegated
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
-        """A buffer for one input, in which the kernels can work as it is.
+        """Creates a buffer for one input, whose memory the kernels use without a copy.
 
         Raises:
-          LiteRtError: NOT_FOUND.
+          LiteRtError: NOT_FOUND, if the model has no such signature or input.
         """
         signature = self._named(signature_key)
         return self._allocate(signature, [signature.find("input", input_name)])[0]
 
     def create_output_buffer_by_name(self, signature_key: str, output_name: str) -> TensorBuffer:
-        """As `create_input_buffer_by_name`, for an output."""
+        """Creates a buffer for one output. Same as `create_input_buffer_by_name` otherwise."""
         signature = self._named(signature_key)
         return self._allocate(signature, [signature.find("output", output_name)])[0]
 
     def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
-        """Buffers for all inputs, of their shapes as they are now.
+        """Creates a buffer for each input of a signature, with the input's present shape.
 
         Raises:
-          LiteRtError: INDEX_OOB; what is wrong with shapes after a resize.
+          LiteRtError: INDEX_OOB, if the model has no such signature; or the error in the shapes after a resize.
         """
         signature = self._at(signature_index)
         return self._allocate(signature, signature.inputs)
 
     def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
-        """As `create_input_buffers`, of the size that `get_output_buffer_requirements` says.
+        """Creates a buffer for each output of a signature, with the size from `get_output_buffer_requirements`.
 
-        Where only a run tells the shape, the buffer has the largest, and then that of the run.
+        If only a run determines the shape of an output, the buffer has the largest shape until a run gives the
+        buffer the shape of its output.
         """
         signature = self._at(signature_index)
         return self._allocate(signature, signature.outputs)
@@ -262,16 +270,17 @@ class CompiledModel:
         signature_index: int = 0,
         strict: bool = True,
     ) -> None:
-        """Gives an input another shape; buffers made before are for the former one.
+        """Gives an input another shape. Buffers that exist already keep the former shape.
 
         Args:
-          input_index: in the signature.
-          dims: the new shape.
-          signature_index: the signature's place.
-          strict: whether only dimensions that the model leaves open may change.
+          input_index: Index of the input in the signature.
+          dims: The new shape.
+          signature_index: Index of the signature.
+          strict: Whether only the dimensions that the model leaves open may change.
 
         Raises:
-          LiteRtError: INDEX_OOB, or INVALID_ARGUMENT.
+          LiteRtError: INDEX_OOB, if the model has no such signature or input; INVALID_ARGUMENT, if the input
+            cannot have this shape.
         """
         signature = self._at(signature_index)
         argument = _item(signature.inputs, input_index, "input")
@@ -282,10 +291,10 @@ class CompiledModel:
     def resize_input_tensor_by_name(
         self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True
     ) -> None:
-        """As `resize_input_tensor`.
+        """Gives an input, found by its name, another shape. Same as `resize_input_tensor` otherwise.
 
         Raises:
-          ValueError: for a name that is not there, as stock.
+          ValueError: If the model has no such signature or input, as in stock LiteRT.
         """
         index = self.get_signature_index(signature_key)
         if index < 0:
@@ -301,14 +310,14 @@ class CompiledModel:
         input_buffers: Sequence[TensorBuffer],
         output_buffers: Sequence[TensorBuffer],
     ) -> None:
-        """Runs on these buffers, in the order of the signature.
+        """Runs a signature on buffers, which are in the order of its inputs and outputs.
 
-        An input of another shape than the model's resizes it, where the model leaves those dimensions open.
+        An input buffer with another shape resizes the model's input, if the model leaves these dimensions open.
 
         Raises:
-          ValueError: for a buffer that is destroyed.
-          LiteRtError: INDEX_OOB, for the signature; INVALID_ARGUMENT, for a buffer of the wrong type, shape or
-            size; what a vendor raised; RUNTIME_FAILURE. The model can be run again.
+          ValueError: If a buffer is destroyed.
+          LiteRtError: INDEX_OOB, if the model has no such signature; INVALID_ARGUMENT, if a buffer has the wrong
+            type, shape or size; the vendor's error; RUNTIME_FAILURE, if the run fails. The model can run again.
         """
         model = self._model
         inputs = [buffer.lend_input() for buffer in input_buffers]
@@ -321,21 +330,24 @@ class CompiledModel:
         input_map: Mapping[str, TensorBuffer],
         output_map: Mapping[str, TensorBuffer],
     ) -> None:
-        """Runs on these buffers; an input that is not there keeps the buffer it had, as in stock.
+        """Runs a signature on buffers by name.
+
+        An input without a buffer in `input_map` keeps the buffer of the last run, as in stock LiteRT.
 
         Raises:
-          LiteRtError: NOT_FOUND, for the signature or an output; MISSING_INPUT_TENSOR; as `run_by_index`.
+          LiteRtError: NOT_FOUND, if the model has no such signature or an output has no buffer;
+            MISSING_INPUT_TENSOR, if an input never had a buffer; otherwise the errors of `run_by_index`.
         """
         signature = self._named(signature_key)
         for name in input_map.keys() - {argument.name for argument in signature.inputs}:
-            _LOG.warning("Input '%s' is none of signature '%s'", name, signature_key)
+            _LOG.warning("input '%s' does not exist in signature '%s'", name, signature_key)
         inputs = [input_map.get(argument.name) for argument in signature.inputs]
         outputs = [output_map.get(argument.name) for argument in signature.outputs]
         missing = [a.name for a, o in zip(signature.outputs, outputs, strict=True) if o is None]
         if missing:
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"no buffer for output '{missing[0]}'",
+                f"output '{missing[0]}' has no buffer",
                 f"signature '{signature_key}'",
             )
         self._model.run(
@@ -347,20 +359,21 @@ class CompiledModel:
     def run(
         self, inputs: Mapping[str, Any], signature: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """Runs on arrays, which are copied; `run_by_index` needs no copies.
+        """Runs a signature on arrays, and copies inputs and outputs. `run_by_index` needs no copies.
 
         Args:
-          inputs: arrays of the model's types, or what becomes one, by name. Shapes may differ from the model's
-            where it leaves dimensions open.
-          signature: its key; the first, where none is given.
+          inputs: Arrays of the model's element types, or values that NumPy converts to arrays, by input name.
+            Shapes may differ from the model's in dimensions that the model leaves open.
+          signature: Key of the signature; the first signature by default.
 
         Returns:
-          New arrays by name, which are the caller's.
+          New arrays by output name. The caller owns the arrays.
 
         Raises:
-          LiteRtError: NOT_FOUND or MISSING_INPUT_TENSOR, for a name too many or too few; as `run_by_index`.
+          LiteRtError: NOT_FOUND, if the signature or an input name is unknown; MISSING_INPUT_TENSOR, if an input
+            is missing; otherwise the errors of `run_by_index`.
         """
-        from litert.runtime.array_run import ArrayRunner  # which imports NumPy
+        from litert.runtime.array_run import ArrayRunner  # here: the module imports NumPy
 
         entry = self._at(0) if signature is None else self._named(signature)
         runner = self._array_runners.get(entry.key)
@@ -371,8 +384,8 @@ class CompiledModel:
     def run_async(
         self, inputs: Mapping[str, Any], signature: str | None = None
     ) -> Future[dict[str, np.ndarray[Any, Any]]]:
-        """As `run`, in a thread of the model's; the arrays are not to be changed until it is done."""
-        self._model  # noqa: B018 (refuses one that is closed)
+        """Starts `run` in a thread of the model. The arrays must not change until the run has ended."""
+        self._model  # noqa: B018 (raises if the model is closed)
         return self._worker.submit(lambda: self.run(inputs, signature))
 
     def run_async_by_index(
@@ -381,17 +394,17 @@ class CompiledModel:
         input_buffers: Sequence[TensorBuffer],
         output_buffers: Sequence[TensorBuffer],
     ) -> Event:
-        """Starts a run, and does not wait for it.
+        """Starts a run without waiting for its end.
 
-        Where the NPU does all of it, its vendor's driver runs it; else a thread of the model's. What reads or
-        writes the output buffers waits for it, and so does a run that they are given to.
+        If NPU calls are the whole model, the vendor's driver does the run; otherwise a thread of the model does.
+        Reading or writing an output buffer waits for the run, and so does another run on the buffer.
 
         Returns:
-          The event of the whole run; each output buffer has one too.
+          An event that happens at the end of the whole run. Each output buffer has an event, too.
 
         Raises:
-          ValueError: as `run_by_index`.
-          LiteRtError: as `run_by_index`, as far as it is found before; else the events raise it.
+          ValueError: Same as for `run_by_index`.
+          LiteRtError: The errors of `run_by_index` that are found before the start. The events raise later errors.
         """
         model, signature = self._model, self._at(signature_index)
         outputs = [buffer.lend_output() for buffer in output_buffers]
@@ -405,7 +418,7 @@ class CompiledModel:
         if is_all_npu:
             event: Event = JoinedEvent(model.start(signature, buffers, outputs))
             for buffer in output_buffers:
-                if buffer.event is None:  # it has the vendor's, which a device can wait for
+                if buffer.event is None:  # a device can wait for the vendor's event
                     buffer.set_event(event)
             return event
 
@@ -419,23 +432,24 @@ class CompiledModel:
         return event
 
     def start_metrics_collection(self, detail_level: int = 1, warm_up: int = 0) -> None:
-        """Measures runs from now on, and each NPU call in them; not those that nobody waits for.
+        """Starts to measure runs and their NPU calls, except asynchronous runs by the vendor's driver.
 
         Args:
-          detail_level: a higher one is finer and may be slower, for the vendor's own measurements, too. From 2 on,
-            each op is measured; those that XNNPACK runs are one, unless `Options.enable_profiling` was set.
-          warm_up: number of runs that are not counted: in the first, a vendor gets ready to measure.
+          detail_level: Detail of the measurements, also of the vendor's own. A higher level is finer and may slow
+            down runs. From level 2 on, each op is measured; the ops that XNNPACK runs count as one op, unless
+            `Options.enable_profiling` is set.
+          warm_up: Number of runs that are not counted. During the first run, a vendor may prepare to measure.
 
         Raises:
-          LiteRtError: ALREADY_EXISTS, if it was started before; the vendor's.
+          LiteRtError: ALREADY_EXISTS, if the collection has started already; or the vendor's error.
         """
         self._model.start_metrics(detail_level, warm_up)
 
     def stop_metrics_collection(self) -> RunMetrics:
-        """What was measured since the start.
+        """Ends the collection, and returns the measurements since its start.
 
         Raises:
-          LiteRtError: NOT_FOUND, if it was not started; the vendor's.
+          LiteRtError: NOT_FOUND, if no collection has started; or the vendor's error.
         """
         return self._model.stop_metrics()
 
@@ -453,7 +467,7 @@ class CompiledModel:
             if signature.key == key:
                 return signature
         keys = ", ".join(signature.key for signature in self._model.signatures)
-        raise LiteRtError(Status.NOT_FOUND, f"no signature '{key}', only {keys}")
+        raise LiteRtError(Status.NOT_FOUND, f"the model has no signature '{key}', only {keys}")
 
     def _details(
         self, signature: SignatureRunner, arguments: Sequence[SignatureTensor]
@@ -489,7 +503,9 @@ class CompiledModel:
 
 def _item(items: Sequence[_Item], index: int, kind: str) -> _Item:
     if not 0 <= operator.index(index) < len(items):
-        raise LiteRtError(Status.INDEX_OOB, f"{kind} {index} of {len(items)}")
+        raise LiteRtError(
+            Status.INDEX_OOB, f"{kind} index {index} is out of range: the model has {len(items)}"
+        )
     return items[index]
 
 

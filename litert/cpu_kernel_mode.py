@@ -1,16 +1,16 @@
-"""Which kernels the CPU runs; names and numbers are `ai_edge_litert`'s."""
+"""Kernels that the CPU runs; the names and numbers are those of `ai_edge_litert`."""
 
 from enum import IntEnum
 
 
 class CpuKernelMode(IntEnum):
-    """LiteRT's `LiteRtCpuKernelMode`.
+    """The kind of kernels that the CPU runs (LiteRT's `LiteRtCpuKernelMode`).
 
     Attributes:
-      DELEGATE: XNNPACK's where it has them, else the builtin ones.
-      XNNPACK: an older name for the same.
-      REFERENCE: plain C++, slow.
-      BUILTIN: TensorFlow Lite's optimized ones.
+      DELEGATE: XNNPACK's kernels, and builtin kernels for ops that XNNPACK does not support.
+      XNNPACK: Older name of DELEGATE.
+      REFERENCE: Slow kernels in plain C++.
+      BUILTIN: TensorFlow Lite's optimized kernels.
     """
 
     DELEGATE = 0

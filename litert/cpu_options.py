@@ -1,4 +1,4 @@
-"""How the CPU runs its part of a model; fields are those of `ai_edge_litert.cpu_options`."""
+"""Options for the CPU's part of a model; the fields are those of `ai_edge_litert.cpu_options`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from litert.cpu_kernel_mode import CpuKernelMode
 
 @dataclass
 class CpuOptions:
-    """Options of the CPU.
+    """Options for the ops that the CPU runs.
 
     Attributes:
-      num_threads: of one run; 0 is the runtime's choice, which is 1.
-      kernel_mode: None is DELEGATE.
-      enable_ynnpack: there is none in stock's interpreter, which takes XNNPACK instead.
-      xnnpack_flags: stock's interpreter has its own; others are left out with a warning.
-      xnnpack_weight_cache_path: as the flags.
+      num_threads: Number of CPU threads of one run; 0 for one thread.
+      kernel_mode: Kind of kernels; None for DELEGATE.
+      enable_ynnpack: Ignored: stock LiteRT's interpreter has no YNNPACK and uses XNNPACK.
+      xnnpack_flags: Ignored with a warning: XNNPACK runs with stock LiteRT's flags.
+      xnnpack_weight_cache_path: Ignored with a warning: XNNPACK runs without a weight cache.
     """
 
     num_threads: int = 0

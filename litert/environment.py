@@ -1,4 +1,4 @@
-"""What models share: where vendors' code is found; names are those of `ai_edge_litert.environment`."""
+"""Folders of vendors' code, which models share; the names are those of `ai_edge_litert.environment`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Environment", "EnvironmentOptions"]
 
 
 class Environment:
-    """An environment; a context manager."""
+    """Paths that models share. A context manager: after its end, no model can be loaded in the environment."""
 
     def __init__(self, options: EnvironmentOptions) -> None:
-        """For `create`, which programs call."""
+        """Stores the paths. Programs call `create` instead."""
         self._options = options
         self._is_open = True
 
@@ -28,17 +28,18 @@ class Environment:
         dispatch_library_path: str = "",
         compiler_cache_dir: str = "",
     ) -> Environment:
-        """Makes an environment.
+        """Creates an environment.
 
         Args:
-          options: all paths together, or the runtime path alone.
-          runtime_path: kept for stock's programs; nothing is loaded from there.
-          compiler_plugin_path: folder of compiler plugins, beside those that are installed.
-          dispatch_library_path: folder of dispatch tables and libraries, beside those that are installed.
-          compiler_cache_dir: folder in which models that are compiled at load are kept; made if it is not there.
+          options: All paths together, or the runtime path alone.
+          runtime_path: Path that programs for stock LiteRT set. Nothing is loaded from this path.
+          compiler_plugin_path: Folder of compiler plugins, searched beside the installed plugins.
+          dispatch_library_path: Folder of dispatch tables and libraries, searched beside the installed ones.
+          compiler_cache_dir: Folder that keeps the models compiled at load. The folder is created if it does not
+            exist.
 
         Raises:
-          ValueError: if a path is given twice.
+          ValueError: If a path is given twice.
         """
         if isinstance(options, str):
             if runtime_path is not None:
@@ -56,20 +57,20 @@ class Environment:
 
     @property
     def options(self) -> EnvironmentOptions:
-        """The paths in use."""
+        """The paths of the environment."""
         return self._options
 
     def check_open(self) -> None:
-        """Refuses to be used after `close`.
+        """Checks that the environment is not closed.
 
         Raises:
-          ValueError: as stock.
+          ValueError: If the environment is closed, as in stock LiteRT.
         """
         if not self._is_open:
             raise ValueError("Environment is no longer valid")
 
     def close(self) -> None:
-        """Ends it for models to come; those that are loaded go on."""
+        """Closes the environment for new models. Loaded models stay usable."""
         self._is_open = False
 
     def __enter__(self) -> Environment:

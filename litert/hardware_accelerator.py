@@ -1,17 +1,17 @@
-"""Which hardware may run a model; names and numbers are `ai_edge_litert`'s."""
+"""Hardware that may run a model; the names and numbers are those of `ai_edge_litert`."""
 
 from enum import IntFlag
 
 
 class HardwareAccelerator(IntFlag):
-    """Flags, to be combined with `|`.
+    """Hardware that may run a model, as flags that `|` combines.
 
-    NPU calls of a compiled file run on the NPU whatever is given here: they are nothing that a CPU can run.
+    NPU calls of a compiled file always run on the NPU, since the CPU cannot run them.
 
     Attributes:
-      CPU: the CPU runs what is not for the NPU.
-      GPU: there is none in this runtime: alone it is refused, else it is left out with a warning.
-      NPU: alone, every op must be in an NPU call.
+      CPU: The CPU runs the ops that are not in NPU calls.
+      GPU: This runtime uses no GPU. GPU alone is an error; GPU with other hardware is ignored with a warning.
+      NPU: The NPU runs its calls. With NPU alone, every op must be in an NPU call.
     """
 
     CPU = 1

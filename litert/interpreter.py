@@ -1,8 +1,8 @@
-"""TensorFlow Lite's `Interpreter` for compiled models; names are those of `ai_edge_litert.interpreter`.
+"""TensorFlow Lite's `Interpreter` for compiled models; the names are those of `ai_edge_litert.interpreter`.
 
-A program written for that class runs NPU models when its import is changed. The class is stock's own, on top of
-an interpreter that runs the NPU calls of a compiled file on the vendor's device. Errors are stock's, too; an NPU
-call that fails raises the vendor's, a `LiteRtError`, which is a `RuntimeError`.
+A program for stock LiteRT's `Interpreter` runs NPU models when its import is changed. This class derives from
+stock LiteRT's class, and runs the NPU calls of a compiled file on the vendor's device. Errors are those of stock
+LiteRT, but a failing NPU call raises the vendor's `LiteRtError`, which is a `RuntimeError`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _KERNEL_MODES = {
     OpResolverType.BUILTIN_REF: CpuKernelMode.REFERENCE,
     OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES: CpuKernelMode.BUILTIN,
 }
-_OWN_REFERENCES = 2  # the wrapper's, and that of the call which counts
-_MAIN = -1  # stock's number for the main subgraph with all others
+_OWN_REFERENCES = 2  # of the wrapper, and of the call that counts references
+_MAIN = -1  # stock LiteRT's number for the main subgraph with all others
 
 
-class Interpreter(stock.Interpreter):  # type: ignore[misc]  # stock has no types
-    """Runs a model, compiled for an NPU or not, by the index of its tensors or by signature.
+class Interpreter(stock.Interpreter):  # type: ignore[misc]  # stock LiteRT has no types
+    """Runs a model, compiled for an NPU or not, by tensor indices or by signature.
 
-    Methods, their arguments and errors are stock's: `allocate_tensors`, `get_input_details`, `set_tensor`,
-    `invoke`, `get_tensor`, `tensor`, `resize_tensor_input`, `get_signature_runner` and the rest. One thread uses
-    an interpreter at a time.
+    Stock LiteRT's class defines the methods, their arguments and their errors: `allocate_tensors`,
+    `get_input_details`, `set_tensor`, `invoke`, `get_tensor`, `tensor`, `resize_tensor_input`,
+    `get_signature_runner` and the rest. Only one thread at a time may use an interpreter.
     """
 
     def __init__(
@@ -63,26 +63,27 @@ class Interpreter(stock.Interpreter):  # type: ignore[misc]  # stock has no type
         environment: Environment | None = None,
         options: Options | None = None,
     ) -> None:
-        """Loads a model; arguments are stock's, and two of `CompiledModel.from_file`.
+        """Loads a model. Stock LiteRT's class has all arguments except `environment` and `options`.
 
         Args:
-          model_path: of the file, which is mapped and not read.
-          model_content: the bytes of a model, in place of `model_path`.
-          experimental_delegates: what `load_delegate` returned; they take ops after the NPU has its own.
-          num_threads: of the CPU; 1 by default.
-          experimental_op_resolver_type: which kernels the CPU runs.
-          experimental_preserve_all_tensors: whether `get_tensor` finds intermediate tensors of the CPU's ops, too.
-          experimental_disable_delegate_clustering: as in stock; so are all that follow it.
-          experimental_default_delegate_latest_features: as in stock.
-          experimental_compress_quantization_zero_points: as in stock.
-          experimental_disable_delegate_node_fusion: as in stock.
-          experimental_force_delegate_node_profiling: as in stock.
-          environment: where dispatch tables are.
-          options: in place of `num_threads` and `experimental_op_resolver_type`; options of the vendor, too.
+          model_path: Path of the model file. A large file is mapped, not read.
+          model_content: Bytes of the model, in place of `model_path`.
+          experimental_delegates: Delegates that `load_delegate` returned. They take ops that the NPU does not run.
+          num_threads: Number of CPU threads; 1 by default.
+          experimental_op_resolver_type: Kind of kernels that the CPU runs.
+          experimental_preserve_all_tensors: Whether `get_tensor` also finds intermediate tensors of the CPU's ops.
+          experimental_disable_delegate_clustering: Same as in stock LiteRT.
+          experimental_default_delegate_latest_features: Same as in stock LiteRT.
+          experimental_compress_quantization_zero_points: Same as in stock LiteRT.
+          experimental_disable_delegate_node_fusion: Same as in stock LiteRT.
+          experimental_force_delegate_node_profiling: Same as in stock LiteRT.
+          environment: Environment with the folders of dispatch tables.
+          options: Options of the model and its vendor, in place of `num_threads` and
+            `experimental_op_resolver_type`.
 
         Raises:
-          ValueError: if the model cannot be loaded, as in stock, with the `LiteRtError` as its cause; for
-            arguments that contradict each other, or a closed environment.
+          ValueError: If the model cannot be loaded, as in stock LiteRT, with the `LiteRtError` as its cause; if
+            arguments contradict each other; if the environment is closed.
         """
         given = {
             "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
@@ -118,7 +119,7 @@ class Interpreter(stock.Interpreter):  # type: ignore[misc]  # stock has no type
         self._signature_defs = self.get_signature_list()
 
     def _safe_to_run(self) -> bool:
-        """Whether no array of `tensor` is left. Stock counts references to its wrapper, which tracebacks have."""
+        """Whether no array from `tensor` is left. Tracebacks would disturb stock LiteRT's way of counting."""
         return sys.getrefcount(self._interpreter.open_model) == _OWN_REFERENCES
 
 
@@ -145,7 +146,7 @@ def _options(num_threads: int | None, op_resolver_type: OpResolverType) -> Optio
 
 
 class _OpenModel:
-    """Keeps a loaded model open as long as it lives: an interpreter has it, and so has each array of `tensor`."""
+    """Keeps a loaded model open while the interpreter or an array from `tensor` refers to this object."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
@@ -155,7 +156,7 @@ class _OpenModel:
 
 
 class _Wrapper:
-    """What stock's classes call in place of their C++ interpreter, by its names; other names are that one's."""
+    """Replaces the C++ interpreter that stock LiteRT's classes call; undefined names are the C++ interpreter's."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         self.open_model = _OpenModel(loaded)
@@ -196,14 +197,14 @@ class _Wrapper:
         return self._graph.raw.tensor(self.open_model, index)
 
     def _shape(self, index: int, subgraph_index: int) -> list[int] | None:
-        """A tensor's shape as it is; None where there is no such tensor, which stock refuses to resize."""
+        """Returns the present shape of a tensor; None if there is none, which stock LiteRT refuses to resize."""
         try:
             return list(self._graph.raw.TensorSize(index, subgraph_index))
         except ValueError:
             return None
 
     def _hold(self, index: int, subgraph_index: int) -> None:
-        """Takes a vendor's memory from the device before the program reads or writes there."""
+        """Takes the vendor's memory back from the device before the program reads or writes it."""
         subgraph = self._subgraphs.get(subgraph_index)
         if subgraph is not None and subgraph.memory:
             subgraph.hold_memory(index)

@@ -1,7 +1,7 @@
-"""A model that is a stranger's: all of it, CPU ops and NPU calls, is in a process of its own, in a sandbox.
+"""A stranger's model: CPU ops and NPU calls run in a sandboxed child process.
 
-That process may crash, hang, end or be taken over without harm to this one: a call of it fails then, and so do all
-later ones. What it says is not trusted.
+The child process may crash, hang, end or be taken over without harm to this process: the current call and all
+later calls fail. The host checks each answer of the child process.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _Read = TypeVar("_Read")
 _TARGET = "litert.served_model:serve_model"
-_DAMAGED = "The file is damaged, or made to do harm: get it again from where it came."
-_LIMITED = "Allow it more time: --build_timeout, --call_timeout, --run_timeout."
+_DAMAGED = "The file is damaged or malicious: get the file again from its source."
+_LIMITED = "Raise the time limits: --build_timeout, --call_timeout, --run_timeout."
 
 
 class IsolatedModel:
-    """The model, as `CompiledModel` has it, as far as a run needs; a context manager."""
+    """A model in a child process, with the methods of `CompiledModel` that a run needs. A context manager."""
 
     def __init__(
         self,
@@ -45,18 +45,19 @@ class IsolatedModel:
         options: Options,
         run_timeout_s: float,
     ) -> None:
-        """Loads it.
+        """Starts the child process and loads the model there.
 
         Args:
-          file: a compiled one; it may be closed then.
-          manufacturer: whom it is for; "" for a file without NPU calls.
-          environment: where dispatch tables are.
-          options: how; those for a compiler are of no consequence.
-          run_timeout_s: seconds for a run.
+          file: The compiled file. The caller may close the file after this call.
+          manufacturer: Vendor of the NPU calls; "" for a file without NPU calls.
+          environment: Folders of dispatch tables.
+          options: Options of the model. Options for a compiler have no effect.
+          run_timeout_s: Time limit for a run, in seconds.
 
         Raises:
-          ChildEndedError: the process has crashed, or takes too long.
-          LiteRtError: as `CompiledModel.from_file`; UNSUPPORTED, where a sandbox is required, and there is none.
+          ChildEndedError: The child process crashes or takes too long.
+          LiteRtError: The errors of `CompiledModel.from_file`; UNSUPPORTED, if the options require a sandbox and
+            the system has none.
         """
         limits = options.device_limits()
         self._build_timeout_s, self._run_timeout_s = limits.build_timeout_s, run_timeout_s
@@ -99,25 +100,25 @@ class IsolatedModel:
             raise
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """As `CompiledModel` has it."""
+        """Same as `CompiledModel.get_signature_list`."""
         return self._signatures
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """As `CompiledModel` has it."""
+        """Same as `CompiledModel.get_input_tensor_details`."""
         return self._details("input", signature_key)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """As `CompiledModel` has it."""
+        """Same as `CompiledModel.get_output_tensor_details`."""
         return self._details("output", signature_key)
 
     def run(
         self, inputs: Mapping[str, np.ndarray[Any, Any]], signature: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """As `CompiledModel` has it, on arrays alone.
+        """Same as `CompiledModel.run`, but takes only arrays.
 
         Raises:
-          ChildEndedError: the process has crashed in the run, with what it was at, or took too long.
-          LiteRtError: as `CompiledModel.run`.
+          ChildEndedError: The child process crashes or takes too long. The error names the op or call that ran.
+          LiteRtError: The errors of `CompiledModel.run`.
         """
         types = [
             RankedTensorType.of(ElementType.from_numpy(array.dtype), array.shape)
@@ -134,7 +135,7 @@ class IsolatedModel:
             self._rooms = ()
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the child process."""
         self._process.close()
         self._memory.close()
 
@@ -159,7 +160,7 @@ class IsolatedModel:
             raise ChildEndedError(error.status, error.what, error.where, hint) from error
 
     def _make_room(self, types: Any) -> list[int | None]:
-        """Memory for what a run has made, which is kept until it is read."""
+        """Allocates memory for the outputs of a run, kept until the host reads them."""
         self._rooms = [self._memory.allocate(_read_type(plain)) for plain in types]
         return list(map(self._memory.find, self._rooms))
 
@@ -167,35 +168,35 @@ class IsolatedModel:
         self._ops = list(map(str, names))
 
     def _write_kernels(self, texts: Any) -> None:
-        """Writes them where the program has said; nowhere, where it has not."""
+        """Writes the kernels' texts to the folder that the program has named, if any."""
         if self._kernel_folder:
             dump_at_load(self._kernel_folder, list(map(_read_text, texts)))
 
     def _read_outputs(self, names: Any) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the outputs: the process may still write to their memory."""
+        """Returns copies of the outputs, since the child process may still write to their memory."""
         arrays = [room.array().copy() for room in self._rooms]
         return {_read_text(name): array for name, array in zip(names, arrays, strict=True)}
 
     def _describe(self, call: str) -> str:
-        """What the process is at outside of NPU calls."""
+        """Describes the work of the child process outside of NPU calls."""
         if call != "run":
             return call
         number = self._process.service.words[OP_WORD]
         op = self._ops[number - 1] if 0 < number <= len(self._ops) else ""
-        return f"stock's interpreter, {op}" if op else "stock's interpreter"
+        return f"stock LiteRT's interpreter, {op}" if op else "stock LiteRT's interpreter"
 
 
 def _read_text(plain: Any) -> str:
     if not isinstance(plain, str):
-        raise TypeError(f"{plain!r:.80} is no text")
+        raise TypeError(f"expected a text, got {plain!r:.80}")
     return plain
 
 
 def _read_type(plain: Any) -> RankedTensorType:
-    """The type of an array, all of whose sizes are known."""
+    """Reads an array's type, whose shape must have no unknown size."""
     found = type_from_plain(plain)
     if not all(isinstance(size, int) and size >= 0 for size in found.shape):
-        raise ValueError(f"no shape of an array: {found.shape!r:.80}")
+        raise ValueError(f"not the shape of an array: {found.shape!r:.80}")
     return RankedTensorType.of(found.element_type, found.shape)
 
 

@@ -1,7 +1,7 @@
-"""How one model is loaded; names are those of `ai_edge_litert.options`.
+"""Options of one model; the names are those of `ai_edge_litert.options`.
 
-The option groups of stock's vendors (`QualcommOptions`, `IntelOpenVinoOptions` and their enums) are stock's own
-classes, imported when they are asked for; what is set in them goes to the vendor's dispatch table.
+The option groups of stock LiteRT's vendors (`QualcommOptions`, `IntelOpenVinoOptions` and their enums) are stock
+LiteRT's own classes, imported at their first use. The values set in a group go to the vendor's dispatch table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Options = TypeVar("_Options")
 
 
 class _Group(Generic[_Options]):
-    """A field that holds a group of options, made when it is first asked for; None in the constructor."""
+    """A field with a group of options, which the first access creates. The constructor's default is None."""
 
     def __init__(self, make: Callable[[], _Options]) -> None:
         self._make = make
@@ -60,41 +60,45 @@ class _Group(Generic[_Options]):
 
 @dataclass(eq=False, repr=False)
 class Options:
-    """Options of one model.
+    """Options for loading and running one model.
 
     Attributes:
-      hardware_accelerators: what may run it.
-      cpu_options, gpu_options, qualcomm_options, intel_openvino_options: groups, each made when first asked for.
-      dispatch_options: for the vendor's dispatch table, by name.
-      verify: whether a compiled file is compared with its digests at load whatever its size: all of it, or assets
-        and byte code where it has none of the whole; and opened in a child process first, so that a file that
-        crashes stock's interpreter is refused. By default only what is 16 MiB or less is compared.
-      allow_native_assets: whether machine code in a file's assets may run in this process; the vendor's table gets
-        it as the option `allow_native_assets`.
-      custom_op_infos: the assets of a model that is compiled when it is loaded; this and what follows is of no
-        consequence for one that is compiled, or that the NPU is not asked for.
-      soc_manufacturer: whose NPU to compile for; "" for the first vendor that takes an op.
-      soc_model: which of its NPUs; "" for its plugin's first.
-      compiler_options: for vendors' compiler plugins, by the names that their flags of `apply_plugin` have.
-      custom_layers: files and folders of layers for any model; `custom_op_infos` go before them.
-      asset_root: the folder that files named by assets may lie in; "" for each asset's own.
-      shape_bounds: the largest shapes of tensors of dynamic shape, by name: of inputs, and of those for which
-        no bound is derived.
-      check_kernels: whether each kernel is built once when it is compiled, so that its errors show then.
-      dump_kernels: a folder, made if it is not there, where each kernel of a custom layer in the NPU calls is
-        written as its compiler gets it, before it is built; "" for none. A vendor that does not show them is an
-        error.
-      enable_profiling: whether metrics tell apart the operators that XNNPACK runs. Each of its runs then reads the
-        clock at each operator, whether somebody collects metrics or not.
-      isolated: whether the NPU's driver runs in a process of its own, where a crash or a hang only fails a run;
-        the model opens the device again at the next. What follows is of consequence only then.
-      build_timeout_s: seconds for each of the vendor's functions that open, load or build something, and for the
-        first run of each NPU call.
-      call_timeout_s: seconds for each other run of an NPU call.
-      device_memory_bytes: how much data that process may have in memory, and how much for tensors; 0 for half of
-        the machine's memory.
-      sandbox: whether that process is in a sandbox, where it reads no file but the driver's: `require`, `try`
-        where the system has one, or `off`; "" for what the variable LITERT_NPU_SANDBOX says, or `try`.
+      hardware_accelerators: Hardware that may run the model.
+      cpu_options, gpu_options, qualcomm_options, intel_openvino_options: Groups of options, each created at its
+        first use.
+      dispatch_options: Options for the vendor's dispatch table, by name.
+      verify: Whether loading compares a compiled file of any size with its digest, or its assets and byte code
+        with their digests if the file as a whole has no digest. By default, loading compares only data of 16 MiB
+        or less. With `verify`, a child process also opens the file first, so that a file which crashes stock
+        LiteRT's interpreter is refused.
+      allow_native_assets: Whether machine code in a file's assets may run in this process. The vendor's dispatch
+        table gets this value as the option `allow_native_assets`.
+      custom_op_infos: Assets for a model that is compiled at load. The options from here to `check_kernels` have
+        no effect on a model that is compiled already, or that does not use the NPU.
+      soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose plugin takes an op.
+      soc_model: SoC model to compile for; "" for the first model of the vendor's plugin.
+      compiler_options: Options for vendors' compiler plugins, by the names of their `apply_plugin` flags.
+      custom_layers: Files and folders of layers for any model. Assets in `custom_op_infos` take precedence.
+      asset_root: Folder that must contain all files that assets name; "" for the folder of each asset.
+      shape_bounds: Largest shape of each tensor of dynamic shape, by name: of inputs, and of other tensors for
+        which the compiler cannot derive a bound.
+      check_kernels: Whether the compiler builds each kernel once, so that errors in kernels appear at compile
+        time.
+      dump_kernels: Folder for the text of each custom layer's kernel in the NPU calls, written before the kernel
+        is built; "" for no dump. The folder is created if it does not exist. Loading fails if the vendor does not
+        support dumps.
+      enable_profiling: Whether metrics measure each operator that XNNPACK runs. Each XNNPACK run then reads the
+        clock at each operator, even if no metrics are collected.
+      isolated: Whether the NPU's driver runs in a process of its own, so that a crash or a hang only fails a run.
+        The next run opens the device again. The options below have an effect only with `isolated`.
+      build_timeout_s: Time limit for each vendor function that opens, loads or builds something, and for the first
+        run of each NPU call, in seconds.
+      call_timeout_s: Time limit for each later run of an NPU call, in seconds.
+      device_memory_bytes: Limit for the data in the driver process's memory, and another limit of the same size
+        for tensors, in bytes; 0 for half of the machine's memory.
+      sandbox: Whether a sandbox keeps the driver's process from reading other files than the driver's: `require`;
+        `try`, which uses a sandbox if the system has one; or `off`. "" takes the value of the environment variable
+        LITERT_NPU_SANDBOX, or `try`.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
@@ -137,47 +141,47 @@ class Options:
 
     @classmethod
     def create(cls) -> Options:
-        """The defaults."""
+        """Creates options with their default values."""
         return cls()
 
     def all_dispatch_options(self) -> dict[str, str]:
-        """`dispatch_options`, `allow_native_assets`, and what is set in stock's groups as `<group>.<field>`."""
+        """Returns all options for the dispatch table: a set field of an option group is `<group>.<field>`."""
         found = {"allow_native_assets": "true"} if self.allow_native_assets else {}
         for group, options in self._stock_groups().items():
             found.update(_dispatch_options(group, options))
         return {**found, **self.dispatch_options}
 
     def device_limits(self) -> Limits:
-        """Those of a device in a process of its own.
+        """Returns the limits of a device in a process of its own.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT.
+          LiteRtError: INVALID_ARGUMENT, if a limit or the sandbox mode is not allowed.
         """
-        from dispatch.isolation.limits import Limits  # here: few programs ask for it
+        from dispatch.isolation.limits import Limits  # here: few programs need this module
         from litert.host.sandbox import chosen_mode, parse_mode
 
         limits = (self.build_timeout_s, self.call_timeout_s, self.device_memory_bytes)
         if min(limits[:2]) <= 0 or limits[2] < 0:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "build_timeout_s and call_timeout_s must be more than 0, and device_memory_bytes 0 or more",
+                "build_timeout_s and call_timeout_s must exceed 0, and device_memory_bytes must be 0 or more",
                 "Options",
             )
         sandbox = parse_mode(self.sandbox, "Options.sandbox") if self.sandbox else chosen_mode()
         return Limits(*limits, sandbox)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
-        """What is set in stock's groups as flags of `apply_plugin`, by group."""
+        """Returns the set fields of stock LiteRT's option groups as `apply_plugin` flags, by group."""
         groups = self._stock_groups()
         return {group: _group_flags(group, options) for group, options in groups.items()}
 
     def for_compiler(self) -> CompilerOptions:
-        """What a plugin is told that compiles the model when it is loaded; `vendor_options` are of all vendors.
+        """Returns the options for plugins that compile the model at load, with all vendors' options.
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, for options that no compiler takes.
+          LiteRtError: INVALID_TOOL_CONFIG, if no compiler accepts the options.
         """
-        # Here: most models are compiled.
+        # Here: most models are compiled already.
         from litert.core.compiler_options import CompilerOptions
         from litert.core.option import Goes, options_of
 
@@ -187,7 +191,7 @@ class Options:
 
     @property
     def asks_to_compile(self) -> bool:
-        """Whether the program says what to compile for or with, so that it must know what goes wrong."""
+        """Whether an option asks to compile the model. Errors of the compilation then reach the program."""
         return bool(
             self.soc_manufacturer
             or self.custom_op_infos
@@ -197,13 +201,13 @@ class Options:
         )
 
     def _stock_groups(self) -> dict[str, Any]:
-        """By the names of their vendors' folders in the wheel."""
+        """Returns the groups that exist, by the names of their vendors' folders in stock LiteRT's wheel."""
         groups = {name: vars(self)[f"_{name}_options"] for name in _STOCK_GROUPS}
         return {name: options for name, options in groups.items() if options is not None}
 
 
 def _set_fields(options: Any) -> Iterator[tuple[str, Any]]:
-    """The fields of a group of stock's that differ from its defaults, with their values."""
+    """Yields the fields of a stock option group that differ from the defaults, with their values."""
     defaults = type(options)()
     for member in fields(options):
         value = getattr(options, member.name)
@@ -212,7 +216,7 @@ def _set_fields(options: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _dispatch_options(group: str, options: Any) -> dict[str, str]:
-    """What is set in a group, as `<group>.<field>`; enums and flags as numbers."""
+    """Returns the set fields of a group as `<group>.<field>`, with enums and flags as numbers."""
     found = {}
     for field_name, value in _set_fields(options):
         name = f"{group}.{field_name}"
@@ -228,15 +232,15 @@ def _dispatch_options(group: str, options: Any) -> dict[str, str]:
 
 
 def _group_flags(group: str, options: Any) -> dict[str, str]:
-    """What is set in a group, as texts by the names of the flags: `intel_openvino_...`."""
-    from litert.abi.vendor_flags import FLAGS_OF_FIELDS  # here: few programs have groups
+    """Returns the set fields of a group as texts, by the names of the flags: `intel_openvino_...`."""
+    from litert.abi.vendor_flags import FLAGS_OF_FIELDS  # here: few programs use option groups
 
     names = {f"{group}_{name}": value for name, value in _set_fields(options)}
     return {FLAGS_OF_FIELDS.get(name, name): flag_text(value) for name, value in names.items()}
 
 
 def flag_text(value: Any) -> str:
-    """A vendor's option as its flag would have it."""
+    """Returns the text that sets a vendor's option in a flag."""
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""In a child process: a whole model, its CPU ops and its NPU calls, which answers the host's calls."""
+"""A whole model in a child process: runs its CPU ops and NPU calls, and answers the host's calls."""
 
 from __future__ import annotations
 
@@ -24,26 +24,28 @@ if TYPE_CHECKING:
     from litert.runtime.loaded_model import LoadedModel
 
 ROOM, OPS, KERNELS = "room", "ops", "kernels"
-"""Questions: for shared memory for arrays of some types; what numbers of ops are, for the host to note; and the
-kernels' texts, for the host to write."""
+"""Calls from the child process to the host: ROOM asks for shared memory for arrays, OPS sends the names of ops by
+their numbers, and KERNELS sends the kernels' texts for the host to write."""
 
 
 def serve_model(fd: int) -> Handlers:
-    """What the host's calls are answered with."""
+    """Returns the functions that answer the host's calls, by name."""
     model = _ServedModel()
     names = ("load", "open", "details", "run")
     return {name: getattr(model, f"_{name}") for name in names}
 
 
 class _ServedModel:
-    """The model."""
+    """Answers the host's calls with a model."""
 
     def _load(self, argument: Sequence[Any]) -> str:
         table = load_table(*argument)
         return table.host_side if table is not None else ""
 
     def _open(self, argument: Mapping[str, Any]) -> Mapping[str, Any]:
-        from litert.compiled_model import CompiledModel  # here, in the sandbox: it starts threads
+        from litert.compiled_model import (
+            CompiledModel,
+        )  # here, in the sandbox: the import starts threads
         from litert.environment import Environment
         from litert.options import CpuOptions, HardwareAccelerator, Options
         from litert.runtime.loading import load_model
@@ -55,7 +57,7 @@ class _ServedModel:
             dispatch_options=argument["dispatch_options"],
         )
         self._memory_fd = argument["memory"]
-        with at_work("stock's interpreter, which opens the model"):
+        with at_work("stock LiteRT's interpreter, which opens the model"):
             file = MappedFile(argument["path"], argument["file"])
             take = partial(ask_host, KERNELS) if argument["dumps_kernels"] else None
             loaded = load_model(file, environment.options, options, take)
@@ -70,7 +72,7 @@ class _ServedModel:
         return self._model.get_output_tensor_details(signature)
 
     def _run(self, argument: Sequence[Any]) -> Sequence[str]:
-        """Runs a signature, or the first one; outputs are written where the host has room for them."""
+        """Runs a signature, by default the first one, and writes the outputs to memory that the host allocates."""
         signature, given = argument
         inputs = {name: self._map(plain, offset) for name, plain, offset in given}
         try:
@@ -94,7 +96,7 @@ class _ServedModel:
 
 
 class _Marks:
-    """Has the page say which op of the CPU runs, where that can be done."""
+    """Writes the number of the CPU op that runs to the page shared with the host, if the system allows it."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         from litert.runtime.op_hooks import OpHooks
@@ -109,7 +111,7 @@ class _Marks:
     def _install(self) -> None:
         try:
             self._hooks.install(self._make)
-        except LiteRtError:  # this system runs no such code
+        except LiteRtError:  # this system cannot run the machine code
             return
         ask_host(OPS, [self._name(*node) for node in self._hooks.nodes])
 
@@ -125,4 +127,4 @@ class _Marks:
         if not ops:
             return f"op {op}, {subgraph.op_name(op)}"
         names = dict.fromkeys(map(subgraph.op_name, ops))
-        return f"XNNPACK's part, of {len(ops)} ops: {', '.join(names)}"
+        return f"XNNPACK's part with {len(ops)} ops: {', '.join(names)}"

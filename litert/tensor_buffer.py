@@ -1,8 +1,8 @@
-"""A tensor's memory, as programs have it; names are those of `ai_edge_litert.tensor_buffer`.
+"""Buffers with the memory of a model's inputs and outputs; the names are those of `ai_edge_litert.tensor_buffer`.
 
-`write` and `read` copy bytes, as stock's do: an array of fewer elements changes those at the start, and one of
-another type has the same bytes. NumPy checks shapes and converts types where a program uses the buffer as an
-array: `np.asarray(buffer)[...] = image`.
+`write` and `read` copy bytes, as in stock LiteRT: an array with fewer elements than the buffer changes only the
+start of the buffer, and an array of another type keeps its bytes. To let NumPy check shapes and convert types,
+use the buffer as an array: `np.asarray(buffer)[...] = image`.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ _STOCK_TYPES = (
 )  # fmt: skip
 
 _DLPACK_CPU = (1, 0)
-"""`kDLCPU`, and its only device."""
+"""DLPack's type `kDLCPU`, and the index of its only device."""
 
 
 class TensorBuffer:
-    """Memory for one input or output; what a run reads and writes."""
+    """Memory of one input or output of a model, which runs read or write."""
 
     def __init__(self, buffer: HostBuffer, *, is_flat: bool = False) -> None:
-        """For the models' create functions, and `create_from_host_memory`."""
+        """Stores the memory. Programs call a create function of the model or `create_from_host_memory` instead."""
         self._buffer: HostBuffer | None = buffer
         self._is_flat = is_flat
         self._event: Event | None = None
-        self._measured_type: RankedTensorType | None = None  # whose size is known
+        self._measured_type: RankedTensorType | None = None  # the type whose size is `_limit`
         self._limit = 0
 
     @classmethod
     def create_from_host_memory(cls, data_array: np.ndarray[Any, Any]) -> TensorBuffer:
-        """A buffer over an array's own memory: what one writes, the other shows.
+        """Creates a buffer that shares the memory of an array.
 
-        A run works in that memory, if it is aligned as the kernels need it (to 16 bytes for the CPU, for an NPU
-        as its vendor asks, commonly 64), and does not end with its page; else it copies to and from it.
+        A run uses this memory without a copy if the kernels accept its alignment (16 bytes for the CPU, commonly
+        64 for an NPU) and the memory does not end with its page. Otherwise the run copies the data.
 
         Args:
-          data_array: C-contiguous; kept as long as the buffer.
+          data_array: A C-contiguous array. The buffer keeps the array alive.
 
         Raises:
-          ValueError: if it is no array, not contiguous, or of a type that no tensor has.
+          ValueError: If `data_array` is not an array, is not C-contiguous or has a type that tensors cannot have.
         """
         import numpy as np
 
@@ -69,17 +69,18 @@ class TensorBuffer:
 
     @property
     def event(self) -> Event | None:
-        """Of the asynchronous run that writes it; None when there is none, or it has been waited for."""
+        """The event of the asynchronous run that writes the buffer; None without a run, or after a wait for it."""
         if self._event is None and self._buffer is not None:
             return self._buffer.event
         return self._event
 
     def write(self, data_array: np.ndarray[Any, Any]) -> None:
-        """Copies an array's elements to the start of the buffer, as bytes: what is behind them stays.
+        """Copies the bytes of an array to the start of the buffer. The rest of the buffer keeps its bytes.
 
         Raises:
-          ValueError: if it is no array, or of a type that is neither the buffer's nor one of stock's.
-          LiteRtError: INVALID_ARGUMENT, if it is larger than the tensor, or the buffer is destroyed.
+          ValueError: If `data_array` is not an array, or its type is neither the buffer's nor a type that stock
+            LiteRT accepts.
+          LiteRtError: INVALID_ARGUMENT, if the array is larger than the tensor or the buffer is destroyed.
         """
         import numpy as np
 
@@ -95,16 +96,16 @@ class TensorBuffer:
         ctypes.memmove(buffer.address, _address(array), size)
 
     def read(self, num_elements: int | tuple[int, ...], output_dtype: Any) -> np.ndarray[Any, Any]:
-        """Copies elements from the start of the buffer, as bytes.
+        """Copies bytes from the start of the buffer to a new array.
 
         Args:
-          num_elements: how many, or a shape.
-          output_dtype: of the array, which is not converted to it.
+          num_elements: Number of elements to read, or the shape of the new array.
+          output_dtype: Type of the new array. The bytes are not converted to this type.
 
         Raises:
-          ValueError: for a type that is neither the buffer's nor one of stock's.
-          LiteRtError: INVALID_ARGUMENT, if that is more than the tensor has, or the buffer is destroyed; what an
-            asynchronous run failed with.
+          ValueError: If the type is neither the buffer's nor a type that stock LiteRT accepts.
+          LiteRtError: INVALID_ARGUMENT, if the array would be larger than the tensor or the buffer is destroyed;
+            or the error of the asynchronous run that writes the buffer.
         """
         import numpy as np
 
@@ -116,10 +117,10 @@ class TensorBuffer:
         return array
 
     def array(self) -> np.ndarray[Any, Any]:
-        """The tensor as an array over the same memory, which lives as long as the array.
+        """Returns an array that shares the buffer's memory, and keeps the memory alive.
 
         Raises:
-          LiteRtError: UNSUPPORTED, for element types that NumPy has not; as `read`.
+          LiteRtError: UNSUPPORTED, if NumPy has no such element type; otherwise the errors of `read`.
         """
         buffer = self._open("array")
         array = buffer.array()
@@ -128,20 +129,22 @@ class TensorBuffer:
         return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """For `np.asarray` and its like: `array()`, or a copy for another type, or where NumPy wants one."""
+        """Returns `array()` for `np.asarray`, or a copy if NumPy asks for a copy or for another type."""
         array = self.array()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ValueError(f"a tensor of {array.dtype} is no array of {dtype} without a copy")
+                raise ValueError(
+                    f"a tensor of {array.dtype} does not become {dtype} without a copy"
+                )
             return array.astype(dtype)
         return array.copy() if copy else array
 
     def __dlpack__(self, **options: Any) -> Any:
-        """For `from_dlpack` of other libraries: `array()`, with its `options` and errors as NumPy has them."""
+        """Returns `array()` to `from_dlpack` of other libraries, with NumPy's `options` and errors."""
         return self.array().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's number for the CPU's memory."""
+        """Returns DLPack's type and index of the CPU as a device."""
         return _DLPACK_CPU
 
     def __repr__(self) -> str:
@@ -151,33 +154,33 @@ class TensorBuffer:
         return f"TensorBuffer({details['dtype']}{details['shape']}, {self._buffer.size} bytes)"
 
     def get_tensor_details(self) -> dict[str, Any]:
-        """`dtype` and `shape`; memory of the caller's is flat, as in stock."""
+        """Returns `dtype` and `shape`. A buffer over the caller's memory has one dimension, as in stock LiteRT."""
         tensor_type = self._open("get_tensor_details", must_wait=False).tensor_type
         shape = [tensor_type.num_elements] if self._is_flat else list(tensor_type.shape)
         return {"dtype": type_name(tensor_type.element_type), "shape": shape}
 
     def destroy(self) -> None:
-        """Lets go of the memory, as the model does that ran with it last once it runs with another."""
-        with suppress(LiteRtError):  # nobody will look at what the run wrote
+        """Releases the memory. The model that last ran with it keeps it until a run with another buffer."""
+        with suppress(LiteRtError):  # the result of the run is lost anyway
             self._wait()
         self._buffer = None
 
     def lend_input(self) -> HostBuffer:
-        """The memory, for a run to read, once no other run writes it.
+        """Waits for the run that writes the buffer, and returns the memory for a run to read.
 
         Raises:
-          ValueError: if the buffer is destroyed, as stock.
-          LiteRtError: what the run failed with that was to write it.
+          ValueError: If the buffer is destroyed, as in stock LiteRT.
+          LiteRtError: The error of the run that writes the buffer.
         """
         if self._event is not None:
             self._wait()
         return self._not_destroyed()
 
     def lend_output(self) -> HostBuffer:
-        """The memory, for a run to write, once no other run writes it; whether that one failed or not.
+        """Waits for the run that writes the buffer, failed or not, and returns the memory for another run.
 
         Raises:
-          ValueError: if the buffer is destroyed, as stock.
+          ValueError: If the buffer is destroyed, as in stock LiteRT.
         """
         if self._event is not None:
             with suppress(LiteRtError):
@@ -185,15 +188,15 @@ class TensorBuffer:
         return self._not_destroyed()
 
     def lend_unfinished(self) -> tuple[HostBuffer, Event | None]:
-        """The memory, and what to wait for before it is read.
+        """Returns the memory, and the event to wait for before the memory is read.
 
         Raises:
-          ValueError: if the buffer is destroyed, as stock.
+          ValueError: If the buffer is destroyed, as in stock LiteRT.
         """
         return self._not_destroyed(), self._event
 
     def set_event(self, event: Event) -> None:
-        """Says which run writes it."""
+        """Sets the event of the run that writes the buffer."""
         self._event = event
 
     def _not_destroyed(self) -> HostBuffer:
@@ -220,7 +223,7 @@ class TensorBuffer:
         own = self._buffer.tensor_type.element_type
         try:
             return _checked_type(dtype, own)
-        except TypeError:  # what no dictionary takes is no type either
+        except TypeError:  # a value that cannot be hashed is not a type
             raise ValueError(f"Unsupported dtype: {dtype}") from None
 
     def _check_size(self, size: int) -> None:
@@ -230,13 +233,14 @@ class TensorBuffer:
             self._measured_type, self._limit = tensor_type, tensor_type.size_bytes
         if size > self._limit:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"the array has {size} bytes, and the tensor {self._limit}"
+                Status.INVALID_ARGUMENT,
+                f"the array has {size} bytes, but the tensor has {self._limit} bytes",
             )
 
 
 @lru_cache(maxsize=256)
 def _checked_type(dtype: Any, own: ElementType) -> np.dtype[Any]:
-    """A type of NumPy's that a buffer of the type `own` may be written from and read into."""
+    """Returns the NumPy type, if arrays of this type may be written to or read from a buffer of type `own`."""
     import numpy as np
 
     try:
@@ -245,7 +249,7 @@ def _checked_type(dtype: Any, own: ElementType) -> np.dtype[Any]:
     except (TypeError, LiteRtError):
         raise ValueError(f"Unsupported dtype: {dtype}") from None
     if found.name not in _STOCK_TYPES and element_type is not own:
-        raise ValueError(f"Unsupported dtype: {dtype}; the tensor is {type_name(own)}")
+        raise ValueError(f"Unsupported dtype: {dtype}; the tensor has type {type_name(own)}")
     return found
 
 
@@ -256,5 +260,5 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 
 
 def type_name(element_type: ElementType) -> str:
-    """An element type as stock names it in details: `float32`."""
+    """Returns the name that stock LiteRT gives to an element type, such as `float32`."""
     return element_type.name.lower()

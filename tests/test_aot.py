@@ -120,7 +120,11 @@ BAD: dict[str, tuple[litert.aot.Target, dict[str, Any], str]] = {
     "unknown vendor": (litert.aot.Target("Nobody", "N1"), {}, "no compiler plugin of 'Nobody'"),
     "unknown SoC model": (litert.aot.Target("Null", "N9"), {}, "no SoC model 'N9'"),
     "a text for a list": (NULL, {"require_npu": "all"}, "require_npu is the text 'all'"),
-    "misspelled option": (NULL, {"custom_op_info": []}, "no option 'custom_op_info'.*require_npu"),
+    "misspelled option": (
+        NULL,
+        {"custom_op_info": []},
+        "unknown option 'custom_op_info'.*require_npu",
+    ),
     "op that stays": (NULL, {"require_npu": ["ADD"]}, "required on the NPU.*ADD"),
 }
 

@@ -37,7 +37,7 @@ def test_a_type_that_stock_cannot_write_is_written_where_the_tensor_has_it(
     np.testing.assert_array_equal(outputs[0].read((2, 2), element_type), array)
     np.testing.assert_array_equal(model.run({"x": array})["y"], array)
     with pytest.raises(
-        ValueError, match=f"Unsupported dtype: complex64; the tensor is {element_type}"
+        ValueError, match=f"Unsupported dtype: complex64; the tensor has type {element_type}"
     ):
         inputs[0].write(array.astype(np.complex64))
 

@@ -1,4 +1,4 @@
-"""A model as graphs for a while: for scripts, for tests of transformations, and to look around."""
+"""Edits a model as graphs, for scripts and for tests of transformations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from litert.model.graph import Model
 def edit_model(
     model: Model, extensions: Sequence[str] = (), stage: Phase = Phase.MIDDLE
 ) -> Iterator[list[Graph]]:
-    """The subgraphs of a model as graphs; when the block ends the model is well-formed again.
+    """Opens the subgraphs of a model as graphs to read and edit. The end of the block makes the model valid again.
 
         with read_model("model.tflite") as model:
             with edit_model(model) as (graph,):
@@ -27,12 +27,17 @@ def edit_model(
             write_model(model, "changed.tflite")
 
     Args:
-      model: is changed. After an error it is not to be used.
-      extensions: folders whose ops and extractors are known; their transformations do not run by themselves.
-      stage: the phase that the graphs are in within the block.
+      model: Model to edit. After an error, the model must not be used.
+      extensions: Folders of extensions whose ops and extractors the graphs use. Transformations in these folders
+        do not run.
+      stage: Phase that the graphs are in during the block.
+
+    Yields:
+      A graph for each subgraph of the model, in the model's order.
 
     Raises:
-      LiteRtError: of folders that cannot be loaded; when the block ends, that of a graph that is not whole.
+      LiteRtError: The error of a folder that cannot be loaded; at the end of the block, the error of a graph that
+        is not valid.
     """
     found = load_extensions(extensions)
     ops = OpLibrary(found.ops, found.extractors)

@@ -1,4 +1,4 @@
-"""Models from a few lines of Python, for tests, examples and users.
+"""Builds a model from a few lines of Python, for programs, examples and tests.
 
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 8, 8, 4))
@@ -6,8 +6,8 @@
     b.output(y)
     model = b.build()
 
-A builder of a model builds its main subgraph; `subgraph` gives builders of others, for control flow and
-signatures.
+A `ModelBuilder` builds the main subgraph of a model. Its method `subgraph` returns builders of other subgraphs,
+for control flow and signatures.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 
 class SubgraphBuilder:
-    """Builds one subgraph; ops are in the order in which they are added.
+    """Builds one subgraph. The ops run in the order in which they are added.
 
     Attributes:
-      graph: the subgraph as it stands.
-      index: of the subgraph in the model.
+      graph: The subgraph with all tensors and ops added so far.
+      index: Index of the subgraph in the model.
     """
 
     def __init__(self, model: Model, name: str) -> None:
         self._model = model
-        self._own: set[int] = set()  # ids of its tensors
+        self._own: set[int] = set()  # Python ids of the subgraph's tensors
         self.graph = Subgraph(name)
         self.index = len(model.subgraphs)
         model.subgraphs.append(self.graph)
@@ -57,25 +57,25 @@ class SubgraphBuilder:
         shape_signature: Sequence[int] | None = None,
         is_variable: bool = False,
     ) -> Tensor:
-        """A tensor without data, to be an op's output.
+        """Adds a tensor without data, which an op may write.
 
         Args:
-          name: of the tensor.
-          element_type: one of ours, its name, or a NumPy type.
-          shape: as the interpreter starts with it.
-          quantization: of its elements.
-          shape_signature: with -1 for dimensions that are unknown until run time.
-          is_variable: whether it keeps its value between runs.
+          name: Name of the tensor.
+          element_type: An `ElementType`, its name, or a NumPy type.
+          shape: Shape of the tensor when the interpreter starts.
+          quantization: Quantization of the elements.
+          shape_signature: Shape with -1 for each dimension that is unknown until run time.
+          is_variable: Whether the tensor keeps its value between runs.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a negative dimension in the shape.
+          LiteRtError: INVALID_ARGUMENT, if the shape has a negative dimension.
         """
         if any(dimension < 0 for dimension in shape):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"a tensor of shape {list(shape)}",
+                f"the shape {list(shape)} has a negative dimension",
                 f"tensor '{name}'",
-                "Say with 1 what is not known, and with -1 in shape_signature that it is not.",
+                "For an unknown dimension, write 1 in shape and -1 in shape_signature.",
             )
         tensor = Tensor(
             name, as_element_type(element_type), tuple(shape), self._model.buffers[0], quantization
@@ -95,7 +95,7 @@ class SubgraphBuilder:
         quantization: Quantization | None = None,
         shape_signature: Sequence[int] | None = None,
     ) -> Tensor:
-        """The subgraph's next input; arguments as for `tensor`."""
+        """Adds a tensor that is the subgraph's next input. The arguments are those of `tensor`."""
         tensor = self.tensor(
             name, element_type, shape, quantization=quantization, shape_signature=shape_signature
         )
@@ -113,20 +113,21 @@ class SubgraphBuilder:
         sparsity: Table | None = None,
         is_external: bool = False,
     ) -> Tensor:
-        """A tensor with data.
+        """Adds a tensor with constant data.
 
         Args:
-          name: of the tensor.
-          data: an array, number, list or texts; or bytes as they lie in a file, which need type and shape; or
-            another constant's buffer, which is then shared.
-          element_type: of the elements; from the array where it is not given.
-          shape: from the array where it is not given.
-          quantization: of its elements.
-          sparsity: a `SparsityParameters` table; `data` are then bytes, of the values that are stored.
-          is_external: whether the data are to lie behind the flatbuffer.
+          name: Name of the tensor.
+          data: An array, number, list or texts; or bytes in the file's order, which need a type and a shape; or
+            the buffer of another constant, which both tensors then share.
+          element_type: Type of the elements; the type of the data by default.
+          shape: Shape of the tensor; the shape of the data by default.
+          quantization: Quantization of the elements.
+          sparsity: A `SparsityParameters` table of a sparse tensor, whose `data` are the bytes of the stored
+            values.
+          is_external: Whether the file stores the data behind the flatbuffer.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where data, type and shape do not agree.
+          LiteRtError: INVALID_ARGUMENT, if data, type and shape do not fit together.
         """
         if isinstance(data, Buffer):
             buffer, data = data, data.blob or Blob(b"")
@@ -157,34 +158,34 @@ class SubgraphBuilder:
         name: str,
         inputs: Sequence[Tensor | None],
         outputs: Sequence[OutputLike],
-        /,  # a composite's options have a name too
+        /,  # a composite has an option `name`, too
         *,
         version: int = 1,
         **options: Any,
-    ) -> Any:  # for one output the tensor itself, which no type of outputs can tell
+    ) -> Any:  # the tensor for one output, a tuple otherwise
         """Adds a builtin op.
 
         Args:
-          name: the operator's name in the schema: `CONV_2D`.
-          inputs: None is an optional input that is left out.
-          outputs: `(name, element type, shape)`, or what `tensor` made.
-          version: of the operator.
-          options: fields of the operator's options table, by the schema's names. An enum's value may be its
-            name (`padding="SAME"`), a subgraph's index its builder.
+          name: Name of the operator in the schema, such as `CONV_2D`.
+          inputs: Input tensors; None for an optional input that the op does not use.
+          outputs: For each output, `(name, element type, shape)` or a tensor from `tensor`.
+          version: Version of the operator.
+          options: Fields of the operator's options table, by their names in the schema. A name may stand for the
+            value of an enum (`padding="SAME"`), and a builder for the index of its subgraph.
 
         Returns:
-          The output tensor; a tuple of them where there are none or several.
+          The output tensor of an op with one output; otherwise a tuple of all output tensors.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for an operator or option that the schema does not have, or a
-            tensor of another subgraph.
+          LiteRtError: INVALID_ARGUMENT, if the schema does not have the operator or an option, or a tensor belongs
+            to another subgraph.
         """
         code = BUILTIN_NUMBERS.get(name)
         if code is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the schema has no operator '{name}'",
-                hint="Use the name in BuiltinOperator, or `custom` for a custom op.",
+                hint="Use a name of the schema's BuiltinOperator, or the method `custom` for a custom op.",
             )
         fields = {
             key: value.index if isinstance(value, SubgraphBuilder) else value
@@ -204,22 +205,22 @@ class SubgraphBuilder:
         options: Mapping[str, FlexValue] | bytes | None = None,
         version: int = 1,
         has_large_options: bool = False,
-    ) -> Any:  # as `op`
+    ) -> Any:  # same as `op`
         """Adds a custom op.
 
         Args:
-          custom_code: the op's name.
-          inputs: as for `op`.
-          outputs: as for `op`.
-          options: a map, which becomes a FlexBuffer; or the bytes of a C struct.
-          version: of the op.
-          has_large_options: whether the options are to lie behind the flatbuffer.
+          custom_code: Custom code, the name of the op.
+          inputs: Same as for `op`.
+          outputs: Same as for `op`.
+          options: A map, which becomes a FlexBuffer, or the bytes of a C struct.
+          version: Version of the op.
+          has_large_options: Whether the file stores the options behind the flatbuffer.
 
         Returns:
-          As `op`.
+          Same as for `op`.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for options that a FlexBuffer cannot hold, or a tensor of another
+          LiteRtError: INVALID_ARGUMENT, if a FlexBuffer cannot hold the options, or a tensor belongs to another
             subgraph.
         """
         data = write_flexbuffer_options(options) if isinstance(options, Mapping) else options
@@ -240,7 +241,7 @@ class SubgraphBuilder:
         inputs: Mapping[str, Tensor] | None = None,
         outputs: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Gives the subgraph a named entry; where no names are given, they are those of the tensors."""
+        """Adds a signature that runs the subgraph. By default inputs and outputs have the names of the tensors."""
         named_inputs = inputs or {tensor.name: tensor for tensor in self.graph.inputs}
         named_outputs = outputs or {tensor.name: tensor for tensor in self.graph.outputs}
         self._check_own([*named_inputs.values(), *named_outputs.values()])
@@ -260,7 +261,7 @@ class SubgraphBuilder:
             if tensor.producer or tensor.is_constant or tensor in self.graph.inputs:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"tensor '{tensor.name}' has a value already: it cannot be an op's output",
+                    f"tensor '{tensor.name}' is an input, a constant or another op's output already",
                 )
         op = Op(code, inputs, made)
         self.graph.ops.append(op)
@@ -271,29 +272,29 @@ class SubgraphBuilder:
             if id(tensor) not in self._own:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"tensor '{tensor.name}' is not one of subgraph '{self.graph.name}'",
-                    hint="Pass values between subgraphs as inputs and outputs of a call.",
+                    f"tensor '{tensor.name}' does not belong to subgraph '{self.graph.name}'",
+                    hint="Pass values between subgraphs as inputs and outputs of the op that calls a subgraph.",
                 )
 
 
 class ModelBuilder(SubgraphBuilder):
-    """Builds a model and its main subgraph."""
+    """Builds a model and its main subgraph. `subgraph` adds more subgraphs."""
 
     def __init__(self, description: str | None = None, name: str = "main") -> None:
         model = Model(description=description)
-        model.buffers.append(Buffer())  # the schema's rule: the first is empty
+        model.buffers.append(Buffer())  # the schema says that the first buffer is empty
         super().__init__(model, name)
 
     def subgraph(self, name: str) -> SubgraphBuilder:
-        """Adds a subgraph, and gives its builder."""
+        """Adds a subgraph, and returns its builder."""
         return SubgraphBuilder(self._model, name)
 
     def metadata(self, name: str, data: bytes) -> None:
-        """Puts data under a name."""
+        """Stores data in the model's metadata under a name."""
         self._model.set_metadata(name, Blob(data))
 
     def build(self) -> Model:
-        """The model; the builder must not be used after it."""
+        """Returns the model. The builder must not be used afterwards."""
         return self._model
 
 

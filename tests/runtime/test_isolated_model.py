@@ -171,8 +171,8 @@ def test_a_crash_in_an_op_of_the_cpu_is_named(load: Load) -> None:
     assert found["m"] == 2 and (found["y"] == 2 * X).all()
     error = fails(model, {"x": X, "i": least, "j": np.array([-1], np.int32)})
     assert error.status is Status.RUNTIME_FAILURE and error.where.endswith("model.tflite")
-    assert "crashed in stock's interpreter, op 1, FLOOR_MOD (SIGFPE" in error.what
-    assert "from where it came" in error.hint
+    assert "crashed in stock LiteRT's interpreter, op 1, FLOOR_MOD (SIGFPE" in error.what
+    assert "get the file again from its source" in error.hint
     assert not is_alive(pid_of(model))
     assert fails(model, {"x": X, "i": good, "j": good}).what == error.what
 

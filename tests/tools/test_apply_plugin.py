@@ -240,7 +240,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (["--npu_custom_op_inf=A,k", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "Did you mean"),
         (["--other_ops=A", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no flag '--other_ops=A'"),
         (["--fake_a=1", "--fake_a=2", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "twice"),
-        (["--subgraphs=a", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no index"),
+        (["--subgraphs=a", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "which is not an index"),
         (["--subgraphs=5", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "the model has 1"),
         (["--compiler_options_max_partitions=-1", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "-1"),
         (["--partition_strategy=x", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "weakly_connected"),
