@@ -17,22 +17,24 @@ TARGET = os.path.join(
 )
 
 TITLES = {
-    "compiler_plugin.h": "What a compiler plugin exports",
-    "dispatch.h": "What a dispatch library fills in and exports",
-    "compiler_options.h": "What a compiler plugin looks up in its host",
-    "compiler_context.h": "What a compiler plugin gets: `LiteRtCompilerContext`",
-    "runtime_context.h": "What a dispatch library gets: `LiteRtRuntimeContext`",
+    "compiler_plugin.h": "Functions that a compiler plugin exports",
+    "dispatch.h": "Functions that a dispatch library fills in and exports",
+    "compiler_options.h": "Functions that a compiler plugin looks up in its host",
+    "compiler_context.h": "The table that a compiler plugin gets: `LiteRtCompilerContext`",
+    "runtime_context.h": "The table that a dispatch library gets: `LiteRtRuntimeContext`",
 }
 TABLES = ("compiler_context.h", "runtime_context.h")
-"""Headers that are a table of functions; the others have functions, each with its rules."""
+"""The headers that define a table of functions; the other headers have functions, each with its rules."""
 
 INTRODUCTION = """\
 # The contract between a host and a vendor's libraries
 
-This file is made from the headers in `litert/abi/include/litert_npu`, the one source, by
-`python -m litert.abi.contract_document`; `python -m litert.abi` prints the folder that a C compiler takes with
-`-I`. By a rule's name, such as **invoke.written**, `litert-npu vendor check` reports. A Python vendor keeps the
-same rules; those about pointers are kept for it. How to begin is in `docs/vendors.md`.
+This page describes each function that a vendor writes or calls, with its rules. It is for people who write a
+vendor; `docs/vendors.md` says how to begin. `litert-npu vendor check` checks the rules and reports their names,
+such as **invoke.written**. A Python vendor keeps the same rules, but the host keeps the rules about pointers.
+
+`python -m litert.abi.contract_document` makes this page from the headers in `litert/abi/include/litert_npu`.
+`python -m litert.abi` prints the folder of these headers, for the option `-I` of a C compiler.
 """
 
 _INTERFACE = re.compile(r"typedef struct (\w+Interface|\w+WithAssets) \{")
@@ -49,7 +51,7 @@ class _Piece:
 
 
 def document() -> str:
-    """The whole text."""
+    """Returns the text of the page."""
     parts = [INTRODUCTION]
     for header, title in TITLES.items():
         first, *pieces = _pieces(header)
@@ -59,7 +61,7 @@ def document() -> str:
 
 
 def _functions(pieces: Sequence[_Piece]) -> Iterator[str]:
-    """Each function: its declaration, what it does, its rules."""
+    """Yields each function: its description, its declaration and its rules."""
     comment, level = "", "###"
     for piece in pieces:
         slot, export = _SLOT.fullmatch(piece.text), _EXPORT.fullmatch(piece.text)
@@ -74,7 +76,7 @@ def _functions(pieces: Sequence[_Piece]) -> Iterator[str]:
 
 
 def _table(pieces: Sequence[_Piece]) -> Iterator[str]:
-    """The slots of a table, group by group, with their offsets."""
+    """Yields the slots of a table, group by group, with their offsets in bytes."""
     offset, rows = 8, False
     for piece in pieces:
         slot = _SLOT.fullmatch(piece.text)
@@ -90,7 +92,7 @@ def _table(pieces: Sequence[_Piece]) -> Iterator[str]:
 
 
 def _pieces(header: str) -> list[_Piece]:
-    """A header's comments and declarations, without what the preprocessor takes."""
+    """Returns the comments and declarations of a header, without preprocessor directives."""
     text = without_directives(read_header(header))
     pieces: list[_Piece] = []
     for match in re.finditer(r"/\*(.*?)\*/|([^;{}/]+[;{]|[^;{}/]*\})", text, flags=re.S):
@@ -103,7 +105,7 @@ def _pieces(header: str) -> list[_Piece]:
 
 
 def _paragraphs(comment: str) -> Sequence[str]:
-    """What the blank lines and the names of rules divide."""
+    """Returns the paragraphs of a comment: blank lines and names of rules begin a new paragraph."""
     return [
         " ".join(part.split())
         for part in re.split(r"\n\s*\n|\n(?=\[[a-z_]+\.[a-z_]+\])", comment)
@@ -112,18 +114,18 @@ def _paragraphs(comment: str) -> Sequence[str]:
 
 
 def _prose(comment: str) -> str:
-    """The paragraphs that are no rules."""
+    """Returns the paragraphs of a comment that are not rules."""
     return "".join(f"{text}\n\n" for text in _paragraphs(comment) if not RULE.match(text))
 
 
 def _rules(comment: str) -> str:
-    """The paragraphs that are, as a list."""
+    """Returns the rules of a comment, as a Markdown list."""
     rules = [RULE.match(text) for text in _paragraphs(comment)]
     return "".join(f"- **{rule[1]}**: {rule[2]}\n" for rule in rules if rule)
 
 
 def _wrapped(declaration: str) -> str:
-    """A declaration, with its arguments on lines of their own where it is long."""
+    """Returns a declaration; a long one has each argument on its own line."""
     if len(declaration) <= 100:
         return declaration
     head, _, arguments = declaration.rpartition("(")

@@ -1,9 +1,9 @@
-/* The table that a compiler plugin gets: the host's functions for looking at a model, answering and changing it.
- * Release 2.3.0 of LiteRT hands out 1408 bytes, version 1.3; LiteRT's main branch of August 2026 and release 2.2.0
- * prefixes of it, 1104 bytes, version 1.1, and 1048 bytes, version 1.0. LITERT_HAS tells whether a slot is there. What
- * the host answers: the handles and pointers that it gives are its own, and valid during the call of the plugin that
- * they were got in. In that call a subgraph, an op or a tensor has one handle, however it is come by: the output of one
- * op is the input of another if their handles are equal. */
+/* The table that a compiler plugin gets: the host's functions for reading a model, for returning results and for
+ * changing the model. Release 2.3.0 of LiteRT passes 1408 bytes, version 1.3. LiteRT's main branch of August 2026
+ * passes the first 1104 bytes, version 1.1, and release 2.2.0 the first 1048 bytes, version 1.0. LITERT_HAS tells
+ * whether a slot is there. Handles and pointers that the host returns belong to the host, and are valid during the
+ * plugin function that got them. During such a function, a subgraph, an op or a tensor always has the same handle: the
+ * output of one op is the input of another op if their handles are equal. */
 #ifndef LITERT_NPU_COMPILER_CONTEXT_H_
 #define LITERT_NPU_COMPILER_CONTEXT_H_
 
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Whether a table that may be older than this header has a slot. */
+/* Whether a table has a slot; the table may be older than this header. */
 #define LITERT_HAS(table, slot)                                                                       \
   ((table)->abi_header.struct_size >=                                                                 \
        (size_t)((const char*)(&(table)->slot + 1) - (const char*)(table)) &&                          \
@@ -23,8 +23,8 @@ extern "C" {
 typedef struct LiteRtCompilerContext {
   LiteRtAbiHeader abi_header;
 
-  /* 8: The model. An index that is too high is answered by IndexOOB. Inputs of an op are those that it has: one that is
-   * left out is not counted. `get_custom_code` is for ops of the code CUSTOM alone. */
+  /* 8: The model. An index that is too high returns IndexOOB. The inputs of an op do not count inputs that are left
+   * out. `get_custom_code` works only for ops with the code CUSTOM. */
   LiteRtStatus (*get_num_model_subgraphs)(LiteRtModel model, LiteRtParamIndex* num_subgraphs);
   LiteRtStatus (*get_model_subgraph)(
       LiteRtModel model, LiteRtParamIndex subgraph_index, LiteRtSubgraph* subgraph);
@@ -43,9 +43,9 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_num_op_outputs)(LiteRtOp op, LiteRtParamIndex* num_outputs);
   LiteRtStatus (*get_op_output)(LiteRtOp op, LiteRtParamIndex output_index, LiteRtTensor* output);
 
-  /* 120: Tensors. A tensor that is not constant has weights all the same: with 0 bytes and a NULL address. Asking for
-   * another kind of type or quantization than the tensor's is answered by InvalidIrType. Scales, zero points and
-   * weights are the host's: read them where they are, as long as the call of the plugin lasts. */
+  /* 120: Tensors. A tensor that is not constant has weights with 0 bytes and a NULL address. Asking for a type or
+   * quantization of another kind than the tensor has returns InvalidIrType. Scales, zero points and weights belong to
+   * the host: read them in place, during the call of the plugin. */
   LiteRtStatus (*get_tensor_name)(LiteRtTensor tensor, const char** name);
   LiteRtStatus (*get_tensor_index)(LiteRtTensor tensor, uint32_t* tensor_index);
   LiteRtStatus (*get_tensor_type_id)(LiteRtTensor tensor, LiteRtTensorTypeId* type_id);
@@ -66,11 +66,11 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_tensor_defining_op)(
       LiteRtTensor tensor, bool* has_defining_op, LiteRtTensorDefiningOp* defining_op);
   LiteRtStatus (*get_tensor_weights)(LiteRtTensor tensor, LiteRtWeights* weights);
-  /* The same number for the same data, in all subgraphs and all calls of a plugin: write them once. */
+  /* The id is the same for the same data, in all subgraphs and in all calls of a plugin: write shared data once. */
   LiteRtStatus (*get_weights_buffer_id)(LiteRtWeights weights, int32_t* buffer_id);
   LiteRtStatus (*get_weights_bytes)(LiteRtWeights weights, const void** addr, size_t* size);
 
-  /* 232: StableHLO composites: ops of the code SHLO_COMPOSITE, which have a subgraph that does the same. */
+  /* 232: StableHLO composites: ops with the code SHLO_COMPOSITE, whose subgraph computes the same result. */
   LiteRtStatus (*get_shlo_composite_op_name)(LiteRtOp op, const char** name);
   LiteRtStatus (*get_shlo_composite_op_decomposition_subgraph_index)(
       LiteRtOp op, int32_t* decomposition_subgraph_index);
@@ -78,11 +78,12 @@ typedef struct LiteRtCompilerContext {
       LiteRtOp op, const uint8_t** attributes, int32_t* attributes_size);
   LiteRtStatus (*get_shlo_composite_op_version)(LiteRtOp op, int32_t* version);
 
-  /* 264: The plugin's answers and options. `push_op` takes an op for the NPU: ops of one index that run one after the
-   * other, joined or not, become one partition; what is not taken, or has another index, ends it. Options that the user
-   * gave for a vendor are data under the vendor's identifier; what they look like is the vendor's affair. In this host
-   * flags that begin with a manufacturer's name are a C string of TOML under that name in small letters: `--acme_tiles=4
-   * --acme_mode=fast` are the lines `tiles = 4` and `mode = "fast"` of `acme`. */
+  /* 264: The plugin's selection and options. `push_op` takes an op for the NPU. Ops with the same index that run one
+   * after the other become one partition, whether they are connected or not; an op that is not taken, or has another
+   * index, ends the partition. Options that the user gave for a vendor are data under the vendor's identifier, in a
+   * format that the vendor defines. In this host, flags that begin with a manufacturer's name become a C string of TOML
+   * under that name in small letters: `--acme_tiles=4 --acme_mode=fast` become the lines `tiles = 4` and `mode =
+   * "fast"` of `acme`. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
@@ -91,9 +92,10 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* value);
 
-  /* 304: Options of builtin ops; UNSUPPORTED or INVALID_ARGUMENT for an op of another kind. The numbers are those of the
-   * TFLite schema: a fused activation is NONE 0, RELU 1, RELU_N1_TO_1 2, RELU6 3, TANH 4, SIGN_BIT 5; a padding SAME 0,
-   * VALID 1; the mode of a mirror pad REFLECT 0, SYMMETRIC 1; a weights format DEFAULT 0, SHUFFLED4x16INT8 1. */
+  /* 304: Options of builtin ops. For an op of another kind, the slots return UNSUPPORTED or INVALID_ARGUMENT. The
+   * numbers are those of the TFLite schema: a fused activation is NONE 0, RELU 1, RELU_N1_TO_1 2, RELU6 3, TANH 4 or
+   * SIGN_BIT 5; a padding is SAME 0 or VALID 1; the mode of a mirror pad is REFLECT 0 or SYMMETRIC 1; a weights format
+   * is DEFAULT 0 or SHUFFLED4x16INT8 1. */
   LiteRtStatus (*get_strided_slice_begin_mask_option)(LiteRtOp op, int32_t* begin_mask);
   LiteRtStatus (*get_strided_slice_end_mask_option)(LiteRtOp op, int32_t* end_mask);
   LiteRtStatus (*get_strided_slice_shrink_axis_mask_option)(LiteRtOp op, int32_t* shrink_axis_mask);
@@ -207,12 +209,12 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_custom_options)(
       LiteRtOp op, const uint8_t** custom_options, int32_t* custom_options_size);
 
-  /* 1040: A model as bytes. */
+  /* 1040: A slot that writes a model into bytes. */
   LiteRtStatus (*serialize_model_with_signatures)(
       LiteRtModel model, uint8_t** buf, size_t* size, size_t* offset, bool destroy_model,
       char** signature_keys, size_t num_signatures, LiteRtModelSerializationOptions options);
 
-  /* 1048: Since version 1.1. Changing a graph, for transformations. */
+  /* 1048: Slots since version 1.1, which change a graph; they are for transformations. */
   LiteRtStatus (*build_tensor)(
       LiteRtBuilder builder, LiteRtTensorTypeId tensor_type_id,
       LiteRtRankedTensorType ranked_tensor_type, LiteRtUnrankedTensorType unranked_tensor_type,
@@ -234,11 +236,11 @@ typedef struct LiteRtCompilerContext {
       LiteRtBuilder builder, LiteRtOp op, bool* adj_x, bool* adj_y,
       bool* asymmetric_quantize_input);
 
-  /* 1096: The last of version 1.1. */
+  /* 1096: The last slot of version 1.1. */
   LiteRtStatus (*get_block_wise_quantization)(
       LiteRtTensor tensor, LiteRtQuantizationBlockWise* block_wise_quantization);
 
-  /* 1104: Since version 1.3. */
+  /* 1104: Slots since version 1.3. */
   LiteRtStatus (*build_shlo_composite_op_option)(
       LiteRtBuilder builder, LiteRtOp op, const char* name, int32_t* decomposition_subgraph_index,
       int32_t* version, const uint8_t* attributes, size_t attributes_size);

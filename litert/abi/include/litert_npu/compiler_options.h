@@ -1,6 +1,6 @@
-/* What a compiler plugin may read of the user's wishes beyond the context's slots: the custom ops that the user has an
- * asset for. These functions are of this host and of LiteRT's custom op assets guide. This host loads a library that
- * links them; no release of LiteRT exports them yet, so a library for both looks them up:
+/* Functions by which a compiler plugin finds the custom ops that the user has an asset for; the compiler context has no
+ * slots for this. This host and LiteRT's custom op assets guide define these functions. This host loads a library that
+ * links them. No release of LiteRT exports them yet, so a library for both hosts looks them up at run time:
  * `dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo")`. */
 #ifndef LITERT_NPU_COMPILER_OPTIONS_H_
 #define LITERT_NPU_COMPILER_OPTIONS_H_
@@ -13,17 +13,18 @@ extern "C" {
 
 typedef struct LiteRtCompilerOptionsT* LiteRtCompilerOptions;
 
-/* The options of the plugin that is being created; NULL leaves them unsaid. The context's `get_opaque_options` does the
- * same, and is safer: where LiteRT's runtime is in the process, too, this name may be found there. */
+/* Returns the options of the plugin that is being created; `options` may be NULL. The context's `get_opaque_options`
+ * does the same and is safer: if LiteRT's runtime is in the process, too, the linker may find that runtime's function
+ * of this name. */
 LiteRtStatus LiteRtGetOpaqueOptions(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
-/* The compiler's among them; NotFound where there are none. */
+/* Returns the compiler's options among the opaque options, or the status NotFound if there are none. */
 LiteRtStatus LiteRtFindCompilerOptions(
     LiteRtOpaqueOptions opaque_options, LiteRtCompilerOptions* compiler_options);
-/* How many custom ops have an asset. */
+/* Returns the number of custom ops that have an asset. */
 LiteRtStatus LiteRtGetCompilerOptionsNumCustomOpInfo(
     LiteRtCompilerOptions compiler_options, LiteRtParamIndex* num_custom_op_info);
-/* An op's custom code, and the path of its asset; both are valid until the plugin is destroyed. IndexOOB beyond the
- * last. */
+/* Returns an op's custom code and the path of its asset; both texts stay valid until the plugin is destroyed. An index
+ * beyond the last op returns IndexOOB. */
 LiteRtStatus LiteRtGetCompilerOptionsCustomOpInfo(
     LiteRtCompilerOptions compiler_options, LiteRtParamIndex index, const char** op_name,
     const char** asset_path);

@@ -1,8 +1,8 @@
-/* The functions that a compiler plugin exports, from a library called `libLiteRtCompilerPlugin_<vendor>.so`.
+/* The functions that a compiler plugin exports. The plugin is a library called `libLiteRtCompilerPlugin_<vendor>.so`.
  *
- * The host looks each of them up by its name; all are needed but LiteRtGetCompiledResultHandle,
- * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. Paragraphs that begin
- * with a name in brackets are the contract: `litert-npu vendor check` reports by these names. */
+ * The host looks up each function by its name. All functions are required, except LiteRtGetCompiledResultHandle,
+ * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. Paragraphs that begin with a name in brackets
+ * are the rules of the contract: `litert-npu vendor check` reports these names. */
 #ifndef LITERT_NPU_COMPILER_PLUGIN_H_
 #define LITERT_NPU_COMPILER_PLUGIN_H_
 
@@ -13,11 +13,12 @@
 extern "C" {
 #endif
 
-/* The plugin's own; what is behind them only it knows. */
+/* Handles of the plugin. Only the plugin knows the structs behind them. */
 typedef struct LiteRtCompilerPluginT* LiteRtCompilerPlugin;
 typedef struct LiteRtCompiledResultT* LiteRtCompiledResult;
 
-/* Asked about one op: Ok if it matched, and has built what takes the op's place; PatternNoMatch if not. */
+/* Called for one op. Returns Ok if the pattern matched and has built the ops that replace the op, and PatternNoMatch
+ * otherwise. */
 typedef LiteRtStatus (*LiteRtPatternFn)(
     const LiteRtCompilerContext* context, LiteRtBuilder builder, LiteRtOp op);
 
@@ -27,173 +28,178 @@ typedef struct {
   size_t benefit;
 } LiteRtTransformation;
 
-/* Says which version of this interface the plugin was written for.
+/* Returns the version of this interface that the plugin was written for.
  *
- * [plugin.symbols] The library loads by dlopen with RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE, and exports
- * all functions of this header but the optional one.
- * [plugin.version] It is 0.1.0, given without a plugin having been created.
- * [plugin.statuses] Whatever a function of this header answers is one of LiteRtStatus.
- * [plugin.null_arguments] Recommended: a function that is given NULL where it writes its answer, or where a handle
- * belongs, returns InvalidArgument and does nothing else. No host does that, but for result.nothing. */
+ * [plugin.symbols] dlopen loads the library with RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE, and the library
+ * exports all functions of this header except the optional ones.
+ * [plugin.version] The version is 0.1.0. The function works before any plugin is created.
+ * [plugin.statuses] Every function of this header returns a value of LiteRtStatus.
+ * [plugin.null_arguments] Recommended: a function that gets NULL in place of an out argument or of a handle returns
+ * InvalidArgument and does nothing else. Hosts do not pass NULL, except as result.nothing says. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
 
-/* Says whose plugin it is: `--soc_manufacturer`, and in the stamp of each compiled file.
+/* Returns the manufacturer: the value of `--soc_manufacturer`, and the name in the stamp of each compiled file.
  *
- * [plugin.manufacturer] Text of 1 to 123 bytes, the same at each call, valid as long as the library. It is asked without
- * a plugin having been created. */
+ * [plugin.manufacturer] The manufacturer is a text of 1 to 123 bytes, is the same at each call, and stays valid as long
+ * as the library. The function works before any plugin is created. */
 LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
 
-/* Makes a plugin.
+/* Creates a plugin.
  *
- * [create.ok] With a context of this header, and options that say nothing, it succeeds.
- * [create.many] Several plugins may exist at one time, and do not know of each other; each is destroyed once.
- * [create.again] After all are destroyed another can be made.
- * [create.no_options] `env` and `options` may be NULL: no options were given.
- * [create.context] The context is the host's and lives as long as the process; slots are called only if they are there
- * (LITERT_HAS).
- * [create.slot_failure] Recommended: a slot that answers with a failure makes `partition` or `compile` fail, or leave the
- * op, and no more than that.
- * [create.failure] After a failure nothing is left to destroy: what the out argument points to is unchanged or NULL. */
+ * [create.ok] Creating a plugin succeeds with a compiler context of this header and with empty options.
+ * [create.many] Several plugins may exist at the same time, and do not affect each other. The host destroys each plugin
+ * once.
+ * [create.again] After the host has destroyed all plugins, it can create another plugin.
+ * [create.no_options] `env` and `options` may be NULL, if the user gave no options.
+ * [create.context] The compiler context belongs to the host and lives as long as the process. The plugin calls only
+ * slots that exist (LITERT_HAS).
+ * [create.slot_failure] Recommended: if a slot of the compiler context returns a failure, `partition` or `compile`
+ * fails or leaves the op on the CPU, and does no other harm.
+ * [create.failure] After a failure there is no plugin to destroy: the out argument is unchanged or NULL. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(
     const LiteRtCompilerContext* compiler_context, LiteRtCompilerPlugin* compiler_plugin,
     LiteRtEnvironmentOptions env, LiteRtOptions options);
 
-/* Releases a plugin.
+/* Destroys a plugin.
  *
- * [destroy.null] NULL is fine, and does nothing.
- * [plugin.ends] When the process ends after that, it ends: nothing of the library's crashes, hangs or changes the exit
- * status.
- * [destroy.results] Results of `compile` are destroyed before their plugin. */
+ * [destroy.null] The plugin may be NULL; the function then does nothing.
+ * [plugin.ends] When the process ends after that, the library does not crash, hang or change the exit status.
+ * [destroy.results] The host destroys the results of `compile` before their plugin. */
 LITERT_CAPI_EXPORT void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin compiler_plugin);
 
-/* Says what hardware it compiles for, in bits.
+/* Returns the hardware that the plugin compiles for, as bits.
  *
- * [hardware.npu] The NPU is among it: JIT passes over plugins without it. */
+ * [hardware.npu] The bits include the NPU: compilation at load time skips plugins without this bit. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedHardware(
     LiteRtCompilerPlugin compiler_plugin, LiteRtHwAccelerators* supported_hardware);
 
-/* Says how many SoC models there are.
+/* Returns the number of SoC models that the plugin supports.
  *
- * [soc_models.some] At least one; the first is the default. */
+ * [soc_models.some] The plugin supports at least one SoC model; the first is the default. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex* num_supported_soc_models);
 
-/* Names a SoC model.
+/* Returns the name of a SoC model.
  *
- * [soc_models.names] Text of 1 to 123 bytes, each another, valid as long as the plugin.
- * [soc_models.each] `partition` and `compile` take each, though perhaps fewer ops for some.
- * [soc_models.index] An index that is too high is refused with InvalidArgument, IndexOOB or Unsupported. */
+ * [soc_models.names] The name is a text of 1 to 123 bytes, differs from the names of the other SoC models, and stays
+ * valid as long as the plugin.
+ * [soc_models.each] `partition` and `compile` accept each SoC model, but may take fewer ops for some of them.
+ * [soc_models.index] An index beyond the last SoC model is refused with InvalidArgument, IndexOOB or Unsupported. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex soc_model_idx, const char** soc_model_name);
 
-/* Says which version of the vendor's compiler it is, in any form.
+/* Returns the version of the vendor's compiler, in any form.
  *
- * [sdk_version.text] Text, which may be empty, valid as long as the plugin. */
+ * [sdk_version.text] The version is a text, which may be empty, and stays valid as long as the plugin. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSDKVersion(
     LiteRtCompilerPlugin compiler_plugin, const char** sdk_version);
 
-/* Refuses a host or a SoC model that it cannot serve.
+/* Refuses a host or a SoC model that the plugin does not support.
  *
- * [compatibility.ours] The version of this header, with its own first SoC model or NULL, is taken.
- * [compatibility.refusal] What is refused is refused with UnsupportedCompilerVersion, Unsupported or WrongVersion. */
+ * [compatibility.ours] The function accepts the version of this header, with the plugin's own first SoC model or NULL.
+ * [compatibility.refusal] The status of a refusal is UnsupportedCompilerVersion, Unsupported or WrongVersion. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
     LiteRtApiVersion api_version, LiteRtCompilerPlugin compiler_plugin, LiteRtEnvironmentOptions env,
     LiteRtOptions options, const char* soc_model_name);
 
-/* Gives the patterns that the host is to apply before it partitions.
+/* Returns the patterns that the host applies before it partitions the model.
  *
- * [transformations.lifetime] The array, and the names in it, are the plugin's and valid as long as it.
- * [transformations.none] With none, the number is 0, and the array may be NULL.
- * [transformations.pattern] A pattern that does not match changes nothing and returns PatternNoMatch; one that matches
- * changes the graph through the builder alone. The host scans again after each match, the highest benefit first. */
+ * [transformations.lifetime] The array and the names in it belong to the plugin, and stay valid as long as the plugin.
+ * [transformations.none] If there are no patterns, the number is 0, and the array may be NULL.
+ * [transformations.pattern] A pattern that does not match changes nothing and returns PatternNoMatch. A pattern that
+ * matches changes the graph only through the builder. The host scans the graph again after each match, and tries
+ * patterns of the highest benefit first. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
     LiteRtCompilerPlugin compiler_plugin, LiteRtTransformation** transformations,
     LiteRtParamIndex* num_patterns);
 
-/* Says which ops of a subgraph the NPU takes, by the context's `push_op`.
+/* Selects the ops of a subgraph that the NPU takes, by calling the context's `push_op`.
  *
- * [partition.ops] Each op is of this subgraph, and pushed once. Ops of one index that run one after the other
- * become a partition, so that no cycle runs through the CPU.
- * [partition.reads_only] The subgraph is not changed.
- * [partition.soc_model] `soc_model` may be NULL: the plugin chooses.
- * [partition.repeatable] It is called for each subgraph, again after a change, and gives the same answer for the same
- * subgraph. */
+ * [partition.ops] Each pushed op belongs to this subgraph, and is pushed once. Ops with the same index that run one
+ * after the other become a partition, so that no cycle runs through the CPU.
+ * [partition.reads_only] The function does not change the subgraph.
+ * [partition.soc_model] `soc_model` may be NULL: the plugin then chooses a SoC model.
+ * [partition.repeatable] The host calls the function for each subgraph, and again after a change. The function selects
+ * the same ops for the same subgraph. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtSubgraph subgraph,
     LiteRtOpList selected_ops);
 
-/* Says why the plugin did not take an op of the subgraph that it was last asked about: the report has it. Stock LiteRT
- * has no such function, and does not call it.
+/* Returns the reason why the plugin did not take an op of the subgraph that `partition` received last; the report shows
+ * the reason. Stock LiteRT does not know this function, and does not call it.
  *
- * [refusal.text] `op_idx` counts the subgraph's ops. The reason is text in UTF-8, a phrase or a sentence, valid until the
- * plugin is asked about a subgraph again, or destroyed.
- * [refusal.none] For an op that was taken, one without a reason and one that is not there the status is NotFound. */
+ * [refusal.text] `op_idx` is the op's index in the subgraph. The reason is a phrase or a sentence in UTF-8, and stays
+ * valid until the next call of `partition`, or until the plugin is destroyed.
+ * [refusal.none] The status is NotFound for an op that the plugin took, for an op without a reason, and for an index
+ * beyond the last op. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex op_idx, const char** reason);
 
-/* Compiles a model, each subgraph of which is a partition.
+/* Compiles a model in which each subgraph is a partition.
  *
- * [compile.subgraphs] Inputs and outputs of a call are those of its subgraph, in their order.
- * [compile.ok] What the plugin took, and the host grouped, compiles.
- * [compile.shared_weights] Recommended: weights that several subgraphs share, those of one `get_weights_buffer_id`, are
- * in the byte code once.
- * [compile.soc_model] `soc_model` may be NULL: the plugin chooses.
- * [compile.repeatable] It may be called again, also before the first result is destroyed.
- * [compile.failure] After a failure the out argument is unchanged or NULL, and the plugin can be used again. Unsupported
- * refuses: this host then tries fewer ops. */
+ * [compile.subgraphs] A call has the inputs and outputs of its subgraph, in the subgraph's order.
+ * [compile.ok] The plugin compiles all partitions that the host made from the ops that the plugin took.
+ * [compile.shared_weights] Recommended: weights that several subgraphs share (their `get_weights_buffer_id` is the
+ * same) are in the byte code once.
+ * [compile.soc_model] `soc_model` may be NULL: the plugin then chooses a SoC model.
+ * [compile.repeatable] The host may call the function again, even before it destroys the first result.
+ * [compile.failure] After a failure the out argument is unchanged or NULL, and the plugin can be used again. The status
+ * Unsupported refuses the partitions: this host then tries fewer ops. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCompile(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtModel partitions,
     LiteRtCompiledResult* compiled_result);
 
-/* Releases a result.
+/* Destroys a compile result.
  *
- * [result.destroy_null] NULL is fine, and does nothing. */
+ * [result.destroy_null] The result may be NULL; the function then does nothing. */
 LITERT_CAPI_EXPORT void LiteRtDestroyCompiledResult(LiteRtCompiledResult result);
 
-/* Says how many byte code modules a result has.
+/* Returns the number of byte code modules in a compile result.
  *
- * [result.modules] At least one for a result with calls.
- * [result.nothing] Stock's `apply_plugin_main` asks with a NULL result where nothing was selected: answer Ok and 0
- * modules, or it fails. */
+ * [result.modules] A result with calls has at least one byte code module.
+ * [result.nothing] If `partition` selected no ops, stock LiteRT's `apply_plugin_main` passes a NULL result: return Ok
+ * and 0 modules, otherwise the tool fails. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompiledResultNumByteCodeModules(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex* num_byte_code);
 
-/* Gives a byte code module.
+/* Returns a byte code module.
  *
- * [result.byte_code] Not empty; the bytes are the result's, and the same at each call until it is destroyed.
- * [result.index] Recommended: an index that is too high is refused with InvalidArgument or IndexOOB. No host asks for
- * one. */
+ * [result.byte_code] The byte code is not empty. The bytes belong to the result, and are the same at each call until
+ * the result is destroyed.
+ * [result.index] Recommended: an index beyond the last module is refused with InvalidArgument or IndexOOB. Hosts do not
+ * pass such an index. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultByteCode(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex byte_code_idx, const void** byte_code,
     size_t* byte_code_size);
 
-/* Optional: gives an executable that need not be written to a file, for JIT; Unsupported is "there is none". */
+/* Optional: returns an executable for compilation at load time that needs no file; the status Unsupported means that
+ * there is none. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultHandle(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex byte_code_idx, LiteRtJitExecutable* handle);
 
-/* Says how many calls a result has.
+/* Returns the number of calls in a compile result.
  *
- * [result.calls] One for each subgraph that was compiled, in their order. */
+ * [result.calls] The result has one call for each compiled subgraph, in the order of the subgraphs. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompiledResultCalls(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex* num_calls);
 
-/* Says which function of which module a call is.
+/* Returns the function name and the byte code module of a call.
  *
- * [result.call_info] A name of at least one byte, whose size is given without a terminator, the result's until it is
- * destroyed; and the index of a module that there is. Calls of one module have different names. */
+ * [result.call_info] The name has at least one byte, and belongs to the result until the result is destroyed; its size
+ * does not count a terminator. The module's index is valid. Calls of one module have different names. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, const void** call_info,
     size_t* call_info_size, LiteRtParamIndex* byte_code_idx);
 
-/* Says whether the shape of a call's output is known only after a run. Stock LiteRT has no such function, and does not
- * call it: leave an op with such an output on the CPU unless the user has given the output a bound, which
- * LiteRtNpuFindShapeBound finds, and stock does not have.
+/* Returns whether the shape of a call's output is known only after a run. Stock LiteRT does not know this function, and
+ * does not call it. Leave an op with such an output on the CPU unless the user gave the output a bound;
+ * LiteRtNpuFindShapeBound finds the bound, and stock LiteRT has no bounds.
  *
- * The call gets an int32 output of shape [rank] for each of these outputs, in their order, behind the outputs of its
- * subgraph. Its driver gives the size of the largest output in `get_output_requirements`, whose type has -1 for unknown
- * dimensions. A run writes the data at the beginning of the output, and the shape into the int32 output.
+ * For each of these outputs, the call has an int32 output of shape [rank], in the same order, after the outputs of its
+ * subgraph. The driver returns the size of the largest output in `get_output_requirements`, whose type has -1 for
+ * unknown dimensions. A run writes the data at the beginning of the output, and the shape into the int32 output.
  *
- * [result.dynamic_output] An output of fixed shape is not dynamic. The answer is the same at each call. */
+ * [result.dynamic_output] An output of fixed shape is not dynamic. The function returns the same value at each call. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtIsCompiledResultOutputDynamic(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, LiteRtParamIndex output_idx,
     bool* is_dynamic);

@@ -1,12 +1,13 @@
-/* The table that a dispatch library fills, in a library called `libLiteRtDispatch_<vendor>.so`, which exports
- * `LiteRtDispatchGetApi`, `LiteRtDispatchRegisterAsset` if its ops have assets, and `LiteRtDispatchInvokeTapped` if it shows
- * what is inside a call.
+/* The table of functions that a dispatch library fills. The library is called `libLiteRtDispatch_<vendor>.so` and
+ * exports `LiteRtDispatchGetApi`. If its ops have assets, it also exports `LiteRtDispatchRegisterAsset`; if it can show
+ * tensors inside a call, it also exports `LiteRtDispatchInvokeTapped`.
  *
- * Order of calls: GetApi; `initialize` once in the process; `check_runtime_compatibility`; for each model
- * `device_context_create` and its assets; for each NPU call `invocation_context_create`, the requirements of all inputs
- * and then of all outputs; each buffer is registered and attached; each run is `set_scheduling_info`, `set_options`,
- * `invoke`. In the end all is detached, then unregistered, then the contexts are destroyed. Paragraphs that begin with
- * a name in brackets are the contract: `litert-npu vendor check` reports by these names. */
+ * The host calls the functions in this order: first GetApi, `initialize` (once in the process) and
+ * `check_runtime_compatibility`. For each model, it calls `device_context_create` and registers the model's assets. For
+ * each NPU call, it calls `invocation_context_create`, then asks for the requirements of all inputs and of all outputs,
+ * and registers and attaches each buffer. Each run is `set_scheduling_info`, `set_options`, `invoke`. At the end, the
+ * host detaches all buffers, then unregisters them, then destroys the contexts. Paragraphs that begin with a name in
+ * brackets are the rules of the contract: `litert-npu vendor check` reports these names. */
 #ifndef LITERT_NPU_DISPATCH_H_
 #define LITERT_NPU_DISPATCH_H_
 
@@ -17,12 +18,12 @@
 extern "C" {
 #endif
 
-/* The vendor's own; what is behind them only it knows. */
+/* Handles of the vendor. Only the vendor knows the structs behind them. */
 typedef struct LiteRtDispatchDeviceContextT* LiteRtDispatchDeviceContext;
 typedef struct LiteRtDispatchInvocationContextT* LiteRtDispatchInvocationContext;
 typedef struct LiteRtDispatchMetricsT* LiteRtDispatchMetrics;
 typedef struct LiteRtDispatchGraphT* LiteRtDispatchGraph;
-typedef uint64_t LiteRtTensorBufferHandle; /* 0 is one, too */
+typedef uint64_t LiteRtTensorBufferHandle; /* 0 is a valid handle, too */
 typedef uint64_t LiteRtDispatchNodeId;
 typedef uint64_t LiteRtDispatchEdgeId;
 typedef uint64_t LiteRtDispatchExecutableHandle;
@@ -51,243 +52,264 @@ typedef enum LiteRtDispatchNodeType {
 
 typedef LiteRtStatus (*LiteRtHook)(void* user_data);
 
-/* All slots are needed but those whose description begins with "Optional". */
+/* All slots are required, except slots whose description begins with "Optional". */
 typedef struct LiteRtDispatchInterface {
-  /* Called once in the process, before all else of the table.
+  /* Initializes the library. The host calls this slot once in the process, before all other slots.
    *
    * [initialize.no_options] `environment` and `options` may be NULL.
-   * [initialize.again] A second call, as after a failure of the first, does no harm.
-   * [dispatch.statuses] Whatever a function of the table answers is one of LiteRtStatus.
-   * [dispatch.null_arguments] Recommended: a function that is given NULL where it writes its answer, or where a context
-   * belongs, returns InvalidArgument and does nothing else. No host does that. */
+   * [initialize.again] A second call of `initialize`, for example after a failed first call, does no harm.
+   * [dispatch.statuses] Every function of the table returns a value of LiteRtStatus.
+   * [dispatch.null_arguments] Recommended: a function that gets NULL in place of an out argument or of a context
+   * returns InvalidArgument and does nothing else. Hosts do not pass NULL. */
   LiteRtStatus (*initialize)(
       const LiteRtRuntimeContext* runtime_context, LiteRtEnvironment environment,
       LiteRtOptions options);
-  /* Says whose library it is, for people.
+  /* Returns the vendor's name, for people.
    *
-   * [ids.text] Text, not empty, the same at each call, valid as long as the library. */
+   * [ids.text] The vendor's name is a text that is not empty, is the same at each call, and stays valid as long as the
+   * library. */
   LiteRtStatus (*get_vendor_id)(const char** vendor_id);
-  /* Says which build it is, for people.
+  /* Returns the name of the library's build, for people.
    *
-   * [ids.build] Text, which may be empty, the same at each call, valid as long as the library. */
+   * [ids.build] The name of the build is a text, which may be empty, is the same at each call, and stays valid as long
+   * as the library. */
   LiteRtStatus (*get_build_id)(const char** build_id);
-  /* Says what it can do, in bits.
+  /* Returns the capabilities of the library, as bits.
    *
-   * [capabilities.basic] Basic is among it.
-   * [capabilities.parts] Async is said if and only if `async_interface` is filled, Graph likewise; each slot of a part
-   * that is said is filled. */
+   * [capabilities.basic] The capabilities include Basic.
+   * [capabilities.parts] The capabilities include Async if and only if `async_interface` is filled, and Graph if and
+   * only if `graph_interface` is filled. All slots of a part that the capabilities include are filled. */
   LiteRtStatus (*get_capabilities)(int* capabilities);
   /* Opens the device for one loaded model.
    *
-   * [device.many] Several may exist at one time, and do not know of each other.
-   * [device.failure] After a failure the out argument is unchanged or NULL, and nothing is left open. */
+   * [device.many] Several device contexts may exist at the same time, and do not affect each other.
+   * [device.failure] After a failure the out argument is unchanged or NULL, and the library has closed everything that
+   * it opened. */
   LiteRtStatus (*device_context_create)(
       const LiteRtRuntimeContext* runtime_context, LiteRtOptions options,
       LiteRtDispatchDeviceContext* device_context);
-  /* Closes it; all that was made in it is gone already.
+  /* Closes the device. The host has already destroyed everything that was made in the device context.
    *
-   * [device.closes] Files that were opened for it and its calls are closed then; those of the whole process may stay open.
-   * [device.threads] Threads that were started for it and its calls have ended then; those of the whole process may go on.
-   * [dispatch.ends] When the process ends after that, it ends: nothing of the library's crashes, hangs or changes the
-   * exit status. */
+   * [device.closes] The library has closed the files that it opened for the device context and its calls. Files of the
+   * whole process may stay open.
+   * [device.threads] The threads that the library started for the device context and its calls have ended. Threads of
+   * the whole process may continue.
+   * [dispatch.ends] When the process ends after that, the library does not crash, hang or change the exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
-  /* Says what memory an input must have, by the context's `create_tensor_buffer_requirements`; the host destroys it.
+  /* Returns the memory requirements of an input, made by the context's `create_tensor_buffer_requirements`. The host
+   * destroys the requirements.
    *
-   * [requirements.size] The size does for the tensor; with a dimension of -1, for the largest that may come.
-   * [requirements.fresh] Each call makes an object of its own.
-   * [requirements.types] At least one type of memory, the best first: stock's runtime allocates the first.
-   * [requirements.index] Recommended: an index beyond the last is refused with InvalidArgument or IndexOOB. No host asks
-   * for one. */
+   * [requirements.size] The size is large enough for the tensor; if the type has a dimension of -1, for the largest
+   * possible tensor.
+   * [requirements.fresh] Each call makes a new requirements object.
+   * [requirements.types] The requirements list at least one type of memory, the best first: stock LiteRT's runtime
+   * allocates the first type.
+   * [requirements.index] Recommended: an index beyond the last input or output is refused with InvalidArgument or
+   * IndexOOB. Hosts do not pass such an index. */
   LiteRtStatus (*get_input_requirements)(
       LiteRtDispatchInvocationContext invocation_context, int input_index,
       const LiteRtRankedTensorType* tensor_type, LiteRtTensorBufferRequirements* requirements);
-  /* Says what memory an output must have; else as for inputs. */
+  /* Returns the memory requirements of an output, under the same rules as for inputs. */
   LiteRtStatus (*get_output_requirements)(
       LiteRtDispatchInvocationContext invocation_context, int output_index,
       const LiteRtRankedTensorType* tensor_type, LiteRtTensorBufferRequirements* requirements);
-  /* Makes a buffer known to the device; the host keeps it until it is unregistered.
+  /* Registers a buffer with the device. The host keeps the buffer until it unregisters the buffer.
    *
-   * [buffers.handles] Each registration that is alive has a handle of its own; any number will do, 0 too.
-   * [buffers.again] A buffer that was unregistered may be registered anew.
-   * [buffers.size] One that is smaller than its tensor, or than what was required, is refused here or when it is
-   * attached, or the run fails; it is never written or read beyond its end. In memory of the vendor's own making, only
-   * the vendor can tell. */
+   * [buffers.handles] Registered buffers have different handles. Any number is a valid handle, including 0.
+   * [buffers.again] After a buffer was unregistered, the host may register it again.
+   * [buffers.size] If a buffer is smaller than its tensor or than the required size, this function or attaching the
+   * buffer refuses it, or the run fails. The library never reads or writes beyond the end of a buffer. For memory that
+   * the vendor itself made, only the vendor can check this. */
   LiteRtStatus (*register_tensor_buffer)(
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBuffer tensor_buffer,
       LiteRtTensorBufferHandle* handle);
-  /* Forgets a buffer; it is attached nowhere.
+  /* Unregisters a buffer, which is not attached at this time.
    *
-   * [buffers.unknown] A handle that is not registered is refused, with any status but Ok, and does no harm. */
+   * [buffers.unknown] A handle that is not registered is refused with any status but Ok, and does no harm. */
   LiteRtStatus (*unregister_tensor_buffer)(
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBufferHandle handle);
   /* Loads a function of a byte code module.
    *
-   * [invocation.ok] Byte code of the vendor's own compiler is taken.
-   * [dispatch.runs] It then runs, by the calls above in their order, each answered with Ok.
-   * [invocation.byte_code] The bytes are at base_addr + offset, and valid as long as the device context; fd may be -1,
-   * offset any number, and the address, too. Bytes that are no byte code of the vendor's are refused.
-   * [invocation.function] A function that the module lacks is refused.
-   * [invocation.counts] Other numbers of inputs and outputs than the function's are refused here, or the run fails.
-   * [invocation.many] Many may exist in one device context, also of one function.
+   * [invocation.ok] The function accepts byte code of the vendor's own compiler.
+   * [dispatch.runs] The loaded function runs, if the host makes the calls above in their order; each call returns Ok.
+   * [invocation.byte_code] The bytes are at base_addr + offset, and valid as long as the device context. fd may be -1,
+   * and offset and address may be any number. Bytes that are not byte code of the vendor are refused.
+   * [invocation.function] The name of a function that the module does not contain is refused.
+   * [invocation.counts] If the numbers of inputs and outputs differ from the function's, they are refused here, or the
+   * run fails.
+   * [invocation.many] A device context may have many invocation contexts, even of the same function.
    * [invocation.failure] After a failure the out argument is unchanged or NULL. */
   LiteRtStatus (*invocation_context_create)(
       const LiteRtRuntimeContext* runtime_context, LiteRtDispatchDeviceContext device_context,
       LiteRtDispatchExecutableType exec_type, const LiteRtMemBuffer* byte_code,
       const char* function_name, int num_inputs, int num_outputs,
       LiteRtDispatchInvocationContext* invocation_context);
-  /* Releases it; nothing is attached any more. */
+  /* Destroys an invocation context. No buffer is attached to it any more. */
   LiteRtStatus (*invocation_context_destroy)(LiteRtDispatchInvocationContext invocation_context);
-  /* Optional: says how the next run stands among others.
+  /* Optional: sets the scheduling information of the next run, such as its priority.
    *
-   * [scheduling.any] Any mask is taken, 0 too. */
+   * [scheduling.any] The function accepts any mask, including 0. */
   LiteRtStatus (*invocation_context_set_scheduling_info)(
       LiteRtDispatchInvocationContext invocation_context, const LiteRtSchedulingInfo* scheduling_info);
-  /* Gives an input its buffer, for all runs to come.
+  /* Attaches a buffer to an input, for all later runs.
    *
-   * [attach.replaces] Attaching to an index that has a buffer replaces it; no detach comes before.
-   * [attach.index] An index beyond the last is refused, with any status but Ok.
-   * [attach.unknown] A handle that is not registered is refused, here or by the run. */
+   * [attach.replaces] Attaching a buffer to an input or output replaces the previous buffer, without a call of detach.
+   * [attach.index] An index beyond the last input or output is refused with any status but Ok.
+   * [attach.unknown] A handle that is not registered is refused here, or the run fails. */
   LiteRtStatus (*attach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
-  /* Gives an output its buffer; else as for inputs. */
+  /* Attaches a buffer to an output, under the same rules as for inputs. */
   LiteRtStatus (*attach_output)(
       LiteRtDispatchInvocationContext invocation_context, int output_index,
       LiteRtTensorBufferHandle handle);
-  /* Takes a buffer off.
+  /* Detaches a buffer from an input.
    *
-   * [detach.stale] A handle that is not attached (any more) changes nothing, whatever is there now. */
+   * [detach.stale] A handle that is not attached, or not attached any more, changes nothing, even if another buffer is
+   * attached now. */
   LiteRtStatus (*detach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
-  /* Takes a buffer off; else as for inputs. */
+  /* Detaches a buffer from an output, under the same rules as for inputs. */
   LiteRtStatus (*detach_output)(
       LiteRtDispatchInvocationContext invocation_context, int output_index,
       LiteRtTensorBufferHandle handle);
-  /* Runs the function on what is attached.
+  /* Runs the loaded function on the attached buffers.
    *
-   * [invoke.written] When it returns Ok, the outputs are written.
-   * [invoke.values] They are those of LiteRT's CPU kernels, as near as the NPU's arithmetic lets them: floats within a
-   * hundredth (`--tolerance`) of the magnitudes that an op sums, or of the largest output; integers of 8 and 16 bits
-   * within one step for each op; all others the same.
-   * [values.input_order] A call has the inputs of its subgraph, in the subgraph's order; an op has its own order.
-   * [values.padding] SAME pads as TensorFlow does: of an odd number of rows or columns, more lie behind the image than
-   * before it. The padding is the input's zero point in a convolution, and no part of what a pool looks at.
-   * [values.strides] Rows have `stride_h`, and columns have `stride_w`.
-   * [values.dilation] Rows have `dilation_h_factor`, and columns have `dilation_w_factor`.
-   * [values.bias] The bias is added. A quantized bias has the input's scale times that of its channel's weights.
-   * [values.per_channel] Weights with a scale for each output channel are taken with their channel's.
-   * [values.accumulation] Products of 8 bits are summed in 32 bits: nothing saturates before the end.
-   * [values.zero_point] Zero points of inputs are subtracted before an op, and the output's is added behind it.
-   * [values.activation] A fused activation, or one that is an op, limits the output: RELU6 to 0 and 6.
+   * [invoke.written] When `invoke` returns Ok, the outputs are written.
+   * [invoke.values] The outputs have the values of LiteRT's CPU kernels, as closely as the NPU's arithmetic allows.
+   * Floats differ by at most a hundredth (`--tolerance`) of the magnitudes that an op sums, or of the largest output.
+   * Integers of 8 and 16 bits differ by at most one step for each op. All other values are equal.
+   * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op may read them in another
+   * order.
+   * [values.padding] SAME pads as in TensorFlow: if the number of added rows or columns is odd, the larger half is
+   * after the image. A convolution pads with the input's zero point; a pool ignores the padding.
+   * [values.strides] `stride_h` is the stride between rows, and `stride_w` is the stride between columns.
+   * [values.dilation] `dilation_h_factor` is the dilation of rows, and `dilation_w_factor` is the dilation of columns.
+   * [values.bias] The bias is added. The scale of a quantized bias is the scale of the input times the scale of its
+   * channel's weights.
+   * [values.per_channel] If weights have a scale for each output channel, the scale of the channel is used.
+   * [values.accumulation] Products of 8-bit values are summed in 32 bits: no value saturates before the end.
+   * [values.zero_point] An op subtracts the zero points of its inputs first, and adds the zero point of its output
+   * last.
+   * [values.activation] A fused activation, or an activation op, limits the output: RELU6 limits it to 0 and 6.
    * [values.broadcast] An input of a smaller shape is repeated along its dimensions of size 1.
-   * [invoke.repeatable] It gives the same outputs for the same inputs, also after other runs.
-   * [invoke.missing] With a buffer missing, never attached or detached, it fails, and can be used again.
-   * [invoke.unlocks] What it locks it unlocks before it returns, also when it fails, and has no buffer locked twice at a
-   * time, such as one that is attached to two inputs: stock's runtime refuses that.
-   * [invoke.memory] It keeps no memory: that of the process does not grow with the number of runs.
-   * [invoke.threads] Different contexts may be used at the same time, from any thread; one gets one call at a time. So
-   * does a device context, of which attaching and detaching are calls, too. Its buffers may come and go while functions
-   * of it run. */
+   * [invoke.repeatable] `invoke` gives the same outputs for the same inputs, even after other runs.
+   * [invoke.missing] If a buffer was never attached, or was detached, `invoke` fails, and the context can be used
+   * again.
+   * [invoke.unlocks] `invoke` unlocks each buffer that it locks before it returns, even if it fails. It never locks a
+   * buffer twice at the same time, for example a buffer that is attached to two inputs: stock LiteRT's runtime refuses
+   * that.
+   * [invoke.memory] `invoke` keeps no memory: the memory of the process does not grow with the number of runs.
+   * [invoke.threads] The host may use different contexts at the same time, from any thread. It makes only one call at a
+   * time on an invocation context, and one on a device context; attaching and detaching are calls on the device
+   * context, too. The host may register and unregister buffers of a device context while functions of it run. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
-  /* Optional, but for all five or none: measures from now on.
+  /* Optional, together with the next four slots: starts the collection of metrics.
    *
-   * [metrics.slots] All five are filled, or none.
-   * [metrics.pair] After a start, a stop gives an object, which `destroy_metrics` ends; it can be started again.
+   * [metrics.slots] Either all five slots for metrics are filled, or none of them.
+   * [metrics.pair] A stop after a start gives a metrics object, which `destroy_metrics` destroys. Then the host can
+   * start the collection again.
    * [metrics.order] A stop without a start fails. */
   LiteRtStatus (*start_metrics_collection)(
       LiteRtDispatchInvocationContext invocation_context, int detail_level);
-  /* Ends the measurement, and gives what was measured. */
+  /* Stops the collection of metrics, and returns the metrics. */
   LiteRtStatus (*stop_metrics_collection)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchMetrics* metrics);
-  /* Says how many metrics were measured.
+  /* Returns the number of metrics.
    *
-   * [metrics.each] Each index below the number has a name and a value; the first beyond it is refused. */
+   * [metrics.each] Each index below the number has a metric with a name and a value; the first index beyond is
+   * refused. */
   LiteRtStatus (*get_num_metrics)(LiteRtDispatchMetrics metrics, int* num_metrics);
-  /* Gives a metric; its name and text are valid until `destroy_metrics`. */
+  /* Returns a metric. Its name and text stay valid until `destroy_metrics`. */
   LiteRtStatus (*get_metric)(LiteRtDispatchMetrics metrics, int metric_index, LiteRtMetric* metric);
-  /* Releases what `stop_metrics_collection` gave. */
+  /* Destroys the metrics object that `stop_metrics_collection` returned. */
   LiteRtStatus (*destroy_metrics)(LiteRtDispatchMetrics metrics);
-  /* Refuses a host that the driver cannot serve. Release 2.3.0 needs the slot filled.
+  /* Refuses a host that the driver does not support. Release 2.3.0 of LiteRT requires this slot.
    *
-   * [runtime_compatibility.ours] The version of this header is taken, with NULL options. */
+   * [runtime_compatibility.ours] The function accepts the version of this header, with NULL options. */
   LiteRtStatus (*check_runtime_compatibility)(
       LiteRtApiVersion api_version, LiteRtEnvironmentOptions env, LiteRtOptions options);
-  /* Optional: options of the next run alone; NULL is none.
+  /* Optional: sets options of the next run only; NULL means no options.
    *
-   * [run_options.none] NULL is taken, or answered by Unsupported. */
+   * [run_options.none] The function accepts NULL, or returns Unsupported for NULL. */
   LiteRtStatus (*invocation_context_set_options)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtOptions options);
-  /* Optional: leave it NULL. */
+  /* Optional: leave this slot NULL. */
   LiteRtStatus (*get_hooks)(
       LiteRtDispatchDeviceContext device_context, LiteRtHook* hook, void** user_data);
 } LiteRtDispatchInterface;
 
-/* Runs that do not wait.
+/* Functions for asynchronous runs.
  *
- * [async.events] `invoke_async` gives an event for each output, which is signalled when that output is written; the host
- * waits for it and releases it. An event that does not come within half of `--timeout` counts as one that never does. */
+ * [async.events] `invoke_async` returns an event for each output, and signals the event when the output is written. The
+ * host waits for the event and releases it. `litert-npu vendor check` treats an event that does not come within half of
+ * `--timeout` as an event that never comes. */
 typedef struct LiteRtDispatchAsyncInterface {
-  /* Gives an event that the next run waits for before it reads the input; the event stays the host's.
+  /* Attaches an event to an input: the next run waits for the event before it reads the input. The event belongs to the
+   * host.
    *
-   * [async.input_event] The run waits for it, whichever input's event comes first; later runs do not. */
+   * [async.input_event] The next run waits for the events of all inputs, in whatever order they come; later runs do not
+   * wait for them. */
   LiteRtStatus (*attach_input_event)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtEvent input_event);
-  /* Begins a run; the array has a place for each output, and its events become the host's.
+  /* Starts a run. The array has an element for each output; the host owns the events that the function writes into it.
    *
-   * [async.missing] With a buffer missing it fails, gives no event, and can be used again. */
+   * [async.missing] If a buffer is missing, `invoke_async` fails and returns no event, and the context can be used
+   * again. */
   LiteRtStatus (*invoke_async)(
       LiteRtDispatchInvocationContext invocation_context, int num_output_events,
       LiteRtEvent* output_events);
 } LiteRtDispatchAsyncInterface;
 
-/* Graphs of several functions that run as one. No release of LiteRT calls them. */
+/* Functions for graphs, which run several functions as one. No release of LiteRT calls these functions. */
 typedef struct LiteRtDispatchGraphInterface {
-  /* Makes an empty graph. */
+  /* Creates an empty graph. */
   LiteRtStatus (*graph_create)(LiteRtDispatchDeviceContext device_context, LiteRtDispatchGraph* graph);
-  /* Releases it; no invocation context has been made of it, or all are destroyed. */
+  /* Destroys a graph. No invocation context was made from the graph, or all of them are destroyed. */
   LiteRtStatus (*graph_destroy)(LiteRtDispatchGraph graph);
-  /* Adds a node: one function, on one kind of processor. Its number is another in each. */
+  /* Adds a node, which is one function on one kind of processor. Each node of a graph has a different id. */
   LiteRtStatus (*add_node)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, LiteRtDispatchNodeType node_type);
-  /* Adds an edge: a tensor. Its number is another in each. */
+  /* Adds an edge, which is a tensor. Each edge of a graph has a different id. */
   LiteRtStatus (*add_edge)(LiteRtDispatchGraph graph, LiteRtDispatchEdgeId edge_id);
-  /* Says which tensor a node reads. */
+  /* Connects an input of a node to the edge that the node reads. */
   LiteRtStatus (*connect_node_input)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, int input_index,
       LiteRtDispatchEdgeId edge_id);
-  /* Says which tensor a node writes. */
+  /* Connects an output of a node to the edge that the node writes. */
   LiteRtStatus (*connect_node_output)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, int output_index,
       LiteRtDispatchEdgeId edge_id);
-  /* Says which tensor is an input of the whole graph. */
+  /* Makes an edge an input of the whole graph. */
   LiteRtStatus (*connect_graph_input)(
       LiteRtDispatchGraph graph, int input_index, LiteRtDispatchEdgeId edge_id);
-  /* Says which tensor is an output of the whole graph. */
+  /* Makes an edge an output of the whole graph. */
   LiteRtStatus (*connect_graph_output)(
       LiteRtDispatchGraph graph, int output_index, LiteRtDispatchEdgeId edge_id);
-  /* Loads byte code for nodes. */
+  /* Loads a byte code module for nodes. */
   LiteRtStatus (*load_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableType type,
       const LiteRtMemBuffer* byte_code, LiteRtDispatchExecutableHandle* exec_handle);
-  /* Releases it; no node has one of its functions any more. */
+  /* Unloads a byte code module. No node uses one of its functions any more. */
   LiteRtStatus (*unload_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableHandle exec_handle);
-  /* Says what a node runs; the name may be NULL where the byte code has one function. */
+  /* Sets the function that a node runs. The name may be NULL if the byte code has only one function. */
   LiteRtStatus (*assign_node_function)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id,
       LiteRtDispatchExecutableHandle exec_handle, const char* function_name);
-  /* Tells something of the whole graph, by a key that the vendor knows. */
+  /* Adds an annotation to the whole graph, with a key that the vendor knows. */
   LiteRtStatus (*annotate_graph)(LiteRtDispatchGraph graph, const char* key, const char* value);
-  /* Tells something of a node. */
+  /* Adds an annotation to a node, with a key that the vendor knows. */
   LiteRtStatus (*annotate_node)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, const char* key, const char* value);
-  /* Tells something of a tensor. */
+  /* Adds an annotation to an edge, with a key that the vendor knows. */
   LiteRtStatus (*annotate_edge)(
       LiteRtDispatchGraph graph, LiteRtDispatchEdgeId edge_id, const char* key, const char* value);
-  /* Makes a graph ready to run: in place of `invocation_context_create`. */
+  /* Creates an invocation context from a graph, instead of from byte code. */
   LiteRtStatus (*invocation_context_create_from_graph)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchGraph graph,
       LiteRtDispatchInvocationContext* invocation_context);
-  /* Gives the graph that a context was made from, which stays the context's; NULL for one of byte code. */
+  /* Returns the graph that an invocation context was made from, or NULL for a context made from byte code. The graph
+   * still belongs to the context. */
   LiteRtStatus (*invocation_context_get_graph)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchGraph* graph);
 } LiteRtDispatchGraphInterface;
@@ -301,10 +323,11 @@ typedef struct LiteRtDispatchApi {
   LiteRtCustomTensorBufferHandlersDef* tensor_buffer_handlers_def;
 } LiteRtDispatchApi;
 
-/* The table with one more slot, which LiteRT's guide for custom op assets prints. The host says in `struct_size` how much
- * of it there is room for, and has set all of it to zeros: this host says 64, release 2.3.0 of LiteRT 56. A library that
- * fills the slot leaves 64 in `struct_size`, and writes no byte behind 56 where there is no room for it, as
- * litert_npu/support/guide_dispatch.h does. One that knows 56 bytes alone writes no more, so that the slot stays NULL. */
+/* The table with one more slot, which LiteRT's guide for custom op assets prints. The host writes the table's size in
+ * bytes into `struct_size`, and fills all other bytes with zeros: this host writes 64, and release 2.3.0 of LiteRT
+ * writes 56. A library that fills the slot leaves 64 in `struct_size`; if the host has room for only 56 bytes, the
+ * library writes no byte after them, as litert_npu/support/guide_dispatch.h does. A library that knows only 56 bytes
+ * writes no more, so the slot stays NULL. */
 typedef struct LiteRtDispatchApiWithAssets {
   LiteRtAbiHeader abi_header;
   LiteRtApiVersion version;
@@ -312,58 +335,61 @@ typedef struct LiteRtDispatchApiWithAssets {
   LiteRtDispatchAsyncInterface* async_interface;
   LiteRtDispatchGraphInterface* graph_interface;
   LiteRtCustomTensorBufferHandlersDef* tensor_buffer_handlers_def;
-  /* Optional: as LiteRtDispatchRegisterAsset below, for a library that does not export that. */
+  /* Optional: does the same as LiteRtDispatchRegisterAsset below, for a library that does not export that function. */
   LiteRtStatus (*register_asset)(
       LiteRtDispatchDeviceContext device_context, const char* asset_name, const LiteRtMemBuffer* asset_buffer);
 } LiteRtDispatchApiWithAssets;
 
 /* Fills in the table.
  *
- * [api.loads] The library loads by dlopen with RTLD_NOW | RTLD_LOCAL, and answers Ok.
- * [api.version] The version is 0.1.0.
- * [api.room] It writes no byte behind the first `abi_header.struct_size`: stock has room for 56.
- * [api.interface] `interface` is filled, and lives as long as the library. `abi_header` may be left as it is.
- * [api.null] Recommended: NULL is refused with InvalidArgument. No host does that.
- * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or has create, destroy, lock and unlock, for 1 to 16 types of
- * memory, none of them the host's. Clear and import may be NULL.
- * [memory.lock] `lock_func` gives an address where the host reads and writes all bytes until `unlock_func`, the same one
- * each time or not. What it has written, the next lock shows; no other memory does.
- * [memory.ends] Memory may be destroyed when the device context is gone. */
+ * [api.loads] dlopen loads the library with RTLD_NOW | RTLD_LOCAL, and LiteRtDispatchGetApi returns Ok.
+ * [api.version] The version of the table is 0.1.0.
+ * [api.room] The function writes no byte after the first `abi_header.struct_size` bytes: stock LiteRT has room for 56.
+ * [api.interface] The function fills `interface`, which lives as long as the library. It may leave `abi_header`
+ * unchanged.
+ * [api.null] Recommended: a NULL table is refused with InvalidArgument. Hosts do not pass NULL.
+ * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or has the functions create, destroy, lock and unlock for 1
+ * to 16 types of memory, which do not include the host's types. The functions clear and import may be NULL.
+ * [memory.lock] `lock_func` returns an address at which the host reads and writes all bytes until `unlock_func`; the
+ * address may differ at each call. The next lock shows the bytes that the host wrote, and no other memory shows them.
+ * [memory.ends] The host may destroy memory after the device context. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
 
-/* Optional: takes one of the model's assets, an op's or a companion file as `<op>/<relative path>`. This host calls it
- * after `device_context_create`, companions first; release 2.3.0 of LiteRT never does.
+/* Optional: registers an asset of the model. The name is an op's name, or `<op>/<relative path>` for a companion file.
+ * This host calls the function after `device_context_create`, with companions first; release 2.3.0 of LiteRT never
+ * calls it.
  *
- * [register_asset.lifetime] The bytes are mapped, and valid as long as the device context: keep the buffer, not a copy.
- * The name is valid during the call.
- * [register_asset.bytes] They are at base_addr + offset; fd may be -1, offset any number, and the address, too: copy what
- * is to be aligned.
- * [register_asset.unknown] An asset that no op needs is taken.
- * [register_asset.again] One that comes again under its name replaces the first.
+ * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context: keep the buffer, not
+ * a copy. The name is valid during the call.
+ * [register_asset.bytes] The asset's bytes are at base_addr + offset. fd may be -1, and offset and address may be any
+ * number: copy data that must be aligned.
+ * [register_asset.unknown] An asset that no op needs is accepted.
+ * [register_asset.again] A second asset of the same name replaces the first.
  * [register_asset.many] Device contexts do not see each other's assets. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchRegisterAsset(
     LiteRtDispatchDeviceContext device_context, const char* asset_name,
     const LiteRtMemBuffer* asset_buffer);
 
-/* Takes a tensor inside an NPU call, from `LiteRtDispatchInvokeTapped`; all is valid during the call. The shape is the
- * model's. The element type is what the bytes are: another float than the model's where the NPU computes in it. Bytes are
- * in row order. Any answer but Ok is to end the run. */
+/* Receives a tensor inside an NPU call from `LiteRtDispatchInvokeTapped`; all arguments are valid during the call. The
+ * shape is the shape in the model. The element type is the type of the bytes, which may be another float type than in
+ * the model if the NPU computes in it. The bytes are in row order. Any status but Ok ends the run. */
 typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
     void* user_data, const char* name, const LiteRtRankedTensorType* tensor_type, const void* data,
     size_t size_bytes);
 
-/* Optional: runs as `invoke`, and shows tensors between the ops inside the function, so that a debugger finds the op that
- * computes another result than a CPU. Names are those of the partition's tensors. The compiler keeps them in the byte code
- * where the plugin's opaque options `litert_npu` have the line `taps=true`; such byte code may be larger and slower, and
- * gives the same results. A vendor shows the tensors that it has, and leaves out those that its compiler has fused away.
- * Unsupported is the answer of a library that has no taps after all.
+/* Optional: runs like `invoke`, and shows the tensors between the ops of the function, so that a debugger finds the op
+ * whose result differs from a CPU's. The names are the names of the partition's tensors. The compiler keeps them in the
+ * byte code if the plugin's opaque options `litert_npu` contain the line `taps=true`; such byte code may be larger and
+ * slower, and gives the same results. A vendor shows the tensors that exist, and leaves out tensors that its compiler
+ * has fused away. A library that exports this function but has no taps returns Unsupported.
  *
- * [taps.names] A tensor is shown once in a run, by a name that is not empty.
- * [taps.types] The shape is known, the size is that of the type, and both are those of the model's tensor of that name;
- * for a float, the element type may be another float.
- * [taps.outputs] The outputs are those of `invoke`, and so are those of an `invoke` after it.
- * [taps.receiver] A status of the receiver's other than Ok ends the run: the function answers with it, shows no more, and
- * the context can be used again. */
+ * [taps.names] A tensor is shown once in a run, under a name that is not empty.
+ * [taps.types] The shape is known, and the size is the size of the type. Both are the same as for the model's tensor of
+ * this name, but a float tensor may have another float type.
+ * [taps.outputs] The outputs are the same as the outputs of `invoke`, and an `invoke` after it gives the same outputs,
+ * too.
+ * [taps.receiver] If the receiver returns another status than Ok, the run ends: the function returns this status and
+ * shows no more tensors, and the context can be used again. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchInvokeTapped(
     LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchReceiveTensor receive, void* user_data);
 

@@ -1,4 +1,4 @@
-/* The ops of the TFLite schema, by the names that LiteRT has for them: what get_op_code answers, and build_op takes. */
+/* The ops of the TFLite schema, with LiteRT's names: get_op_code returns these codes, and build_op takes them. */
 #ifndef LITERT_NPU_OP_CODES_H_
 #define LITERT_NPU_OP_CODES_H_
 

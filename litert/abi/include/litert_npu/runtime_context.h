@@ -1,6 +1,6 @@
-/* The table that a dispatch library gets: the host's functions for buffers, requirements, options and events.
- * Release 2.3.0 of LiteRT hands out 416 bytes, version 1.2; LiteRT's main branch of August 2026 and release 2.2.0
- * prefixes of it, 408 bytes, version 1.1, and 400 bytes, version 1.0. It lives as long as the process. */
+/* The table that a dispatch library gets: the host's functions for buffers, requirements, options and events. Release
+ * 2.3.0 of LiteRT passes 416 bytes, version 1.2. LiteRT's main branch of August 2026 passes the first 408 bytes,
+ * version 1.1, and release 2.2.0 the first 400 bytes, version 1.0. The table lives as long as the process. */
 #ifndef LITERT_NPU_RUNTIME_CONTEXT_H_
 #define LITERT_NPU_RUNTIME_CONTEXT_H_
 
@@ -13,14 +13,14 @@ extern "C" {
 typedef struct LiteRtRuntimeContext {
   LiteRtAbiHeader abi_header;
 
-  /* 8: Requirements of an input or output. The host takes the object, and destroys it. It lists types of memory, the
-   * best first; strides of number 0 are those of rows in order. Memory is aligned to 64 bytes. */
+  /* 8: Requirements of an input or output. The host receives the requirements object, and destroys it. The object lists
+   * types of memory, the best first; 0 strides mean rows in order. Memory is aligned to 64 bytes. */
   LiteRtStatus (*create_tensor_buffer_requirements)(
       int num_supported_tensor_buffer_types,
       const LiteRtTensorBufferType* supported_tensor_buffer_types, size_t buffer_size,
       int num_strides, const uint32_t* strides, LiteRtTensorBufferRequirements* requirements);
 
-  /* 16: Buffers of the host's graph: for accelerators, which a dispatch library is none of. */
+  /* 16: Buffers of the host's graph. They are for accelerators, not for dispatch libraries. */
   LiteRtStatus (*get_external_litert_buffer_context_tensor_buffer)(
       LiteRtExternalLiteRtBufferContext context, const TfLiteTensor* tensor,
       LiteRtTensorBuffer* tensor_buffer);
@@ -41,15 +41,16 @@ typedef struct LiteRtRuntimeContext {
       LiteRtExternalLiteRtBufferContext context, bool* is_async_execution_mode);
   void (*external_litert_buffer_context_destroy)(LiteRtExternalLiteRtBufferContext context);
 
-  /* 80: Options that the user gave for a vendor are data under the vendor's identifier, which only it can read; NotFound
-   * where there are none. In this host dispatch options, such as `--dispatch_option tiles=4`, are a C string of TOML, a
-   * line for each, under the name of the library in small letters: `acme` for libLiteRtDispatch_Acme.so. */
+  /* 80: Options that the user gave for a vendor are data under the vendor's identifier, and only the vendor can read
+   * them; without such options, the status is NotFound. In this host, dispatch options such as `--dispatch_option
+   * tiles=4` become a C string of TOML, with one option a line, under the name of the library in small letters: `acme`
+   * for libLiteRtDispatch_Acme.so. */
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
       LiteRtOpaqueOptions options, const char* payload_identifier, void** payload_data);
   void (*destroy_options)(LiteRtOptions options);
 
-  /* 104: The environment: an option that is not set is NotFound. */
+  /* 104: The environment. An option that is not set returns NotFound. */
   LiteRtStatus (*get_environment_options)(LiteRtEnvironment env, LiteRtEnvironmentOptions* options);
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* option_value);
@@ -60,16 +61,17 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*gpu_environment_create)(
       LiteRtEnvironment environment, int num_options, const LiteRtEnvOption* options);
 
-  /* 144: Delegates: for accelerators. */
+  /* 144: Delegates. They are for accelerators. */
   LiteRtStatus (*wrap_delegate)(
       TfLiteOpaqueDelegate* delegate, void (*deleter)(TfLiteOpaqueDelegate*),
       LiteRtDelegateWrapper* wrapper);
   LiteRtStatus (*unwrap_delegate)(LiteRtDelegateWrapper wrapper, TfLiteOpaqueDelegate** delegate);
 
-  /* 160: Tensor buffers. The size is what a buffer has, the packed size what its elements take. Locking waits for the
-   * buffer's event and gives an address; unlock before you lock again, which stock's runtime refuses. Memory of another
-   * kind than is asked for is refused: `get_tensor_buffer_host_memory` is for host memory, and needs no lock;
-   * `get_tensor_buffer_custom_tensor_buffer_handle` gives the `memory_handle` that the vendor's own handlers made. */
+  /* 160: Tensor buffers. The size of a buffer is the size of its memory; its packed size is the size of its elements.
+   * Locking a buffer waits for the buffer's event and returns an address. Unlock a buffer before you lock it again:
+   * stock LiteRT's runtime refuses a second lock. A slot for another kind of memory than the buffer has refuses the
+   * buffer: `get_tensor_buffer_host_memory` is for host memory, and needs no lock;
+   * `get_tensor_buffer_custom_tensor_buffer_handle` returns the `memory_handle` that the vendor's own handlers made. */
   LiteRtStatus (*create_tensor_buffer_from_host_memory)(
       const LiteRtRankedTensorType* tensor_type, void* host_buffer_addr, size_t host_buffer_size,
       LiteRtHostMemoryDeallocator deallocator, LiteRtTensorBuffer* buffer);
@@ -102,7 +104,7 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*get_tensor_buffer_fast_rpc_buffer)(
       LiteRtTensorBuffer tensor_buffer, void** host_buffer_addr, int* fd);
 
-  /* 296: Events: what a run that does not wait signals, each output's in its buffer. */
+  /* 296: Events. A run that does not wait signals an event for each output; the output's buffer has this event. */
   LiteRtStatus (*has_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, bool* has_event);
   LiteRtStatus (*get_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent* event);
   LiteRtStatus (*set_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent event);
@@ -119,14 +121,14 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*get_custom_event)(LiteRtEvent event, LiteRtCustomEvent* custom_event);
   LiteRtStatus (*wait_event)(LiteRtEvent event, int64_t timeout_in_ms);
 
-  /* 392: Runs: their options are the host's, and valid during the run. */
+  /* 392: Runs. The options of a run belong to the host, and are valid during the run. */
   LiteRtStatus (*external_litert_buffer_context_get_run_options)(
       LiteRtExternalLiteRtBufferContext context, LiteRtOptions* run_options);
-  /* 400: Since version 1.1. */
+  /* 400: Slots since version 1.1. */
   LiteRtStatus (*get_options_hardware_accelerators)(
       LiteRtOptions options, LiteRtHwAcceleratorSet* hardware_accelerators);
 
-  /* 408: Since version 1.2. */
+  /* 408: Slots since version 1.2. */
   LiteRtStatus (*append_metric)(LiteRtMetrics metrics, const LiteRtMetric* metric);
 } LiteRtRuntimeContext;
 

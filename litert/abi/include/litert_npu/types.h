@@ -1,5 +1,5 @@
-/* What LiteRT's tables for vendors are made of: status codes, handles, structs and numbers, as release 2.3.0 has
- * them. A vendor's sources include this through `compiler_plugin.h` or `dispatch.h`; C11 and C++17. */
+/* The types in LiteRT's tables for vendors: status codes, handles, structs and numbers, as in release 2.3.0. A vendor's
+ * sources include this header through `compiler_plugin.h` or `dispatch.h`, in C11 or C++17. */
 #ifndef LITERT_NPU_TYPES_H_
 #define LITERT_NPU_TYPES_H_
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Before each function that a vendor's library exports. */
+/* Put this before each function that a vendor's library exports. */
 #define LITERT_CAPI_EXPORT __attribute__((visibility("default")))
 
 typedef enum {
@@ -62,7 +62,7 @@ typedef struct LiteRtAbiHeader {
   uint16_t reserved;
 } LiteRtAbiHeader;
 
-/* Handles of the host. What is behind them is its own: pass them on, never look inside. */
+/* Handles of the host. Only the host knows the structs behind them: pass handles on, and never look inside. */
 typedef struct LiteRtBuilderT* LiteRtBuilder;
 typedef struct LiteRtDelegateWrapperT* LiteRtDelegateWrapper;
 typedef struct LiteRtEnvironmentT* LiteRtEnvironment;
@@ -88,7 +88,7 @@ typedef struct AHardwareBuffer AHardwareBuffer;
 typedef size_t LiteRtParamIndex;
 typedef int32_t LiteRtOpCode; /* kLiteRtOpCodeTfl..., kLiteRtOpCodeShlo... of op_codes.h */
 
-/* As in TfLiteType: not the numbers of the file's TensorType. */
+/* The numbers of TfLiteType, which differ from the numbers of TensorType in a file. */
 typedef enum {
   kLiteRtElementTypeNone = 0,
   kLiteRtElementTypeFloat32 = 1,
@@ -116,7 +116,7 @@ typedef enum {
   kLiteRtElementTypeFloat8E5M2 = 23
 } LiteRtElementType;
 
-/* -1 stands for a dimension that is not known; what lies beyond `rank` is undefined. */
+/* -1 stands for a dimension that is not known. Dimensions beyond `rank` are undefined. */
 typedef struct {
   uint32_t rank : 7;
   uint32_t has_strides : 1;
@@ -277,13 +277,13 @@ typedef enum {
   kLiteRtTensorBufferLockModeReadWrite = 2
 } LiteRtTensorBufferLockMode;
 
-/* What the host's memory is aligned to, in bytes. */
+/* Alignment of the host's memory, in bytes. */
 #define LITERT_HOST_MEMORY_BUFFER_ALIGNMENT 64
 
 typedef void (*LiteRtHostMemoryDeallocator)(void* address);
 
-/* Bytes that the host hands over: at base_addr + offset, `size` of them. With fd >= 0 they lie in that file, which
- * base_addr maps from alloc_base_file_offset on. */
+/* Bytes that the host passes to the vendor: `size` bytes at base_addr + offset. If fd >= 0, they lie in this file, and
+ * base_addr maps the file from alloc_base_file_offset on. */
 typedef struct LiteRtMemBuffer {
   int fd;
   const void* base_addr;
@@ -306,7 +306,7 @@ typedef enum {
   LiteRtEventTypeCustom = 5
 } LiteRtEventType;
 
-/* An event of a vendor's own: its struct begins with these functions. */
+/* An event that a vendor defines: its struct begins with these functions. */
 typedef struct LiteRtCustomEventT* LiteRtCustomEvent;
 struct LiteRtCustomEventT {
   void (*Retain)(LiteRtCustomEvent event);
@@ -331,7 +331,7 @@ typedef struct LiteRtSchedulingInfo {
   uint8_t group_id[16];
 } LiteRtSchedulingInfo;
 
-/* Memory of a vendor's own kind, in place of the host's. */
+/* Memory of a kind that the vendor defines, in place of host memory. */
 struct HwMemoryInfo {
   void* memory_handle; /* what the runtime context's get_tensor_buffer_custom_tensor_buffer_handle gives */
   void* raw_handle;
