@@ -504,7 +504,8 @@ class CompiledModel:
 def _item(items: Sequence[_Item], index: int, kind: str) -> _Item:
     if not 0 <= operator.index(index) < len(items):
         raise LiteRtError(
-            Status.INDEX_OOB, f"{kind} index {index} is out of range: the model has {len(items)}"
+            Status.INDEX_OOB,
+            f"{kind} index {index} is out of range: it must be at least 0 and below {len(items)}",
         )
     return items[index]
 

@@ -526,7 +526,8 @@ def test_a_wrong_program_raises_the_same(stock: Package, ours: Package, name: st
 @pytest.mark.parametrize("index", [5, -1])
 def test_a_signature_that_is_not_there_is_an_error(ours: Package, index: int) -> None:
     with pytest.raises(
-        LiteRtError, match=f"signature index {index} is out of range: the model has 1"
+        LiteRtError,
+        match=f"signature index {index} is out of range: it must be at least 0 and below 1",
     ):  # stock aborts
         one(ours)[0].get_signature_by_index(index)
 

@@ -21,9 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?:<!-- ([^\n]*) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SECONDS = re.compile(r"\d+\.\d+ (m?s)\b")
-LINK = re.compile(
-    r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)|`((?:docs|examples|tests|benchmarks)/[\w./]+)`"
+FOLDERS = (
+    "benchmarks|compiler_plugin|corpus|dispatch|docs|examples|litert|tests|tools|vendor_reference"
 )
+LINK = re.compile(rf"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)|`((?:{FOLDERS})/[\w./]+)`")
 HEADING = re.compile("^#+ (.+)$", re.MULTILINE)
 
 
