@@ -52,9 +52,11 @@ def contents() -> str:
 
 
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
-    """Adds the table of contents to the first page, which GitHub shows without it."""
+    """Adds the table of contents to the first page, and keeps methods out of the sidebar of the Python API."""
     if page == root_doc:
         source[0] += f"\n{contents()}"
+    if page == "docs/python_api":
+        source[0] = f"---\ntocdepth: 3\n---\n{source[0]}"
 
 
 def add_index(app: Sphinx, error: Exception | None) -> None:
