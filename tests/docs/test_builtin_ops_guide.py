@@ -10,7 +10,10 @@ from tests.vendor_reference.random_ops import NEED_SCALES, find_maker
 from vendor_reference.compiler.library.library_op import FLOATS, LibraryOp, library_ops
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "builtin_ops.md"
-HEAD = "| op | layer | types | besides | tried with | to stock |\n|---|---|---|---|---|---|\n"
+HEAD = (
+    "| op | layer | types | further conditions | options in tests | difference from stock |\n"
+    "|---|---|---|---|---|---|\n"
+)
 END = "<!-- end of the list -->"
 
 
@@ -28,15 +31,15 @@ def test_the_list_of_builtin_ops_is_the_librarys(request: pytest.FixtureRequest)
 
 
 def _tried(op: LibraryOp) -> tuple[str, str]:
-    """The options of the op's random calls, and how far its results may be from stock's."""
+    """Returns the options of the op's random calls, and the allowed difference from stock's results."""
     maker = find_maker(op)
     if maker is None or op.name in NEED_SCALES:
-        return "", "one step"
+        return "", "at most one step"
     options = [
         f"{key} {', '.join(str(v) for v in dict.fromkeys(values))}"
         for key, values in maker.options.items()
     ]
     floats = [t.name.lower() for t in op.types if t in FLOATS]
     limits = {name: limit for name in floats if (limit := maker.limit(name))}
-    text = ", ".join(f"{name} {limit:.0e}" for name, limit in limits.items())
+    text = ", ".join(f"at most {limit:.0e} in {name}" for name, limit in limits.items())
     return "; ".join(options), text or "exact"

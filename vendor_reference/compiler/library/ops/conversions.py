@@ -65,7 +65,7 @@ class _Conversion(ElementwiseOp):
 class _Quantization(_Conversion):
     """Between real numbers and integers, with one scale or one for each channel; or from integers to integers."""
 
-    constraints = ("quantized integers have one scale, or one for each index of a dimension",)
+    constraints = ("quantized tensors have one scale, or one scale for each index of a dimension",)
 
     def attributes(self, op: Op) -> Attributes:
         for tensor in (*self.operands(op), *op.outputs):

@@ -122,7 +122,7 @@ class Binary(Expression):
         super().__init__(name, ie_name, expression, types, quantized)
         self.has_one_scale = has_one_scale
         self._activations = tuple(_ACTIVATIONS) if has_activation else ("NONE",)
-        one_scale = ("one scale for all tensors",) if has_one_scale else ()
+        one_scale = ("all tensors share one scale",) if has_one_scale else ()
         activation = (f"fused activation {', '.join(self._activations)}",) if has_activation else ()
         self.constraints = (*one_scale, *activation)
 

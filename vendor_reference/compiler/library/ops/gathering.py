@@ -35,7 +35,7 @@ class _Gather(LibraryOp):
     name = "GATHER"
     ie_name = "Gather"
     num_inputs = (2, 2)
-    constraints = ("one scale for operand and result", "indices are int16, int32 or int64")
+    constraints = ("operand and result share one scale", "indices are int16, int32 or int64")
 
     def parameter_refusal(self, op: Op) -> str:
         operand, indices = op.inputs

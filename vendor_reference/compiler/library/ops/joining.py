@@ -64,7 +64,7 @@ class _Concatenation(_Joining):
     ie_name = "Concat"
     num_inputs = (1, 32)
     is_layout_agnostic = True
-    constraints = ("one scale for all tensors", "no fused activation")
+    constraints = ("all tensors share one scale", "no fused activation")
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op)
@@ -97,7 +97,7 @@ class _Pack(_Joining):
     name = "PACK"
     ie_name = "Stack"
     num_inputs = (1, 4096)
-    constraints = ("one scale for all tensors",)
+    constraints = ("all tensors share one scale",)
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
@@ -119,7 +119,7 @@ class _Pad(LibraryOp):
 
     is_layout_agnostic = True
     has_parts = True
-    constraints = ("one scale for all tensors", "paddings and value are constants")
+    constraints = ("all tensors share one scale", "paddings and value are constants")
 
     def __init__(self, name: str, ie_name: str, num_inputs: int) -> None:
         self.name = name
@@ -207,7 +207,7 @@ class _MirrorPad(LibraryOp):
     num_parameters = 1
     is_layout_agnostic = True
     has_parts = True
-    constraints = ("one scale for all tensors", "paddings are constants")
+    constraints = ("all tensors share one scale", "paddings are constants")
 
     def parameter_refusal(self, op: Op) -> str:
         return "" if find_integers(op.inputs[1]) is not None else "its paddings are computed"

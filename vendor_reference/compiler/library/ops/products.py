@@ -146,7 +146,9 @@ class _TransposeConv(_Convolution):
     num_inputs = (3, 4)
     num_parameters = 1
     fuses = (Fusion.ACTIVATION, Fusion.BIAS, Fusion.RESIDUAL)
-    constraints = ("the shape of the result is a constant, or computed of the operand's SHAPE",)
+    constraints = (
+        "the shape of the result is a constant, or is computed from the operand's SHAPE",
+    )
 
     def operands(self, op: Op) -> Sequence[Tensor]:
         _, weights, x, *bias = op.inputs
@@ -244,7 +246,7 @@ class _FullyConnected(LibraryOp):
     precision = ElementType.FLOAT32
     num_inputs = (2, 3)
     fuses = (Fusion.ACTIVATION, Fusion.BIAS)
-    constraints = ("weights in the default format",)
+    constraints = ("the weights have the default format",)
 
     def parameter_refusal(self, op: Op) -> str:
         form = enum_name("FullyConnectedOptionsWeightsFormat", int(option(op, "weights_format")))
@@ -317,7 +319,7 @@ class _BatchMatMul(LibraryOp):
     types = FLOATS
     precision = ElementType.FLOAT32
     num_inputs = (2, 2)
-    constraints = (f"at most {MOST_BATCHES} dimensions in front of the matrices",)
+    constraints = (f"at most {MOST_BATCHES} batch dimensions before the matrix dimensions",)
 
     def attributes(self, op: Op) -> Attributes:
         return {

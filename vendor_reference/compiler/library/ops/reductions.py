@@ -64,7 +64,7 @@ class _Reduction(LibraryOp):
         self._kind = kind
         self._is_mean = is_mean
         self.quantized = WITH_SHORTS if kind in (_GREATEST, _LEAST) else ()
-        one_scale = ("one scale for both tensors",) if self.quantized else ()
+        one_scale = ("both tensors share one scale",) if self.quantized else ()
         self.constraints = (*one_scale, "axes are constants")
 
     def parameter_refusal(self, op: Op) -> str:

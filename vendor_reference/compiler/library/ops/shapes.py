@@ -61,7 +61,7 @@ class _Reshape(LibraryOp):
     """
 
     is_view = True
-    constraints = ("one scale for all tensors",)
+    constraints = ("all tensors share one scale",)
     num_parameters = 1
 
     def __init__(self, name: str, ie_name: str, num_inputs: tuple[int, int]) -> None:
@@ -183,7 +183,7 @@ class _Transpose(LibraryOp):
 
     name = "TRANSPOSE"
     ie_name = "Transpose"
-    constraints = ("one scale for all tensors", "the permutation is a constant")
+    constraints = ("all tensors share one scale", "the permutation is a constant")
     num_inputs = (2, 2)
     num_parameters = 1
 
@@ -219,7 +219,7 @@ class _Blocks(LibraryOp):
     """A block of height and width becomes channels, or channels that: `block_size` squared of them."""
 
     num_inputs = (1, 1)
-    constraints = ("one scale for all tensors",)
+    constraints = ("all tensors share one scale",)
     is_layout_agnostic = True
 
     def __init__(self, name: str, ie_name: str, is_to_depth: bool) -> None:
@@ -270,7 +270,7 @@ class _Tile(LibraryOp):
     ie_name = "Tile"
     num_inputs = (2, 2)
     num_parameters = 1
-    constraints = ("one scale for all tensors",)
+    constraints = ("all tensors share one scale",)
 
     def attributes(self, op: Op) -> Attributes:
         repeats = find_integers(op.inputs[1])
@@ -312,7 +312,7 @@ class _Broadcast(LibraryOp):
     ie_name = "Broadcast"
     num_inputs = (2, 2)
     num_parameters = 1
-    constraints = ("one scale for all tensors",)
+    constraints = ("all tensors share one scale",)
 
     def attributes(self, op: Op) -> Attributes:
         found = find_integers(op.inputs[1]) or op.outputs[0].type.shape

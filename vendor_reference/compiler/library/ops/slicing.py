@@ -48,7 +48,7 @@ class _Slice(LibraryOp):
     ie_name = "Slice"
     num_inputs = (3, 3)
     num_parameters = 2
-    constraints = ("one scale for all tensors", "begin and sizes are constants")
+    constraints = ("all tensors share one scale", "begin and sizes are constants")
 
     def parameter_refusal(self, op: Op) -> str:
         names = ("begin", "size or end", "stride")
@@ -150,7 +150,7 @@ class _StridedSlice(_Slice):
     ie_name = "StridedSlice"
     num_inputs = (4, 4)
     num_parameters = 3
-    constraints = ("one scale for all tensors", "begin, end and strides are constants")
+    constraints = ("all tensors share one scale", "begin, end and strides are constants")
 
     def number_refusal(self, op: Op) -> str:
         is_known = None not in _plan_slices(op)[0]
@@ -228,7 +228,7 @@ class _Split(LibraryOp):
 
     num_outputs = (1, 4096)
     is_layout_agnostic = True
-    constraints = ("one scale for all tensors", "the axis is a constant")
+    constraints = ("all tensors share one scale", "the axis is a constant")
 
     def __init__(self, name: str, ie_name: str, num_inputs: int, operand: int, axis: int) -> None:
         """`operand` and `axis` are inputs."""
@@ -301,7 +301,7 @@ class _Unpack(LibraryOp):
     name = "UNPACK"
     ie_name = "Unstack"
     num_outputs = (1, 4096)
-    constraints = ("one scale for all tensors",)
+    constraints = ("all tensors share one scale",)
 
     def attributes(self, op: Op) -> Attributes:
         axis, rank = int(option(op, _AXIS)), len(self.operands(op)[0].shape)

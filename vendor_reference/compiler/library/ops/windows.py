@@ -146,7 +146,7 @@ class _Resize(LibraryOp):
 
     types = FLOATS
     precision = ElementType.FLOAT32
-    constraints = ("the size is a constant, or computed of the SHAPE of one tensor",)
+    constraints = ("the size is a constant, or is computed from the SHAPE of one tensor",)
     num_inputs = (2, 2)
     num_parameters = 1
 
