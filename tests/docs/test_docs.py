@@ -90,7 +90,11 @@ def test_a_document_s_commands_run(
         assert result.returncode == 0, f"{text}\n{printed}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "document",
+    [*DOCUMENTS, *sorted(ROOT.glob("examples/*/README.md"))],
+    ids=lambda path: path.relative_to(ROOT).with_suffix("").as_posix(),
+)
 def test_files_and_headings_that_a_document_names_exist(document: Path) -> None:
     for link, heading, name in LINK.findall(document.read_text()):
         path = ROOT / name if name else document.parent / link if link else document
