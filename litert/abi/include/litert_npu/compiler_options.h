@@ -1,7 +1,7 @@
 /* Functions by which a compiler plugin finds the custom ops that the user has an asset for; the compiler context has no
- * slots for this. This host and LiteRT's custom op assets guide define these functions. This host loads a library that
- * links them. No release of LiteRT exports them yet, so a library for both hosts looks them up at run time:
- * `dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo")`. */
+ * slots for this. The functions are defined by this host and by LiteRT's custom op assets guide. This host loads a
+ * plugin that links these functions. No release of LiteRT exports them yet, so a plugin for both hosts looks them up at
+ * run time: `dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo")`. */
 #ifndef LITERT_NPU_COMPILER_OPTIONS_H_
 #define LITERT_NPU_COMPILER_OPTIONS_H_
 

@@ -1,8 +1,8 @@
 /* The functions that a compiler plugin exports. The plugin is a library called `libLiteRtCompilerPlugin_<vendor>.so`.
  *
  * The host looks up each function by its name. All functions are required, except LiteRtGetCompiledResultHandle,
- * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. Paragraphs that begin with a name in brackets
- * are the rules of the contract: `litert-npu vendor check` reports these names. */
+ * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. Paragraphs that begin with the name of a rule
+ * (in this header, in brackets) are the contract: `litert-npu vendor check` reports these names. */
 #ifndef LITERT_NPU_COMPILER_PLUGIN_H_
 #define LITERT_NPU_COMPILER_PLUGIN_H_
 
@@ -32,7 +32,8 @@ typedef struct {
  *
  * [plugin.symbols] dlopen loads the library with RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE, and the library
  * exports all functions of this header except the optional ones.
- * [plugin.version] The version is 0.1.0. The function works before any plugin is created.
+ * [plugin.version] The version of the plugin interface is 0.1.0. LiteRtGetCompilerPluginVersion works before any plugin
+ * is created.
  * [plugin.statuses] Every function of this header returns a value of LiteRtStatus.
  * [plugin.null_arguments] Recommended: a function that gets NULL in place of an out argument or of a handle returns
  * InvalidArgument and does nothing else. Hosts do not pass NULL, except as result.nothing says. */
@@ -41,7 +42,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion*
 /* Returns the manufacturer: the value of `--soc_manufacturer`, and the name in the stamp of each compiled file.
  *
  * [plugin.manufacturer] The manufacturer is a text of 1 to 123 bytes, is the same at each call, and stays valid as long
- * as the library. The function works before any plugin is created. */
+ * as the library. LiteRtGetCompilerPluginSocManufacturer works before any plugin is created. */
 LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
 
 /* Creates a plugin.
@@ -55,15 +56,17 @@ LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
  * slots that exist (LITERT_HAS).
  * [create.slot_failure] Recommended: if a slot of the compiler context returns a failure, `partition` or `compile`
  * fails or leaves the op on the CPU, and does no other harm.
- * [create.failure] After a failure there is no plugin to destroy: the out argument is unchanged or NULL. */
+ * [create.failure] After a failure of LiteRtCreateCompilerPlugin there is no plugin to destroy: the out argument is
+ * unchanged or NULL. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(
     const LiteRtCompilerContext* compiler_context, LiteRtCompilerPlugin* compiler_plugin,
     LiteRtEnvironmentOptions env, LiteRtOptions options);
 
 /* Destroys a plugin.
  *
- * [destroy.null] The plugin may be NULL; the function then does nothing.
- * [plugin.ends] When the process ends after that, the library does not crash, hang or change the exit status.
+ * [destroy.null] LiteRtDestroyCompilerPlugin does nothing if the plugin is NULL.
+ * [plugin.ends] When the process ends after all plugins are destroyed, the library does not crash, hang or change the
+ * exit status.
  * [destroy.results] The host destroys the results of `compile` before their plugin. */
 LITERT_CAPI_EXPORT void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin compiler_plugin);
 
@@ -81,8 +84,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
 
 /* Returns the name of a SoC model.
  *
- * [soc_models.names] The name is a text of 1 to 123 bytes, differs from the names of the other SoC models, and stays
- * valid as long as the plugin.
+ * [soc_models.names] The name of a SoC model is a text of 1 to 123 bytes, differs from the names of the other SoC
+ * models, and stays valid as long as the plugin.
  * [soc_models.each] `partition` and `compile` accept each SoC model, but may take fewer ops for some of them.
  * [soc_models.index] An index beyond the last SoC model is refused with InvalidArgument, IndexOOB or Unsupported. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
@@ -90,13 +93,15 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
 
 /* Returns the version of the vendor's compiler, in any form.
  *
- * [sdk_version.text] The version is a text, which may be empty, and stays valid as long as the plugin. */
+ * [sdk_version.text] The version of the vendor's compiler is a text, which may be empty, and stays valid as long as the
+ * plugin. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSDKVersion(
     LiteRtCompilerPlugin compiler_plugin, const char** sdk_version);
 
 /* Refuses a host or a SoC model that the plugin does not support.
  *
- * [compatibility.ours] The function accepts the version of this header, with the plugin's own first SoC model or NULL.
+ * [compatibility.ours] The compatibility check accepts the version of this header, with the plugin's own first SoC
+ * model or NULL.
  * [compatibility.refusal] The status of a refusal is UnsupportedCompilerVersion, Unsupported or WrongVersion. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
     LiteRtApiVersion api_version, LiteRtCompilerPlugin compiler_plugin, LiteRtEnvironmentOptions env,
@@ -105,7 +110,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
 /* Returns the patterns that the host applies before it partitions the model.
  *
  * [transformations.lifetime] The array and the names in it belong to the plugin, and stay valid as long as the plugin.
- * [transformations.none] If there are no patterns, the number is 0, and the array may be NULL.
+ * [transformations.none] If the plugin has no patterns, their number is 0, and the array may be NULL.
  * [transformations.pattern] A pattern that does not match changes nothing and returns PatternNoMatch. A pattern that
  * matches changes the graph only through the builder. The host scans the graph again after each match, and tries
  * patterns of the highest benefit first. */
@@ -117,10 +122,10 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
  *
  * [partition.ops] Each pushed op belongs to this subgraph, and is pushed once. Ops with the same index that run one
  * after the other become a partition, so that no cycle runs through the CPU.
- * [partition.reads_only] The function does not change the subgraph.
+ * [partition.reads_only] LiteRtCompilerPluginPartition does not change the subgraph.
  * [partition.soc_model] `soc_model` may be NULL: the plugin then chooses a SoC model.
- * [partition.repeatable] The host calls the function for each subgraph, and again after a change. The function selects
- * the same ops for the same subgraph. */
+ * [partition.repeatable] The host calls LiteRtCompilerPluginPartition for each subgraph, and again after a change of
+ * the subgraph. The plugin selects the same ops whenever it gets the same subgraph. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtSubgraph subgraph,
     LiteRtOpList selected_ops);
@@ -142,16 +147,16 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
  * [compile.shared_weights] Recommended: weights that several subgraphs share (their `get_weights_buffer_id` is the
  * same) are in the byte code once.
  * [compile.soc_model] `soc_model` may be NULL: the plugin then chooses a SoC model.
- * [compile.repeatable] The host may call the function again, even before it destroys the first result.
- * [compile.failure] After a failure the out argument is unchanged or NULL, and the plugin can be used again. The status
- * Unsupported refuses the partitions: this host then tries fewer ops. */
+ * [compile.repeatable] The host may call LiteRtCompilerPluginCompile again, even before it destroys the first result.
+ * [compile.failure] After a failure of LiteRtCompilerPluginCompile the out argument is unchanged or NULL, and the
+ * plugin can be used again. The status Unsupported refuses the partitions: this host then tries fewer ops. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCompile(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtModel partitions,
     LiteRtCompiledResult* compiled_result);
 
 /* Destroys a compile result.
  *
- * [result.destroy_null] The result may be NULL; the function then does nothing. */
+ * [result.destroy_null] LiteRtDestroyCompiledResult does nothing if the result is NULL. */
 LITERT_CAPI_EXPORT void LiteRtDestroyCompiledResult(LiteRtCompiledResult result);
 
 /* Returns the number of byte code modules in a compile result.
@@ -164,8 +169,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompiledResultNumByteCodeModules(
 
 /* Returns a byte code module.
  *
- * [result.byte_code] The byte code is not empty. The bytes belong to the result, and are the same at each call until
- * the result is destroyed.
+ * [result.byte_code] The byte code of a module is not empty. Its bytes belong to the compile result, and are the same
+ * at each call until the result is destroyed.
  * [result.index] Recommended: an index beyond the last module is refused with InvalidArgument or IndexOOB. Hosts do not
  * pass such an index. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultByteCode(
@@ -185,8 +190,9 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompiledResultCalls(
 
 /* Returns the function name and the byte code module of a call.
  *
- * [result.call_info] The name has at least one byte, and belongs to the result until the result is destroyed; its size
- * does not count a terminator. The module's index is valid. Calls of one module have different names. */
+ * [result.call_info] The name of the call's function has at least one byte, and belongs to the compile result until the
+ * result is destroyed; the size of the name does not count a terminator. The index of the byte code module is valid.
+ * Calls of one module have different names. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, const void** call_info,
     size_t* call_info_size, LiteRtParamIndex* byte_code_idx);
@@ -199,7 +205,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
  * subgraph. The driver returns the size of the largest output in `get_output_requirements`, whose type has -1 for
  * unknown dimensions. A run writes the data at the beginning of the output, and the shape into the int32 output.
  *
- * [result.dynamic_output] An output of fixed shape is not dynamic. The function returns the same value at each call. */
+ * [result.dynamic_output] An output of fixed shape is not dynamic. LiteRtIsCompiledResultOutputDynamic returns the same
+ * value at each call. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtIsCompiledResultOutputDynamic(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, LiteRtParamIndex output_idx,
     bool* is_dynamic);

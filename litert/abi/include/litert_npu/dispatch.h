@@ -1,13 +1,14 @@
 /* The table of functions that a dispatch library fills. The library is called `libLiteRtDispatch_<vendor>.so` and
- * exports `LiteRtDispatchGetApi`. If its ops have assets, it also exports `LiteRtDispatchRegisterAsset`; if it can show
- * tensors inside a call, it also exports `LiteRtDispatchInvokeTapped`.
+ * exports `LiteRtDispatchGetApi`. If its ops have assets, the library also exports `LiteRtDispatchRegisterAsset`; if it
+ * can show tensors inside a call, it also exports `LiteRtDispatchInvokeTapped`.
  *
  * The host calls the functions in this order: first GetApi, `initialize` (once in the process) and
- * `check_runtime_compatibility`. For each model, it calls `device_context_create` and registers the model's assets. For
- * each NPU call, it calls `invocation_context_create`, then asks for the requirements of all inputs and of all outputs,
- * and registers and attaches each buffer. Each run is `set_scheduling_info`, `set_options`, `invoke`. At the end, the
- * host detaches all buffers, then unregisters them, then destroys the contexts. Paragraphs that begin with a name in
- * brackets are the rules of the contract: `litert-npu vendor check` reports these names. */
+ * `check_runtime_compatibility`. For each model, the host calls `device_context_create` and registers the model's
+ * assets. For each NPU call, the host calls `invocation_context_create`, then asks for the requirements of all inputs
+ * and of all outputs, and registers and attaches each buffer. For each run, the host calls `set_scheduling_info`,
+ * `set_options` and `invoke`. At the end, the host detaches all buffers, then unregisters them, then destroys the
+ * contexts. Paragraphs that begin with the name of a rule (in this header, in brackets) are the contract: `litert-npu
+ * vendor check` reports these names. */
 #ifndef LITERT_NPU_DISPATCH_H_
 #define LITERT_NPU_DISPATCH_H_
 
@@ -83,8 +84,8 @@ typedef struct LiteRtDispatchInterface {
   /* Opens the device for one loaded model.
    *
    * [device.many] Several device contexts may exist at the same time, and do not affect each other.
-   * [device.failure] After a failure the out argument is unchanged or NULL, and the library has closed everything that
-   * it opened. */
+   * [device.failure] After a failure of `device_context_create` the out argument is unchanged or NULL, and the library
+   * has closed everything that it opened. */
   LiteRtStatus (*device_context_create)(
       const LiteRtRuntimeContext* runtime_context, LiteRtOptions options,
       LiteRtDispatchDeviceContext* device_context);
@@ -94,14 +95,16 @@ typedef struct LiteRtDispatchInterface {
    * whole process may stay open.
    * [device.threads] The threads that the library started for the device context and its calls have ended. Threads of
    * the whole process may continue.
-   * [dispatch.ends] When the process ends after that, the library does not crash, hang or change the exit status. */
+   * [dispatch.ends] When the process ends after all device contexts are destroyed, the library does not crash, hang or
+   * change the exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
   /* Returns the memory requirements of an input, made by the context's `create_tensor_buffer_requirements`. The host
    * destroys the requirements.
    *
-   * [requirements.size] The size is large enough for the tensor; if the type has a dimension of -1, for the largest
-   * possible tensor.
-   * [requirements.fresh] Each call makes a new requirements object.
+   * [requirements.size] The required size is large enough for the tensor; if the tensor type has a dimension of -1, for
+   * the largest possible tensor.
+   * [requirements.fresh] Each call of `get_input_requirements` and `get_output_requirements` makes a new requirements
+   * object.
    * [requirements.types] The requirements list at least one type of memory, the best first: stock LiteRT's runtime
    * allocates the first type.
    * [requirements.index] Recommended: an index beyond the last input or output is refused with InvalidArgument or
@@ -117,28 +120,29 @@ typedef struct LiteRtDispatchInterface {
    *
    * [buffers.handles] Registered buffers have different handles. Any number is a valid handle, including 0.
    * [buffers.again] After a buffer was unregistered, the host may register it again.
-   * [buffers.size] If a buffer is smaller than its tensor or than the required size, this function or attaching the
-   * buffer refuses it, or the run fails. The library never reads or writes beyond the end of a buffer. For memory that
-   * the vendor itself made, only the vendor can check this. */
+   * [buffers.size] If a buffer is smaller than its tensor or than the required size, registering or attaching the
+   * buffer fails, or the run fails. The library never reads or writes beyond the end of a buffer. For memory that the
+   * vendor itself made, only the vendor can check this. */
   LiteRtStatus (*register_tensor_buffer)(
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBuffer tensor_buffer,
       LiteRtTensorBufferHandle* handle);
   /* Unregisters a buffer, which is not attached at this time.
    *
-   * [buffers.unknown] A handle that is not registered is refused with any status but Ok, and does no harm. */
+   * [buffers.unknown] Unregistering a handle that is not registered fails with any status but Ok, and does no harm. */
   LiteRtStatus (*unregister_tensor_buffer)(
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBufferHandle handle);
   /* Loads a function of a byte code module.
    *
-   * [invocation.ok] The function accepts byte code of the vendor's own compiler.
+   * [invocation.ok] `invocation_context_create` accepts byte code of the vendor's own compiler.
    * [dispatch.runs] The loaded function runs, if the host makes the calls above in their order; each call returns Ok.
-   * [invocation.byte_code] The bytes are at base_addr + offset, and valid as long as the device context. fd may be -1,
-   * and offset and address may be any number. Bytes that are not byte code of the vendor are refused.
-   * [invocation.function] The name of a function that the module does not contain is refused.
-   * [invocation.counts] If the numbers of inputs and outputs differ from the function's, they are refused here, or the
-   * run fails.
+   * [invocation.byte_code] The bytes of the byte code are at base_addr + offset, and valid as long as the device
+   * context. fd may be -1, and offset and address may be any number. Bytes that are not byte code of the vendor are
+   * refused.
+   * [invocation.function] A function name that the byte code module does not contain is refused.
+   * [invocation.counts] If the given numbers of inputs and outputs differ from the function's numbers,
+   * `invocation_context_create` refuses them, or the run fails.
    * [invocation.many] A device context may have many invocation contexts, even of the same function.
-   * [invocation.failure] After a failure the out argument is unchanged or NULL. */
+   * [invocation.failure] After a failure of `invocation_context_create` the out argument is unchanged or NULL. */
   LiteRtStatus (*invocation_context_create)(
       const LiteRtRuntimeContext* runtime_context, LiteRtDispatchDeviceContext device_context,
       LiteRtDispatchExecutableType exec_type, const LiteRtMemBuffer* byte_code,
@@ -148,14 +152,14 @@ typedef struct LiteRtDispatchInterface {
   LiteRtStatus (*invocation_context_destroy)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional: sets the scheduling information of the next run, such as its priority.
    *
-   * [scheduling.any] The function accepts any mask, including 0. */
+   * [scheduling.any] `invocation_context_set_scheduling_info` accepts any mask, including 0. */
   LiteRtStatus (*invocation_context_set_scheduling_info)(
       LiteRtDispatchInvocationContext invocation_context, const LiteRtSchedulingInfo* scheduling_info);
   /* Attaches a buffer to an input, for all later runs.
    *
    * [attach.replaces] Attaching a buffer to an input or output replaces the previous buffer, without a call of detach.
-   * [attach.index] An index beyond the last input or output is refused with any status but Ok.
-   * [attach.unknown] A handle that is not registered is refused here, or the run fails. */
+   * [attach.index] Attaching a buffer to an index beyond the last input or output fails with any status but Ok.
+   * [attach.unknown] Attaching a handle that is not registered fails, or the run fails. */
   LiteRtStatus (*attach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
   /* Attaches a buffer to an output, under the same rules as for inputs. */
@@ -164,8 +168,8 @@ typedef struct LiteRtDispatchInterface {
       LiteRtTensorBufferHandle handle);
   /* Detaches a buffer from an input.
    *
-   * [detach.stale] A handle that is not attached, or not attached any more, changes nothing, even if another buffer is
-   * attached now. */
+   * [detach.stale] Detaching a handle that is not attached, or not attached any more, changes nothing, even if another
+   * buffer is attached now. */
   LiteRtStatus (*detach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
   /* Detaches a buffer from an output, under the same rules as for inputs. */
@@ -195,20 +199,20 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.repeatable] `invoke` gives the same outputs for the same inputs, even after other runs.
    * [invoke.missing] If a buffer was never attached, or was detached, `invoke` fails, and the context can be used
    * again.
-   * [invoke.unlocks] `invoke` unlocks each buffer that it locks before it returns, even if it fails. It never locks a
-   * buffer twice at the same time, for example a buffer that is attached to two inputs: stock LiteRT's runtime refuses
-   * that.
+   * [invoke.unlocks] `invoke` unlocks each buffer that it locks before it returns, even if it fails. `invoke` never
+   * locks a buffer twice at the same time, for example a buffer that is attached to two inputs: stock LiteRT's runtime
+   * refuses that.
    * [invoke.memory] `invoke` keeps no memory: the memory of the process does not grow with the number of runs.
-   * [invoke.threads] The host may use different contexts at the same time, from any thread. It makes only one call at a
-   * time on an invocation context, and one on a device context; attaching and detaching are calls on the device
-   * context, too. The host may register and unregister buffers of a device context while functions of it run. */
+   * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one
+   * call at a time on an invocation context, and one on a device context; attaching and detaching are calls on the
+   * device context, too. The host may register and unregister buffers of a device context while functions of it run. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional, together with the next four slots: starts the collection of metrics.
    *
    * [metrics.slots] Either all five slots for metrics are filled, or none of them.
-   * [metrics.pair] A stop after a start gives a metrics object, which `destroy_metrics` destroys. Then the host can
-   * start the collection again.
-   * [metrics.order] A stop without a start fails. */
+   * [metrics.pair] A stop of the metrics collection after a start gives a metrics object, which `destroy_metrics`
+   * destroys. Then the host can start the collection again.
+   * [metrics.order] Stopping the metrics collection without a start fails. */
   LiteRtStatus (*start_metrics_collection)(
       LiteRtDispatchInvocationContext invocation_context, int detail_level);
   /* Stops the collection of metrics, and returns the metrics. */
@@ -216,8 +220,8 @@ typedef struct LiteRtDispatchInterface {
       LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchMetrics* metrics);
   /* Returns the number of metrics.
    *
-   * [metrics.each] Each index below the number has a metric with a name and a value; the first index beyond is
-   * refused. */
+   * [metrics.each] Each index below the number of metrics has a metric with a name and a value; the first index beyond
+   * is refused. */
   LiteRtStatus (*get_num_metrics)(LiteRtDispatchMetrics metrics, int* num_metrics);
   /* Returns a metric. Its name and text stay valid until `destroy_metrics`. */
   LiteRtStatus (*get_metric)(LiteRtDispatchMetrics metrics, int metric_index, LiteRtMetric* metric);
@@ -225,12 +229,13 @@ typedef struct LiteRtDispatchInterface {
   LiteRtStatus (*destroy_metrics)(LiteRtDispatchMetrics metrics);
   /* Refuses a host that the driver does not support. Release 2.3.0 of LiteRT requires this slot.
    *
-   * [runtime_compatibility.ours] The function accepts the version of this header, with NULL options. */
+   * [runtime_compatibility.ours] `check_runtime_compatibility` accepts the version of this header, with NULL
+   * options. */
   LiteRtStatus (*check_runtime_compatibility)(
       LiteRtApiVersion api_version, LiteRtEnvironmentOptions env, LiteRtOptions options);
   /* Optional: sets options of the next run only; NULL means no options.
    *
-   * [run_options.none] The function accepts NULL, or returns Unsupported for NULL. */
+   * [run_options.none] `invocation_context_set_options` accepts NULL, or returns Unsupported for NULL. */
   LiteRtStatus (*invocation_context_set_options)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtOptions options);
   /* Optional: leave this slot NULL. */
@@ -292,7 +297,7 @@ typedef struct LiteRtDispatchGraphInterface {
   /* Unloads a byte code module. No node uses one of its functions any more. */
   LiteRtStatus (*unload_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableHandle exec_handle);
-  /* Sets the function that a node runs. The name may be NULL if the byte code has only one function. */
+  /* Sets the function that a node runs. The function name may be NULL if the byte code has only one function. */
   LiteRtStatus (*assign_node_function)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id,
       LiteRtDispatchExecutableHandle exec_handle, const char* function_name);
@@ -344,9 +349,10 @@ typedef struct LiteRtDispatchApiWithAssets {
  *
  * [api.loads] dlopen loads the library with RTLD_NOW | RTLD_LOCAL, and LiteRtDispatchGetApi returns Ok.
  * [api.version] The version of the table is 0.1.0.
- * [api.room] The function writes no byte after the first `abi_header.struct_size` bytes: stock LiteRT has room for 56.
- * [api.interface] The function fills `interface`, which lives as long as the library. It may leave `abi_header`
- * unchanged.
+ * [api.room] LiteRtDispatchGetApi writes no byte after the first `abi_header.struct_size` bytes of the table: stock
+ * LiteRT has room for 56.
+ * [api.interface] LiteRtDispatchGetApi fills `interface`, which lives as long as the library. LiteRtDispatchGetApi may
+ * leave `abi_header` unchanged.
  * [api.null] Recommended: a NULL table is refused with InvalidArgument. Hosts do not pass NULL.
  * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or has the functions create, destroy, lock and unlock for 1
  * to 16 types of memory, which do not include the host's types. The functions clear and import may be NULL.
@@ -355,12 +361,12 @@ typedef struct LiteRtDispatchApiWithAssets {
  * [memory.ends] The host may destroy memory after the device context. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
 
-/* Optional: registers an asset of the model. The name is an op's name, or `<op>/<relative path>` for a companion file.
- * This host calls the function after `device_context_create`, with companions first; release 2.3.0 of LiteRT never
- * calls it.
+/* Optional: registers an asset of the model. The name of the asset is an op's name, or `<op>/<relative path>` for a
+ * companion file. This host calls LiteRtDispatchRegisterAsset after `device_context_create`, with companions first;
+ * release 2.3.0 of LiteRT never calls it.
  *
  * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context: keep the buffer, not
- * a copy. The name is valid during the call.
+ * a copy. The asset's name is valid only during the call.
  * [register_asset.bytes] The asset's bytes are at base_addr + offset. fd may be -1, and offset and address may be any
  * number: copy data that must be aligned.
  * [register_asset.unknown] An asset that no op needs is accepted.
@@ -383,13 +389,12 @@ typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
  * slower, and gives the same results. A vendor shows the tensors that exist, and leaves out tensors that its compiler
  * has fused away. A library that exports this function but has no taps returns Unsupported.
  *
- * [taps.names] A tensor is shown once in a run, under a name that is not empty.
- * [taps.types] The shape is known, and the size is the size of the type. Both are the same as for the model's tensor of
- * this name, but a float tensor may have another float type.
- * [taps.outputs] The outputs are the same as the outputs of `invoke`, and an `invoke` after it gives the same outputs,
- * too.
- * [taps.receiver] If the receiver returns another status than Ok, the run ends: the function returns this status and
- * shows no more tensors, and the context can be used again. */
+ * [taps.names] A tensor is shown only once in a run, under a name that is not empty.
+ * [taps.types] The shape of a shown tensor is known, and its size is the size of its type. Shape and size are the same
+ * as for the model's tensor of this name, but a float tensor may have another float type.
+ * [taps.outputs] LiteRtDispatchInvokeTapped gives the same outputs as `invoke`, and so does an `invoke` after it.
+ * [taps.receiver] If the receiver of tensors returns another status than Ok, the run ends: LiteRtDispatchInvokeTapped
+ * returns this status and shows no more tensors, and the context can be used again. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchInvokeTapped(
     LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchReceiveTensor receive, void* user_data);
 

@@ -20,7 +20,7 @@ typedef struct LiteRtRuntimeContext {
       const LiteRtTensorBufferType* supported_tensor_buffer_types, size_t buffer_size,
       int num_strides, const uint32_t* strides, LiteRtTensorBufferRequirements* requirements);
 
-  /* 16: Buffers of the host's graph. They are for accelerators, not for dispatch libraries. */
+  /* 16: Buffers of the host's graph. These slots are for accelerators, not for dispatch libraries. */
   LiteRtStatus (*get_external_litert_buffer_context_tensor_buffer)(
       LiteRtExternalLiteRtBufferContext context, const TfLiteTensor* tensor,
       LiteRtTensorBuffer* tensor_buffer);
@@ -61,7 +61,7 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*gpu_environment_create)(
       LiteRtEnvironment environment, int num_options, const LiteRtEnvOption* options);
 
-  /* 144: Delegates. They are for accelerators. */
+  /* 144: Delegates. These slots are for accelerators, not for dispatch libraries. */
   LiteRtStatus (*wrap_delegate)(
       TfLiteOpaqueDelegate* delegate, void (*deleter)(TfLiteOpaqueDelegate*),
       LiteRtDelegateWrapper* wrapper);
