@@ -1,7 +1,7 @@
-/* The tensor buffers that are registered with a device, by their handles. Optional.
+/* A table of the tensor buffers that are registered with a device, by their handles. This header is optional.
  *
- * A table that is all zeros is empty; it belongs to its device context, and is used like one, by one thread at a time.
- * A handle is free again once its buffer is removed, and may then stand for another. The buffers stay the host's. */
+ * A table of zeros is empty. The table belongs to a device context, and only one thread at a time may use it. When a
+ * buffer is removed, its handle is free, and may later stand for another buffer. The buffers belong to the host. */
 #ifndef LITERT_NPU_SUPPORT_BUFFER_TABLE_H_
 #define LITERT_NPU_SUPPORT_BUFFER_TABLE_H_
 
@@ -19,7 +19,8 @@ typedef struct LiteRtNpuBufferTable {
   size_t capacity;
 } LiteRtNpuBufferTable;
 
-/* Gives a buffer the lowest free handle. The table doubles where all are taken, and is as it was if that fails. */
+/* Gives a buffer the lowest free handle. If all handles are taken, the table doubles its size; if that fails, the table
+ * does not change. */
 static inline LiteRtStatus LiteRtNpuAddBuffer(
     LiteRtNpuBufferTable* table, LiteRtTensorBuffer buffer, LiteRtTensorBufferHandle* handle) {
   LITERT_NPU_CHECK(buffer != NULL);
@@ -38,7 +39,7 @@ static inline LiteRtStatus LiteRtNpuAddBuffer(
   return kLiteRtStatusOk;
 }
 
-/* The buffer of a handle; NULL if it has none. */
+/* Returns the buffer of a handle, or NULL if the handle has no buffer. */
 static inline LiteRtTensorBuffer LiteRtNpuFindBuffer(
     const LiteRtNpuBufferTable* table, LiteRtTensorBufferHandle handle) {
   return handle < table->capacity ? table->buffers[handle] : NULL;
@@ -50,7 +51,7 @@ static inline LiteRtStatus LiteRtNpuRemoveBuffer(LiteRtNpuBufferTable* table, Li
   return kLiteRtStatusOk;
 }
 
-/* Releases what the table has allocated; it is empty then. */
+/* Frees the memory of the table, which is then empty. */
 static inline void LiteRtNpuFreeBufferTable(LiteRtNpuBufferTable* table) {
   free(table->buffers);
   table->buffers = NULL;

@@ -1,9 +1,9 @@
-/* Defines a result of `compile` that has one byte code module with a function for each partition, and the functions
- * of compiler_plugin.h that it is read and destroyed by. Optional; include it in one source file of the plugin, since
- * the functions are exported.
+/* Defines a result of `compile` with one byte code module that has a function for each partition, and the functions of
+ * compiler_plugin.h that read and destroy the result. This header is optional. Include it in only one source file of
+ * the plugin, because it exports functions.
  *
- * LiteRtNpuCreateResult makes a result, you fill it in, and hand it to the host, which from then on only reads it, from
- * any thread. One that you do not hand over is yours to destroy, by LiteRtDestroyCompiledResult. */
+ * LiteRtNpuCreateResult makes a result. Fill in the result and pass it to the host, which then only reads it, from any
+ * thread. If you do not pass a result to the host, destroy it by LiteRtDestroyCompiledResult. */
 #ifndef LITERT_NPU_SUPPORT_COMPILED_RESULT_H_
 #define LITERT_NPU_SUPPORT_COMPILED_RESULT_H_
 
@@ -28,7 +28,8 @@ struct LiteRtCompiledResultT {
   uint64_t* dynamic_outputs;         /* of each call a bit for each output whose shape only a run tells: 0 at first */
 };
 
-/* Makes a result whose byte code is all zeros, and whose functions are called f0, f1, and so on. Two allocations. */
+/* Makes a result whose byte code is all zeros, and whose functions are called f0, f1, and so on. The function makes two
+ * allocations. */
 static inline LiteRtStatus LiteRtNpuCreateResult(
     LiteRtParamIndex num_calls, size_t byte_code_size, LiteRtCompiledResult* result) {
   const size_t call_size = sizeof(uint64_t) + kLiteRtNpuNameSize;

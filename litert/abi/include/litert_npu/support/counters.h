@@ -1,7 +1,8 @@
-/* Metrics that are numbers with names: the object that `stop_metrics_collection` gives, and its slots. Optional.
+/* Metrics that are numbers with names: the object that `stop_metrics_collection` returns, and the slots for it. This
+ * header is optional.
  *
- * Counters are an array of yours, which lives as long as its invocation context, and is used by one thread at a time,
- * as that is. Count whether or not somebody measures: a start sets them to 0. */
+ * Counters are your own array. The array lives as long as its invocation context, and one thread at a time uses it,
+ * like the context. Count at all times, even if no metrics are collected: a start sets the counters to 0. */
 #ifndef LITERT_NPU_SUPPORT_COUNTERS_H_
 #define LITERT_NPU_SUPPORT_COUNTERS_H_
 
@@ -26,7 +27,7 @@ typedef struct LiteRtNpuCounters {
   bool is_measured; /* between start and stop */
 } LiteRtNpuCounters;
 
-/* What was counted, for the host: a copy, which outlives the invocation context. */
+/* A copy of the counters for the host, which outlives the invocation context. */
 struct LiteRtDispatchMetricsT {
   LiteRtNpuCounter* counters;
   int number;
@@ -37,7 +38,7 @@ static inline void LiteRtNpuStartCounters(LiteRtNpuCounters* counters) {
   counters->is_measured = true;
 }
 
-/* Gives a copy, in one allocation; InvalidArgument if nothing was started. */
+/* Returns a copy of the counters, in one allocation, or InvalidArgument if the collection was not started. */
 static inline LiteRtStatus LiteRtNpuStopCounters(LiteRtNpuCounters* counters, LiteRtDispatchMetrics* metrics) {
   LITERT_NPU_CHECK(counters->is_measured);
   const size_t size = (size_t)counters->number * sizeof(LiteRtNpuCounter);

@@ -1,7 +1,7 @@
-/* Finds the assets of custom ops in the options that a plugin is created with. Optional.
+/* Finds the assets of custom ops in the options that a plugin is created with. This header is optional.
  *
- * It looks up the functions of compiler_options.h in the process: a plugin that links them does not load in
- * hosts that lack them, such as release 2.3.0 of LiteRT. There no op has an asset. */
+ * This header looks up the functions of compiler_options.h in the process: a plugin that links these functions does not
+ * load in hosts that lack them, such as release 2.3.0 of LiteRT. In such hosts, no op has an asset. */
 #ifndef LITERT_NPU_SUPPORT_CUSTOM_OP_ASSETS_H_
 #define LITERT_NPU_SUPPORT_CUSTOM_OP_ASSETS_H_
 
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* The functions of a host; NULL for what it lacks. */
+/* The functions of compiler_options.h in the host; NULL for each function that the host lacks. */
 typedef struct LiteRtNpuOptionFunctions {
   LiteRtStatus (*find)(LiteRtOpaqueOptions opaque_options, LiteRtCompilerOptions* compiler_options);
   LiteRtStatus (*get_number)(LiteRtCompilerOptions compiler_options, LiteRtParamIndex* number);
@@ -40,8 +40,8 @@ static inline LiteRtNpuOptionFunctions LiteRtNpuFindOptionFunctions(void) {
   return functions;
 }
 
-/* The path of the asset that the user has for an op; NULL if there is none, or no options. Call it while the plugin is
- * created; the path is the host's, and valid until the plugin is destroyed. */
+/* Returns the path of the user's asset for an op, or NULL if there is no asset or there are no options. Call this
+ * function while the plugin is created. The path belongs to the host, and is valid until the plugin is destroyed. */
 static inline const char* LiteRtNpuFindAsset(
     const LiteRtCompilerContext* context, LiteRtOptions options, const char* op_name) {
   const LiteRtNpuOptionFunctions functions = LiteRtNpuFindOptionFunctions();

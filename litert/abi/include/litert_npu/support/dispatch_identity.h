@@ -1,5 +1,5 @@
-/* Fills the slots of dispatch.h that tell whose library it is, from one description of yours. Optional. The functions
- * allocate nothing, and any thread may call them. */
+/* Defines the slots of dispatch.h that identify the library, from a description that you write. This header is
+ * optional. Its functions allocate nothing, and any thread may call them. */
 #ifndef LITERT_NPU_SUPPORT_DISPATCH_IDENTITY_H_
 #define LITERT_NPU_SUPPORT_DISPATCH_IDENTITY_H_
 
@@ -10,16 +10,16 @@
 extern "C" {
 #endif
 
-/* Texts live as long as the library. */
+/* The texts must live as long as the library. */
 typedef struct LiteRtNpuDispatchIdentity {
   const char* vendor_id;
   const char* build_id;
 } LiteRtNpuDispatchIdentity;
 
-/* Yours: `const LiteRtNpuDispatchIdentity kLiteRtNpuDispatch = {...};`. */
+/* You define this description: `const LiteRtNpuDispatchIdentity kLiteRtNpuDispatch = {...};`. */
 extern const LiteRtNpuDispatchIdentity kLiteRtNpuDispatch __attribute__((visibility("hidden")));
 
-/* Nothing to prepare for the whole process. */
+/* Does nothing, because the process needs no preparation. */
 static inline LiteRtStatus LiteRtNpuInitialize(
     const LiteRtRuntimeContext* runtime, LiteRtEnvironment env, LiteRtOptions options) {
   (void)env;
@@ -28,7 +28,7 @@ static inline LiteRtStatus LiteRtNpuInitialize(
   return kLiteRtStatusOk;
 }
 
-/* Takes hosts of this header's version, whatever their options. */
+/* Accepts hosts of this header's version, with any options. */
 static inline LiteRtStatus LiteRtNpuCheckRuntimeCompatibility(
     LiteRtApiVersion version, LiteRtEnvironmentOptions env, LiteRtOptions options) {
   (void)env;
@@ -48,15 +48,15 @@ static inline LiteRtStatus LiteRtNpuGetBuildId(const char** build_id) {
   return kLiteRtStatusOk;
 }
 
-/* For a table without an async and a graph interface. */
+/* Returns the capabilities of a table without an async and a graph interface. */
 static inline LiteRtStatus LiteRtNpuGetBasicCapabilities(int* capabilities) {
   LITERT_NPU_CHECK(capabilities != NULL);
   *capabilities = kLiteRtDispatchCapabilitiesBasic;
   return kLiteRtStatusOk;
 }
 
-/* Within the braces of a LiteRtDispatchInterface, in C. In C++ set these slots by assignment: C++17
- * has no names there, C++20 wants them in another order. */
+/* Put this within the braces of a LiteRtDispatchInterface, in C. In C++, set these slots by assignment: C++17 has no
+ * initializers with names, and C++20 requires another order. */
 #define LITERT_NPU_IDENTITY_SLOTS                                      \
   .initialize = LiteRtNpuInitialize,                                   \
   .check_runtime_compatibility = LiteRtNpuCheckRuntimeCompatibility,   \
@@ -64,7 +64,7 @@ static inline LiteRtStatus LiteRtNpuGetBasicCapabilities(int* capabilities) {
   .get_build_id = LiteRtNpuGetBuildId,                                 \
   .get_capabilities = LiteRtNpuGetBasicCapabilities
 
-/* What LiteRtDispatchGetApi answers for a table without further parts. */
+/* Fills in the table of LiteRtDispatchGetApi, for a library without further parts. */
 static inline LiteRtStatus LiteRtNpuGetBasicApi(LiteRtDispatchApi* api, LiteRtDispatchInterface* table) {
   LITERT_NPU_CHECK(api != NULL);
   api->version.major = 0;

@@ -1,4 +1,5 @@
-/* Refuses, hands on, and says what went wrong. Optional, as all of litert_npu/support is. */
+/* Macros that refuse arguments and return failures, and a function that logs messages. This header is optional, like
+ * all headers in litert_npu/support. */
 #ifndef LITERT_NPU_SUPPORT_ERRORS_H_
 #define LITERT_NPU_SUPPORT_ERRORS_H_
 
@@ -11,22 +12,24 @@
 extern "C" {
 #endif
 
-/* Refuses wrong arguments, such as NULL or an index that is too high: returns InvalidArgument. */
+/* Returns InvalidArgument if a condition on the arguments is false, for example for NULL or for an index that is too
+ * high. */
 #define LITERT_NPU_CHECK(condition)                             \
   do {                                                          \
     if (!(condition)) return kLiteRtStatusErrorInvalidArgument; \
   } while (0)
 
-/* Returns the status of what fails, and releases nothing before. */
+/* Returns the status of a call that fails, without releasing anything first. */
 #define LITERT_NPU_TRY(call)                                              \
   do {                                                                    \
     const LiteRtStatus litert_npu_status_ = (call);                       \
     if (litert_npu_status_ != kLiteRtStatusOk) return litert_npu_status_; \
   } while (0)
 
-/* Tells people, on stderr, where stock LiteRT's log is, too. One line of up to 511 bytes, a longer one is cut; those of
- * several threads do not mix. A compiler plugin in a process of its own is shown with an error that it returns, and with
- * `--debug`; why it leaves an op is for LiteRtCompilerPluginGetRefusal to say. */
+/* Writes a message to stderr, like stock LiteRT's log. The message is one line of up to 511 bytes; a longer one is cut.
+ * Messages of several threads do not mix. If a compiler plugin runs in a child process, its messages are shown with an
+ * error that it returns, and with `--debug`. To say why the plugin leaves an op on the CPU, use
+ * LiteRtCompilerPluginGetRefusal. */
 __attribute__((format(printf, 2, 3))) static inline void LiteRtNpuSay(const char* vendor, const char* format, ...) {
   char text[512];
   va_list arguments;

@@ -1,5 +1,6 @@
-/* Defines the function of compiler_plugin.h that gives the host patterns to rewrite a model by: there are none.
- * Optional; include it in one source file of the plugin, since the function is exported. */
+/* Defines the function of compiler_plugin.h that gives the host patterns to rewrite a model, for a plugin without
+ * patterns. This header is optional. Include it in only one source file of the plugin, because it exports a
+ * function. */
 #ifndef LITERT_NPU_SUPPORT_NO_TRANSFORMATIONS_H_
 #define LITERT_NPU_SUPPORT_NO_TRANSFORMATIONS_H_
 

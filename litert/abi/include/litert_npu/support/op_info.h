@@ -1,7 +1,7 @@
-/* Reads what a compiler asks of each op: its code, and the type, shape and constant value of its tensors. Optional.
+/* Reads the code of an op, and the type, shape and constant value of its tensors. This header is optional.
  *
- * Nothing is allocated; texts and data that the structs point to are the host's, and valid during the call of the
- * plugin that they were read in. A failure of the host's is handed on. */
+ * The functions allocate nothing. The texts and data that the structs point to belong to the host, and are valid during
+ * the call of the plugin that read them. If the host fails, the functions return its status. */
 #ifndef LITERT_NPU_SUPPORT_OP_INFO_H_
 #define LITERT_NPU_SUPPORT_OP_INFO_H_
 
@@ -36,7 +36,7 @@ static inline LiteRtStatus LiteRtNpuReadOp(const LiteRtCompilerContext* context,
   return context->get_num_op_outputs(op, &info->num_outputs);
 }
 
-/* Unsupported for a tensor without a rank, with a dimension that is 0 or not known, or of too many elements. */
+/* Returns Unsupported for a tensor without a rank, with a dimension that is 0 or unknown, or with too many elements. */
 static inline LiteRtStatus LiteRtNpuReadTensor(
     const LiteRtCompilerContext* context, LiteRtTensor tensor, LiteRtNpuTensorInfo* info) {
   LiteRtTensorTypeId id;
@@ -71,8 +71,8 @@ static inline LiteRtStatus LiteRtNpuReadOutput(
   return LiteRtNpuReadTensor(context, tensor, info);
 }
 
-/* Finds which input of its subgraph, and so of the call, an op's input is: a call has the subgraph's inputs, in the
- * subgraph's order. NotFound for a constant, and for what another op of the subgraph computes. */
+/* Finds the index of the call's input that an op's input reads: a call has the inputs of its subgraph, in the
+ * subgraph's order. Returns NotFound for a constant, and for a tensor that another op of the subgraph computes. */
 static inline LiteRtStatus LiteRtNpuFindOperand(
     const LiteRtCompilerContext* context, LiteRtSubgraph subgraph, LiteRtOp op, LiteRtParamIndex index,
     uint32_t* position) {
@@ -89,7 +89,7 @@ static inline LiteRtStatus LiteRtNpuFindOperand(
   return kLiteRtStatusErrorNotFound;
 }
 
-/* Whether two tensors have one shape: no broadcasting. */
+/* Returns whether two tensors have the same shape, without broadcasting. */
 static inline bool LiteRtNpuHaveOneShape(const LiteRtNpuTensorInfo* tensor, const LiteRtNpuTensorInfo* other) {
   const LiteRtLayout *layout = &tensor->type.layout, *other_layout = &other->type.layout;
   return layout->rank == other_layout->rank &&

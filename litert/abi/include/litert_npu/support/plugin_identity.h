@@ -1,6 +1,6 @@
-/* Defines the functions of compiler_plugin.h that tell who the plugin is, from one description of yours. Optional;
- * include it in one source file of the plugin, since the functions are exported. They allocate nothing, and any thread
- * may call them. */
+/* Defines the functions of compiler_plugin.h that identify the plugin, from a description that you write. This header
+ * is optional. Include it in only one source file of the plugin, because it exports functions. The functions allocate
+ * nothing, and any thread may call them. */
 #ifndef LITERT_NPU_SUPPORT_PLUGIN_IDENTITY_H_
 #define LITERT_NPU_SUPPORT_PLUGIN_IDENTITY_H_
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Texts and array live as long as the library. */
+/* The texts and the array must live as long as the library. */
 typedef struct LiteRtNpuPluginIdentity {
   const char* manufacturer;
   const char* sdk_version;
@@ -21,7 +21,7 @@ typedef struct LiteRtNpuPluginIdentity {
   LiteRtParamIndex num_soc_models; /* at least 1 */
 } LiteRtNpuPluginIdentity;
 
-/* Yours: `const LiteRtNpuPluginIdentity kLiteRtNpuPlugin = {...};`. */
+/* You define this description: `const LiteRtNpuPluginIdentity kLiteRtNpuPlugin = {...};`. */
 extern const LiteRtNpuPluginIdentity kLiteRtNpuPlugin __attribute__((visibility("hidden")));
 
 LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* version) {
@@ -59,7 +59,7 @@ LiteRtStatus LiteRtGetCompilerPluginSDKVersion(LiteRtCompilerPlugin plugin, cons
   return kLiteRtStatusOk;
 }
 
-/* Takes hosts of this header's version, whatever their options, and the SoC models of the description. */
+/* Accepts hosts of this header's version, with any options, and the SoC models of the description. */
 LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
     LiteRtApiVersion version, LiteRtCompilerPlugin plugin, LiteRtEnvironmentOptions env, LiteRtOptions options,
     const char* soc_model) {

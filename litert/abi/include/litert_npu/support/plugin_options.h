@@ -1,4 +1,5 @@
-/* Finds what the user said to the vendor's compiler plugin by flags that begin with its name. Optional. */
+/* Finds the options that the user gave to the vendor's compiler plugin by flags that begin with the vendor's name. This
+ * header is optional. */
 #ifndef LITERT_NPU_SUPPORT_PLUGIN_OPTIONS_H_
 #define LITERT_NPU_SUPPORT_PLUGIN_OPTIONS_H_
 
@@ -8,9 +9,9 @@
 extern "C" {
 #endif
 
-/* The options as text, of which each line is one: `tiles = 4` for `--acme_tiles=4`. NULL if there are none. The name is
- * the manufacturer's in small letters. Call it while the plugin is created; the text is the host's, and valid during
- * that call. */
+/* Returns the options as a text with one option a line: `tiles = 4` for `--acme_tiles=4`. Returns NULL if there are no
+ * options. The name is the manufacturer's name in small letters. Call this function while the plugin is created. The
+ * text belongs to the host, and is valid during that call. */
 static inline const char* LiteRtNpuFindOptions(
     const LiteRtCompilerContext* context, LiteRtOptions options, const char* name) {
   LiteRtOpaqueOptions opaque;

@@ -1,7 +1,8 @@
-/* The inputs and outputs of a function: which buffer is attached to each, and where its memory is in a run. Optional.
+/* The inputs and outputs of a function, with the buffer that is attached to each, and its memory during a run. This
+ * header is optional.
  *
- * Ports are an array of yours, which lives as long as its invocation context, and is used by one thread at a time, as
- * that is. Nothing is allocated. */
+ * Ports are your own array. The array lives as long as its invocation context, and one thread at a time uses it, like
+ * the context. The functions allocate nothing. */
 #ifndef LITERT_NPU_SUPPORT_PORTS_H_
 #define LITERT_NPU_SUPPORT_PORTS_H_
 
@@ -13,7 +14,7 @@
 extern "C" {
 #endif
 
-/* You set `mode` and `size`; all else begins as zeros. */
+/* Set `mode` and `size`; all other members begin as zeros. */
 typedef struct LiteRtNpuPort {
   LiteRtTensorBufferLockMode mode; /* Read for an input, Write for an output */
   size_t size;                     /* in bytes, of the tensor: what a buffer must have at least */
@@ -23,7 +24,8 @@ typedef struct LiteRtNpuPort {
   bool is_locked;                  /* by this port: ports of one buffer share a lock */
 } LiteRtNpuPort;
 
-/* Attaches a buffer in place of the one before; one that is not in the table, or too small, changes nothing. */
+/* Attaches a buffer in place of the previous buffer. A buffer that is not in the table, or is too small, is refused and
+ * changes nothing. */
 static inline LiteRtStatus LiteRtNpuAttach(
     LiteRtNpuPort* port, const LiteRtRuntimeContext* runtime, const LiteRtNpuBufferTable* table,
     LiteRtTensorBufferHandle handle) {
@@ -37,12 +39,13 @@ static inline LiteRtStatus LiteRtNpuAttach(
   return kLiteRtStatusOk;
 }
 
-/* Takes a buffer off, if it is the one that is there. */
+/* Detaches a buffer, if it is the buffer that is attached. */
 static inline void LiteRtNpuDetach(LiteRtNpuPort* port, LiteRtTensorBufferHandle handle) {
   if (port->handle == handle) port->buffer = NULL;
 }
 
-/* Unlocks what LiteRtNpuLockPorts has locked, all of it also where one fails; that status is returned. */
+/* Unlocks all buffers that LiteRtNpuLockPorts has locked, even if one of them fails, and returns the status of the
+ * failure. */
 static inline LiteRtStatus LiteRtNpuUnlockPorts(const LiteRtRuntimeContext* runtime, LiteRtNpuPort* ports, int number) {
   LiteRtStatus status = kLiteRtStatusOk;
   for (int i = 0; i < number; i++) {
@@ -55,7 +58,7 @@ static inline LiteRtStatus LiteRtNpuUnlockPorts(const LiteRtRuntimeContext* runt
   return status;
 }
 
-/* Locks the buffer of one port, unless a port before has: for all modes that its ports need. */
+/* Locks the buffer of one port for all modes that its ports need, unless a previous port has locked the buffer. */
 static inline LiteRtStatus LiteRtNpuLockPort(
     const LiteRtRuntimeContext* runtime, LiteRtNpuPort* ports, int number, int index) {
   LiteRtNpuPort* port = &ports[index];
@@ -73,8 +76,8 @@ static inline LiteRtStatus LiteRtNpuLockPort(
   return kLiteRtStatusOk;
 }
 
-/* Locks all buffers and sets each port's `memory`. A buffer of several ports is locked once. A failure, as of a port
- * without a buffer, leaves nothing locked. */
+/* Locks all buffers and sets each port's `memory`. A buffer that is attached to several ports is locked once. After a
+ * failure, for example because a port has no buffer, no buffer is locked. */
 static inline LiteRtStatus LiteRtNpuLockPorts(const LiteRtRuntimeContext* runtime, LiteRtNpuPort* ports, int number) {
   LiteRtStatus status = kLiteRtStatusOk;
   for (int i = 0; i < number; i++) LITERT_NPU_CHECK(ports[i].buffer != NULL);

@@ -1,5 +1,5 @@
-/* Finds the largest shapes that the user gives by `--shape_bounds=keep:50`, for outputs whose shape only a run tells.
- * Optional; stock LiteRT has no such bounds. */
+/* Finds the largest shapes that the user gives by `--shape_bounds=keep:50`, for outputs whose shape is known only after
+ * a run. This header is optional. Stock LiteRT has no such bounds. */
 #ifndef LITERT_NPU_SUPPORT_SHAPE_BOUNDS_H_
 #define LITERT_NPU_SUPPORT_SHAPE_BOUNDS_H_
 
@@ -12,13 +12,13 @@
 extern "C" {
 #endif
 
-/* The identifier of the options that have the bounds: LiteRtNpuFindOptions finds them by it while the plugin is created.
- * Copy the text, which is valid during that call. */
+/* Identifier of the options that contain the bounds: LiteRtNpuFindOptions finds the options by this identifier while
+ * the plugin is created. Copy the text, because it is valid only during that call. */
 #define LITERT_NPU_HOST_OPTIONS "litert_npu"
 
-/* Writes the largest shape of a tensor of unknown dimensions, and says whether there is one: its fixed dimensions are
- * the tensor's. `options` is the text of LITERT_NPU_HOST_OPTIONS, or NULL, `tensor_name` the context's name of the
- * tensor. */
+/* Writes the largest shape of a tensor with unknown dimensions, and returns whether there is such a bound. Fixed
+ * dimensions of the tensor do not change. `options` is the text of LITERT_NPU_HOST_OPTIONS, or NULL; `tensor_name` is
+ * the name that the context returns for the tensor. */
 static inline bool LiteRtNpuFindShapeBound(
     const char* options, const char* tensor_name, const LiteRtLayout* layout, int32_t largest[8]) {
   static const char kFlag[] = "shape_bounds=";
