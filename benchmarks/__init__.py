@@ -1,1 +1,1 @@
-"""Benchmarks: one claim a file. A package proper, since xdsl installs another of this name."""
+"""Benchmarks: each file measures one claim. A package proper, since xdsl installs another of this name."""

@@ -16,7 +16,7 @@ _COLUMNS = ("claim", "ours", "peer", "ratio (spread)", "limit", "")
 
 
 def main(argv: Sequence[str]) -> None:
-    """Runs what is named."""
+    """Runs the benchmarks that the command line names."""
     known = _benchmarks()
     unknown = [name for name in argv if name not in known]
     if unknown:

@@ -19,7 +19,7 @@ _RUNS = 30
 
 
 def measure() -> Sequence[Row]:
-    """Loads both in turn."""
+    """Loads both models in turn."""
     large, small = _compiled(GIB), _compiled(1)
     times = alternate(_load(large), _load(small), _RUNS)
     more = median(a - b for a, b in zip(times.ours, times.peer, strict=True))

@@ -23,7 +23,7 @@ _RUNS = 5000
 
 
 def measure() -> Sequence[Row]:
-    """Runs both in turn."""
+    """Runs the stub kernel both ways in turn."""
     asset = BUILD / "Stub.cl"
     asset.write_text(_KERNEL)
     model = compiled("Stub", asset, one_custom_op("Stub", 1))

@@ -14,7 +14,7 @@ KERNELS = ROOT / "examples" / "kernels"
 
 
 def stock_apply_plugin() -> str:
-    """Stock's `apply_plugin_main`: a copy, as the wheel's has no run bit."""
+    """Returns a copy of stock's `apply_plugin_main`, since the file in the wheel is not executable."""
     package = find_spec("ai_edge_litert")
     assert package is not None and package.origin is not None
     copy = BUILD / "apply_plugin_main"
@@ -24,18 +24,18 @@ def stock_apply_plugin() -> str:
 
 
 def noop(command: str, model: Path, output: Path) -> list[str]:
-    """The command line that reads a model and writes it again; both take the same."""
+    """Returns the command line that reads a model and writes it again; both commands take the same."""
     return [command, "--cmd=noop", f"--model={model}", f"--o={output}"]
 
 
 def compile_with(op: str, asset: Path, model: Path, output: Path) -> list[str]:
-    """The command line that compiles a model for the reference vendor, with an asset for one op."""
+    """Returns the command line that compiles a model for the reference vendor, with an asset for one op."""
     info = f"--npu_custom_op_info={op},{asset}"
     return [APPLY_PLUGIN, "--soc_manufacturer=Reference", info, str(model), str(output)]
 
 
 def compiled(op: str, asset: Path, model: Path) -> Path:
-    """The model, compiled."""
+    """Compiles the model, and returns the path of the compiled file."""
     output = BUILD / f"{model.stem}_npu.tflite"
     run_checked(compile_with(op, asset, model, output))
     return output

@@ -17,7 +17,7 @@ _RUNS = 7
 
 
 def measure() -> Sequence[Row]:
-    """Alternates the raw model, with a cache that has it, with the compiled file."""
+    """Loads the raw model, which the cache has, and the compiled file in turn."""
     raw = networks() / "selfie_segmentation.tflite"
     npu = compiled(OP, ASSET, raw)
     with tempfile.TemporaryDirectory(dir=BUILD) as cache:

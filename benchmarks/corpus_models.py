@@ -20,11 +20,11 @@ _COMPARE = [str(Path(sys.executable).parent / "litert-npu"), "compare", "--quiet
 _COMPARE += ["--report=json", "--reference_ops=all"]
 _RIGHT, _WRONG, _REFUSED, _CRASHED = "right", "wrong", "refused in words", "crashed"
 _DEFECTS = ("This is a defect", "This is the vendor's to repair", "Traceback")
-"""What errors say that should not be."""
+"""Words in errors that report a defect."""
 
 
 def measure() -> Sequence[Row]:
-    """Compares each model."""
+    """Compares each model op by op."""
     folder = os.environ.get("LITERT_NPU_CORPUS", "")
     models = sorted(path for path in Path(folder).rglob("*.tflite") if folder and path.is_file())
     if not models:
@@ -46,7 +46,7 @@ def measure() -> Sequence[Row]:
 
 
 def _verdict(child: Child) -> tuple[str, int]:
-    """What came of a model, and how many results of the NPU were compared."""
+    """Returns the verdict on a model, and the number of NPU results that were compared."""
     if child.status in (0, 1):
         tensors = [t for t in json.loads(child.output)["tensors"] if t["where"] == "npu"]
         return (_RIGHT if all(t["is_within"] for t in tensors) else _WRONG), len(tensors)

@@ -1,7 +1,7 @@
 """Damaged models: no crash, no hang, no gigabytes, no traceback, no output left behind.
 
 Real and made models, each cut short or with bytes overwritten, at places that the seed decides.
-LITERT_NPU_DAMAGED is how many (120).
+LITERT_NPU_DAMAGED sets the number of models (120).
 """
 
 from __future__ import annotations

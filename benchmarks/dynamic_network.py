@@ -58,7 +58,7 @@ def _leave_batch_open(path: Path, output: Path) -> None:
 
 
 def _measure_here(path: str) -> list[tuple[float, float]]:
-    """Seconds of the first run and of the next, for each size."""
+    """Returns the seconds of the first and the next run, for each size."""
     import numpy as np
 
     from litert import CompiledModel

@@ -43,11 +43,11 @@ _SHAPE_ARGUMENT: Mapping[str, Any] = {
 
 
 def measure() -> Sequence[Row]:
-    """First runs of shapes that were not there before, and runs after them."""
-    stamp = time.time_ns()  # another text than in runs before, so that nothing is on disk
+    """Measures first runs with new shapes, and the runs after them."""
+    stamp = time.time_ns()  # a new text, so that the cache on disk does not have it
     buffers = _compile("buffers", f"// {stamp}\n{_BUFFERS}", _SHAPE_ARGUMENT)
     text = _compile("text", f"// {stamp}\n{_TEXT}", {})
-    for height in (8, 9):  # both sizes of work group
+    for height in (8, 9):  # both work group sizes
         _run(buffers, height, 8)
     new, again = _times(buffers, [(h, w) for h in (10, 17, 24, 31) for w in (9, 16, 30)])
     built, _ = _times(text, [(10, 9), (17, 16), (24, 30)])
@@ -65,7 +65,7 @@ def measure() -> Sequence[Row]:
 
 
 def _times(model: CompiledModel, shapes: Sequence[tuple[int, int]]) -> tuple[float, float]:
-    """Medians of first runs, and of the runs right behind them, in ms."""
+    """Returns the medians of first runs, and of the runs right after them, in ms."""
     first, again = [], []
     for height, width in shapes:
         first.append(_run(model, height, width))

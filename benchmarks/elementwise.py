@@ -23,7 +23,7 @@ _RUNS = 50
 
 
 def measure() -> Sequence[Row]:
-    """Runs both in turn."""
+    """Runs the op and the bare kernel in turn."""
     asset = BUILD / "Scale.cl"
     asset.write_text(_KERNEL)
     model = compiled("Scale", asset, one_custom_op("Scale", _ELEMENTS))

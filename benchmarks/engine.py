@@ -28,18 +28,18 @@ OURS, STOCK, OPENVINO, OPENBLAS = "ours", "stock", "openvino", "openblas"
 Run = Callable[[], object]
 _WARM_UP = 10
 _UNTIMED_RUNS, _TIMED_RUNS = 2, 3
-"""Of a turn. XNNPACK's idle threads spin for some milliseconds into the turn of the other process."""
+"""Runs in a turn. XNNPACK's idle threads spin for some milliseconds into the turn of the other process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a process says of its network before the first timed run.
+    """Measurements of a process and its network before the first timed run.
 
     Attributes:
-      open_s: that importing the engine and opening its device took.
-      load_s: from opening the file to the end of the first run.
-      driver_bytes: resident before that: Python, the engine, and its device.
-      resident_bytes: after some runs.
+      open_s: Seconds for importing the engine and opening its device.
+      load_s: Seconds from opening the file to the end of the first run.
+      driver_bytes: Resident memory before the load, in bytes: Python, the engine, and its device.
+      resident_bytes: Resident memory after some runs, in bytes.
     """
 
     open_s: float
@@ -49,7 +49,7 @@ class Loaded:
 
 
 class Engine:
-    """A process with a network; a context manager."""
+    """A process that runs a network; a context manager."""
 
     def __init__(
         self,
@@ -60,15 +60,15 @@ class Engine:
         outputs: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Loads the network, and runs it some times.
+        """Loads the network, and warms it up.
 
         Args:
-          name: of the engine.
-          network: a TFLite file.
-          threads: of the engine.
+          name: Name of the engine.
+          network: Path of a TFLite file.
+          threads: Number of threads for the engine.
           inputs: an `.npz`, whose arrays are the inputs in their order.
           outputs: the `.npz` that gets the outputs by name; of our engine alone.
-          environment: variables besides this process's.
+          environment: Environment variables in addition to this process's.
 
         Raises:
           RuntimeError: with what the engine says, where it cannot.
@@ -91,7 +91,7 @@ class Engine:
         self.loaded = Loaded(**self._ask())
 
     def seconds(self) -> float:
-        """What a run takes: the median of a turn of some runs."""
+        """Returns the median time of the runs in a turn, in seconds."""
         assert self._process.stdin is not None
         print(file=self._process.stdin, flush=True)
         return float(self._ask())
@@ -117,7 +117,7 @@ class Engine:
 
 
 def _litert(package: Any, accelerator: str, path: str, threads: int, inputs: Sequence[Any]) -> Run:
-    """The `CompiledModel` of ours or stock's package, on buffers that it made."""
+    """Loads the `CompiledModel` of our package or stock's, on buffers that it made."""
     accelerators = package.HardwareAccelerator
     options = package.Options(
         hardware_accelerators=accelerators[accelerator] | accelerators.CPU,
@@ -219,7 +219,7 @@ def _time(run: Run) -> float:
 
 
 def _write_outputs(path: str, inputs: Mapping[str, Any], outputs: str) -> None:
-    """What our engine makes of inputs, by name."""
+    """Returns the outputs of our engine, by name."""
     import numpy as np
 
     from litert import CompiledModel, HardwareAccelerator

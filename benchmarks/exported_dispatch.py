@@ -51,7 +51,7 @@ print("mean", mean)
 
 
 def measure() -> Sequence[Row]:
-    """Runs both in turn."""
+    """Runs the vendors in Python and in C in turn."""
     model = _model(BUILD / "no_op.bin")
     origin = read_origin(str(_VENDORS / "LiteRtDispatch_NoOp.py"))
     ours = Path(export([origin], str(BUILD / "no_op_python"))[0])
@@ -74,7 +74,7 @@ def measure() -> Sequence[Row]:
 
 
 def _run(model: Path, libraries: Path) -> float:
-    """The mean of a run, in seconds."""
+    """Returns the mean time of a run, in seconds."""
     output = run_checked([sys.executable, "-c", _HOST, model, libraries]).output
     return float(output.split("mean ")[1])
 

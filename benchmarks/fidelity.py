@@ -63,7 +63,7 @@ def _models() -> Sequence[Path]:
 
 
 def _comes_back(command: str, model: Path, forgiven: Collection[str] = ()) -> bool | None:
-    """Whether all that is in a model is in what the command writes; None where it refuses the model."""
+    """Returns whether the command writes the whole content of a model; None if it refuses the model."""
     output = BUILD / "fidelity.tflite"
     output.unlink(missing_ok=True)
     if run_child(noop(command, model, output), _TIMEOUT_S).status != 0:

@@ -1,4 +1,4 @@
-"""What two benchmarks measure: a load and the first run of a network with a custom op.
+"""The measurement of two benchmarks: a load and the first run of a network with a custom op.
 
 From opening the file to the end of the run, in a new process that has loaded OpenCL and what a second model would
 find imported.
@@ -19,12 +19,12 @@ ASSET = KERNELS / f"{OP}.json"
 
 
 def first_run_s(model: Path, kernels: str = "", compiled: str = "") -> float:
-    """How long it takes, in seconds.
+    """Returns the time of a load and a first run, in seconds.
 
     Args:
-      model: the network, raw or compiled.
-      kernels: folder of built kernels; "" for the user's.
-      compiled: folder of what is compiled at load; "" for none.
+      model: Path of the network, raw or compiled.
+      kernels: Folder for built kernels; "" for the user's folder.
+      compiled: Folder for models that are compiled at load; "" for no folder.
     """
     environment = {"LITERT_NPU_CACHE_DIR": kernels} if kernels else {}
     child = [sys.executable, "-m", "benchmarks.first_run", str(model), compiled]

@@ -36,7 +36,7 @@ _FUSIONS = {
 }
 """Names for `_compile_without`: a `Fusion`, a pass, or `dequantize`; and titles of the rows."""
 _UNPACKING = ("op_selection", "op_times", "unpacked_constants")
-"""Modules of the compiler that ask whether a DEQUANTIZE is one of a constant."""
+"""Modules of the compiler that check whether a DEQUANTIZE reads a constant."""
 _THREADS = 2
 _TURNS = 25
 _NOISE = 1.02
@@ -99,7 +99,7 @@ def _compile_without(name: str, fusion: str, path: Path) -> None:
 
 
 def _find_dense(op: Op) -> Tensor | None:
-    """What of constants a load still unpacks, where DEQUANTIZE runs each time."""
+    """Returns the constants that a load still unpacks if DEQUANTIZE runs in each run."""
     return unpacked_constant(op) if op.name == "DENSIFY" else None
 
 

@@ -19,17 +19,17 @@ from statistics import median, quantiles
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "benchmarks"
-"""Where benchmarks put their models; ignored by git."""
+"""Folder for the benchmarks' models; git ignores it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A claim, and what was measured for it.
+    """A claim, with its measurements.
 
     Attributes:
-      ours, peer: with their units.
-      ratio: ours over the peer's, with its spread; "" where there is no peer.
-      limit: of what was claimed, in words.
+      ours, peer: Measured values of both sides, with units.
+      ratio: Our value divided by the peer's, with its spread; "" if there is no peer.
+      limit: The claimed limit, in words.
       holds: whether the claim held this time.
     """
 
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Times of two sides, pair by pair, in seconds."""
+    """Times of our side and the peer, pair by pair, in seconds."""
 
     ours: Sequence[float]
     peer: Sequence[float]
@@ -58,11 +58,11 @@ class Comparison:
         return f"{middle:.2f} ({low:.2f}-{high:.2f})"
 
     def row(self, claim: str, at_most: float) -> Row:
-        """The row of a claim about the ratio."""
+        """Returns the row of a claim about the ratio."""
         return self._row(claim, f"ratio <= {at_most:g}", self.ratio <= at_most)
 
     def absolute_row(self, claim: str, at_most_s: float) -> Row:
-        """The row of a claim about our time alone."""
+        """Returns the row of a claim about our time alone."""
         return self._row(claim, f"<= {seconds(at_most_s)}", median(self.ours) <= at_most_s)
 
     def _row(self, claim: str, limit: str, holds: bool) -> Row:
@@ -83,7 +83,7 @@ def alternate(
 def compare(
     ours: Callable[[], float], peer: Callable[[], float], runs: int, warm_up: int = 1
 ) -> Comparison:
-    """The same for sides that measure themselves: each returns its seconds."""
+    """Same as `alternate`, but each side measures itself and returns its seconds."""
     times: tuple[list[float], list[float]] = ([], [])
     for i in range(warm_up + runs):
         pair = [0.0, 0.0]
@@ -97,12 +97,12 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What became of a command.
+    """The result of a command.
 
     Attributes:
-      status: of its exit; negative is a signal; None is that it ran past its time.
-      peak_bytes: of its memory; about 10 MB at the least.
-      output, errors: what it wrote to standard output and standard error.
+      status: Exit status; negative for a signal; None if the command ran past its time limit.
+      peak_bytes: Peak of the command's memory, in bytes; at least about 10 MB.
+      output, errors: Text that the command wrote to standard output and standard error.
     """
 
     status: int | None
@@ -166,7 +166,7 @@ def installed_environment() -> dict[str, str]:
 def run_checked(
     argv: Sequence[str | os.PathLike[str]], environment: Mapping[str, str] | None = None
 ) -> Child:
-    """The same for a command that must succeed."""
+    """Same as `run`, but the command must succeed."""
     child = run_child(argv, environment=environment)
     if child.status != 0:
         command = " ".join(str(argument) for argument in argv)
@@ -175,12 +175,12 @@ def run_checked(
 
 
 def at_most(claim: str, value: float, limit: float, unit: Callable[[float], str], peer: str) -> Row:
-    """The row of a claim about an absolute number, with what the peer has in words."""
+    """Returns the row of a claim about an absolute number, with the peer's value in words."""
     return Row(claim, unit(value), peer, "", f"<= {unit(limit)}", value <= limit)
 
 
 def seconds(value: float) -> str:
-    """`1.20 s`, `3.4 ms`, `25 us`."""
+    """Formats a time as `1.20 s`, `3.4 ms` or `25 us`."""
     if value >= 1:
         return f"{value:.2f} s"
     if value >= 1e-3:
@@ -189,12 +189,12 @@ def seconds(value: float) -> str:
 
 
 def megabytes(value: float) -> str:
-    """`80 MB`, of 10^6 bytes."""
+    """Formats a size as `80 MB`; 1 MB is 10^6 bytes."""
     return f"{value / 1e6:.0f} MB"
 
 
 def machine() -> str:
-    """What the numbers are of: processor, cores, Python, commit."""
+    """Describes the machine of the measurement: processor, cores, Python, commit."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     commit = _git("rev-parse", "--short", "HEAD") or "no commit"
     changed = " with changes" if _git("status", "--porcelain", "--untracked-files=no") else ""

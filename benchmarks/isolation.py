@@ -30,7 +30,7 @@ _LOADS = 15
 
 
 def measure() -> Sequence[Row]:
-    """Runs all in turn."""
+    """Runs the stub kernel, the network and the load, isolated and not isolated in turn."""
     asset = BUILD / "Stub.cl"
     asset.write_text(_KERNEL)
     stub = compiled("Stub", asset, one_custom_op("Stub", 1))

@@ -23,18 +23,18 @@ def load(
     inputs: np.ndarray[Any, Any],
     **more_options: Any,
 ) -> tuple[Run, Read]:
-    """A model of one input and one output, in `litert` or in stock's package.
+    """Loads a model with one input and one output, in `litert` or in stock's package.
 
     Args:
-      package: has CompiledModel and its fellows.
-      path: of the model.
-      accelerator: beside the CPU.
-      threads: of the CPU parts.
+      package: Package with CompiledModel and its related classes.
+      path: Path of the model.
+      accelerator: Name of the accelerator to use beside the CPU.
+      threads: Number of threads for the CPU parts.
       inputs: written once to a buffer that the model made.
-      more_options: that only one of the packages knows.
+      more_options: Options that only one of the packages knows.
 
     Returns:
-      How to run it, and how to read its output, flat.
+      A function that runs the model, and a function that reads its output as a flat array.
     """
     accelerators = package.HardwareAccelerator
     options = package.Options(

@@ -54,7 +54,7 @@ def measure() -> Sequence[Row]:
 
 
 def _lowering_ms(layer: CustomLayer, num_ops: int, differ: bool) -> float:
-    """Milliseconds for each op, the median of some runs.
+    """Returns the milliseconds for each op, the median of some runs.
 
     Other measurements' objects are no work for the collector here: a compilation is a process of its own.
     """

@@ -19,14 +19,14 @@ GIB = 1 << 30
 
 
 def written(name: str, model: Model) -> Path:
-    """The path that a model was written to."""
+    """Writes a model, and returns its path."""
     path = BUILD / f"{name}.tflite"
     write_model(model, path)
     return path
 
 
 def chain(num_ops: int) -> Path:
-    """ADD after ADD."""
+    """Returns a chain of ADD ops."""
     builder = ModelBuilder()
     first = last = builder.input("x", "float32", (1, 8))
     for i in range(num_ops):
@@ -36,7 +36,7 @@ def chain(num_ops: int) -> Path:
 
 
 def branches(num_ops: int, count: int) -> Path:
-    """Chains side by side, of ops without constants."""
+    """Returns parallel chains of ops without constants."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 8, 8, 8))
     last = [x] * count
@@ -112,7 +112,7 @@ def swishes(count: int) -> Path:
 
 
 def one_custom_op(op: str, num_elements: int) -> Path:
-    """A custom op without options: as many floats in as out."""
+    """Returns a model of one custom op without options, with as many floats in as out."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (num_elements,))
     builder.output(_one(builder.custom(op, [x], [("y", "float32", (num_elements,))])))
@@ -120,7 +120,7 @@ def one_custom_op(op: str, num_elements: int) -> Path:
 
 
 def with_weights(op: str, size_bytes: int) -> Path:
-    """A table of weights, of which the CPU gathers a row for a custom op."""
+    """Returns a model with a table of weights, from which the CPU gathers a row for a custom op."""
     width = 1024
     rows = size_bytes // width // 4
     with MappedFile(noise(size_bytes)) as weights:

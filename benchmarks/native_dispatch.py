@@ -23,7 +23,7 @@ from litert.model.builder import ModelBuilder
 
 _SHAPE = (1, 8)
 _LIMIT = 1.3
-_WHOLE_LIMIT = 2.0  # writing and reading are Python's here, and C++'s there
+_WHOLE_LIMIT = 2.0  # our host writes and reads in Python, stock's in C++
 _RUNS = 5000
 _INTEL = Path(ai_edge_litert.__file__).parent / "vendors" / "intel_openvino"
 
@@ -43,7 +43,7 @@ def measure() -> Sequence[Row]:
 
 
 class _Loaded:
-    """A model in one of the hosts, with its buffers."""
+    """Loads a model in one of the hosts, with its buffers."""
 
     def __init__(self, package: Any, environment: Any, model: Path) -> None:
         accelerators = package.HardwareAccelerator

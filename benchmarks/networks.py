@@ -41,7 +41,7 @@ from litert.model.stock_custom_ops import find_not_runnable
 _TURNS = 25
 _THREADS = (1, 2)
 _MOST_DIFFERENT = 1e-4
-"""Of an output's largest magnitude. A probability near 0 may differ more, as it does in XNNPACK."""
+"""Greatest difference, relative to the largest magnitude. A probability near 0 may differ more, as in XNNPACK."""
 _PEERS = {STOCK: "stock", OPENVINO: "OpenVINO"}
 _MEAN_LIMITS = {STOCK: 1.0, OPENVINO: 1.1}
 _WORST_LIMITS = {STOCK: 1.3}
@@ -50,7 +50,7 @@ _SELFIE, _SELFIE_LIMIT = "selfie_segmentation", 0.8
 
 @dataclass(frozen=True, slots=True)
 class _Network:
-    """A network, and what became of it.
+    """A network, with the result of its compilation.
 
     Attributes:
       path, compiled: the file, and ours.
@@ -121,7 +121,7 @@ def _right_row(network: _Network) -> Row:
 
 
 def _time_rows(found: Sequence[_Network], peer: str, threads: int) -> Sequence[Row]:
-    """A row for each network that the peer reads, the geometric mean, and the worst."""
+    """Yields a row for each network that the peer reads, the geometric mean, and the worst ratio."""
     rows, ratios = [], []
     of = f"to {_PEERS[peer]}, {threads} thread{'s' * (threads > 1)}"
     for network in found:
@@ -143,7 +143,7 @@ def _time_rows(found: Sequence[_Network], peer: str, threads: int) -> Sequence[R
 
 
 def _limit(network: _Network, peer: str) -> float | None:
-    """Of a network's ratio alone."""
+    """Returns the greatest allowed ratio for a single network."""
     return _SELFIE_LIMIT if (network.name, peer) == (_SELFIE, STOCK) else _WORST_LIMITS.get(peer)
 
 
@@ -180,7 +180,7 @@ def _known_to_stock(network: _Network) -> tuple[Path, Path]:
 
 
 def _largest_rows(largest: _Network) -> Sequence[Row]:
-    """What the largest network takes besides its runs."""
+    """Measures the load time and the memory of the largest network."""
     compile_s = median(
         run_checked(_command(largest.path, largest.compiled)).wall_s for _ in range(3)
     )

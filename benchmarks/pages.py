@@ -49,7 +49,7 @@ def _kilobytes(value: float) -> str:
 
 
 def _drawn_s(chromium: str, page: Path) -> float:
-    """Seconds from the start of a page's load until it is drawn."""
+    """Returns the seconds from the start of a page's load until it is drawn."""
     with TemporaryDirectory() as home:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={home}"]
         document = subprocess.run(

@@ -67,7 +67,7 @@ def _rows(claim: str, report: ProfileReport) -> list[Row]:
 
 
 def _rest(report: ProfileReport) -> float:
-    """The share of rests: of the run, of ops, and of NPU calls."""
+    """Returns the share of rests: in the run, in ops, and in NPU calls."""
     return float(sum(row.share for row in report.rows if row.kind in ("rest", "invoke")))
 
 

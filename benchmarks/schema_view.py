@@ -1,4 +1,4 @@
-"""What a TFLite file says, through stock's own schema classes, so that two files can be compared.
+"""The content of a TFLite file, read with stock's own schema classes, so that two files can be compared.
 
 Indices become what they point at: two files that number their buffers or operator codes in another way are equal.
 """

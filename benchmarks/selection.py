@@ -35,7 +35,7 @@ _CHOICES = ("none", "auto", "all")
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A network as one choice makes it.
+    """A network that was compiled with one value of `--reference_ops`.
 
     Attributes:
       path: of the file.
@@ -102,7 +102,7 @@ def _compile(path: Path, choice: str) -> _Compiled:
 
 
 def _scale_row() -> Row:
-    """How long the choice takes in a model of many ops."""
+    """Measures the time of the choice in a model of many ops."""
     b = ModelBuilder()
     shape = (1, 16, 16, 8)
     made = [b.input("x", "float32", shape)]

@@ -47,7 +47,7 @@ def _measure_here(threads: int, network: Path, npu: Path) -> tuple[Comparison, f
 
     import litert
 
-    with Image.open(portrait()) as image:  # noise would not do: its mask is zero
+    with Image.open(portrait()) as image:  # noise is no use as input: its mask is zero
         picture = np.asarray(image.convert("RGB").resize((256, 256)), np.float32)[None] / 255
     ours, read_ours = load(litert, npu, "NPU", threads, picture)
     peer, read_peer = load(stock, network, "CPU", threads, picture)

@@ -43,13 +43,13 @@ def measure() -> Sequence[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What became of a network.
+    """The result for a network.
 
     Attributes:
-      data: of the new file.
-      matches: of all transformations.
-      before, after: how many ops there were and are.
-      seconds: that the transformations took, without reading and writing.
+      data: Bytes of the new file.
+      matches: Number of matches of all transformations.
+      before, after: Numbers of ops before and after the transformations.
+      seconds: Time of the transformations, without reading and writing.
     """
 
     data: bytes
@@ -74,7 +74,7 @@ def _network_row(path: Path) -> Row:
 
 
 def _alone_row(paths: Sequence[Path]) -> Row:
-    """The largest difference that one transformation makes alone."""
+    """Returns the largest difference that one transformation makes alone."""
     loaded = Transformations(TransformOptions()).extensions.transformations
     names = [item.name for item in loaded if item.origin.is_builtin and item.name not in _UNKNOWN]
     largest, matches = 0.0, 0
@@ -107,7 +107,7 @@ def _run(interpreter: Any) -> float:
 
 
 def _difference(path: Path, data: bytes) -> float:
-    """The largest, with XNNPACK and without."""
+    """Returns the largest difference, with XNNPACK and without."""
     before, after = open_model(path.read_bytes()), open_model(data)
     return max(
         largest_difference(run_values(before, xnnpack), run_values(after, xnnpack))

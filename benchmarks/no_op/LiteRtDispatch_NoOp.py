@@ -1,4 +1,4 @@
-"""A vendor whose runs do nothing: what is measured is the way to it."""
+"""A vendor whose runs do nothing, to measure the cost of a call."""
 
 from __future__ import annotations
 

@@ -9,6 +9,6 @@ import numpy as np
 
 
 def softsign(inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """`alpha * x / (1 + |x|)`."""
+    """Computes `alpha * x / (1 + |x|)`."""
     (x,) = inputs
     return options["alpha"] * x / (1 + np.abs(x))

@@ -26,7 +26,7 @@ folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp())
 
 
 def compile_op(op: str, options: bytes | dict[str, Any], asset: Path) -> Path:
-    """A compiled model that is this one op."""
+    """Returns a compiled model that consists of this one op."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", SHAPE)
     y = builder.custom(op, [x], [("y", "float32", SHAPE)], options=options)
@@ -40,7 +40,7 @@ def compile_op(op: str, options: bytes | dict[str, Any], asset: Path) -> Path:
 
 
 def run(path: Path) -> Any:
-    """The output for one input."""
+    """Runs the model on one input, and returns the output."""
     x = np.array([[-3, -1, 0, 4], [1, 2, 3, 4]], np.float32)
     accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
     with CompiledModel.from_file(str(path), accelerators) as model:
@@ -54,7 +54,7 @@ print("Softsign:", *run(compile_op("Softsign", {"alpha": 2.0}, HERE / "Softsign.
 row_norm = compile_op("RowNorm", struct.pack("<if", 1, 1e-6), HERE / "RowNorm.json")
 print("RowNorm:", *run(row_norm), sep="\n  ")
 
-# A mistake shows when the model is compiled, with file and line.
+# The compiler reports a mistake in a kernel with file and line.
 broken = folder / "Softsign.cl"
 broken.write_text((HERE / "Softsign.cl").read_text().replace("PARAM_alpha", "PARAM_alhpa"))
 try:

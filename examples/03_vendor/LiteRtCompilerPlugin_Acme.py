@@ -24,7 +24,7 @@ from litert.model.graph import Subgraph
 
 
 class AcmePlugin(CompilerPlugin):
-    """One run of the compiler."""
+    """The state of one run of the compiler."""
 
     def __init__(self, compiler_options: CompilerOptions) -> None:
         self._ops = {info.op_name for info in compiler_options.custom_op_infos}
@@ -51,7 +51,7 @@ class AcmePlugin(CompilerPlugin):
 
 
 class AcmePluginFactory(CompilerPluginFactory):
-    """Who Acme is."""
+    """The plugin's description: Acme's name and SoC models."""
 
     soc_manufacturer = "Acme"
     soc_models = ("A1",)

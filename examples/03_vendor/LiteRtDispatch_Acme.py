@@ -1,4 +1,4 @@
-"""Acme's driver: each op multiplies by the `gain` that its asset has. What is not overridden has a default."""
+"""Acme's driver: each op multiplies by the `gain` that its asset has. Other methods have defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from litert.core.status import Status
 
 
 class AcmeDispatch(Dispatch[dict[str, MemBuffer], HostInvocationContext]):
-    """Acme's dispatch table. A device context is the asset of each op."""
+    """Acme's dispatch table. A device context holds the asset of each op."""
 
     vendor_id = "Acme"
 
@@ -22,7 +22,9 @@ class AcmeDispatch(Dispatch[dict[str, MemBuffer], HostInvocationContext]):
     def register_asset(
         self, device_context: dict[str, MemBuffer], asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        device_context[asset_name] = asset_buffer  # valid as long as the device context
+        device_context[asset_name] = (
+            asset_buffer  # the buffer is valid as long as the device context
+        )
 
     def invocation_context_create(
         self,
@@ -46,7 +48,7 @@ class AcmeDispatch(Dispatch[dict[str, MemBuffer], HostInvocationContext]):
 
 
 def read_functions(byte_code: MemBuffer) -> Mapping[str, str]:
-    """The custom op of each function.
+    """Returns the name of the custom op of each function.
 
     Raises:
       LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, for bytes that Acme's compiler did not write.

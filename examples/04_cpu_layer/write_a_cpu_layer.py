@@ -1,4 +1,4 @@
-"""A CPU layer's first steps: build it, compile a model with it, run that, and see what is refused.
+"""A CPU layer's first steps: build it, compile a model with it, run the model, and see a refusal.
 
 python examples/04_cpu_layer/write_a_cpu_layer.py [folder]
 """
@@ -35,7 +35,7 @@ flags = ["-std=c11", "-O3", "-shared", "-fPIC", f"-I{include}"]
 library = folder / "prelu.so"
 subprocess.run([compiler, *flags, HERE / "prelu.c", "-o", library], check=True)
 
-# A model that is this one op, and its slopes.
+# Make a model with this one op and its slopes.
 builder = ModelBuilder()
 x = builder.input("x", "float32", SHAPE)
 y = builder.custom("PReLU", [x, builder.constant("slopes", SLOPES)], [("y", "float32", SHAPE)])
@@ -44,12 +44,12 @@ builder.signature("serving_default", {"x": x}, {"y": y})
 model, compiled = folder / "prelu.tflite", folder / "prelu_npu.tflite"
 write_model(builder.build(), model)
 
-# Compile it. The library is asked in a process of its own, where it may crash; the report has what was chosen.
+# Compile the model. The compiler calls the library in a separate process; the report names the chosen layout.
 info = CustomOpInfo("PReLU", str(library))
 options = CompilerOptions([info], allow_native_assets=True)
 print(*apply_plugin(model, compiled, ApplyOptions(compiler=options)).notes, sep="\n")
 
-# Run it. Machine code runs only where it is allowed.
+# Run the compiled model. Machine code in assets needs permission.
 accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 values = np.linspace(-6, 5, 12, dtype=np.float32).reshape(SHAPE)
 try:

@@ -1,4 +1,4 @@
-"""The three reasons for transformations: an op that no NPU knows, a group of ops, an op of one's own.
+"""The three reasons for transformations: an op that no NPU knows, a group of ops, a custom op of your own.
 
 python examples/05_transformations/transform_a_model.py [folder]
 """
@@ -27,7 +27,7 @@ folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp())
 folder.mkdir(parents=True, exist_ok=True)
 
 # The model: a custom op Snake, whose options are a C struct; a normalization in five ops; and a custom op
-# StackFrames, of which the converter did not know what shape it gives.
+# StackFrames, whose output shape the converter did not know.
 builder = ModelBuilder()
 x = builder.input("x", "float32", SHAPE)
 options = struct.pack("<fi", np.log(ALPHA), 1)
@@ -45,7 +45,7 @@ builder.signature("serving_default", {"x": x}, {"y": y})
 model, compiled = folder / "frames.tflite", folder / "frames_npu.tflite"
 write_model(builder.build(), model)
 
-# Compile it, with this folder as extensions. Kernels are for two ops; the other three are the vendor's own.
+# Compile the model, with this folder as extensions. Two ops have kernels; the vendor has the other three.
 kernels = [
     CustomOpInfo("RmsNorm", str(HERE / "RmsNorm.json")),
     CustomOpInfo("StackFrames", str(HERE / "StackFrames.cl")),
@@ -62,7 +62,7 @@ report = apply_plugin(
 )
 print(report.to_text())
 
-# Run it, and compare with what it is.
+# Run the model, and compare with NumPy.
 value = np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
 wave: Any = value + np.sin(ALPHA * value) ** 2 / ALPHA
 expected = wave / np.sqrt(np.mean(wave**2, -1, keepdims=True) + EPSILON)

@@ -1,4 +1,4 @@
-"""Says that a wheel of this package is for one platform, and for any Python: it has shared libraries."""
+"""Marks the wheel as built for one platform and any Python, because it has shared libraries."""
 
 from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel

@@ -1,4 +1,4 @@
-"""A model whose outputs have as many rows as there are faces in the picture: only a run tells.
+"""A model whose outputs have one row for each face in the picture.
 
 MediaPipe's face detection gets an op behind it, DetectFaces, whose kernel finds the shapes of its outputs. An op
 on the CPU goes on with these.
@@ -43,7 +43,7 @@ cells = [
 ]
 anchors = np.array([((x + 0.5) / n, (y + 0.5) / n) for x, y, n in cells], np.float32)
 
-# The model: the op is joined to the network's outputs, and LOGISTIC makes scores of what it leaves.
+# The model: the op is joined to the network's outputs, and LOGISTIC turns its logits into scores.
 with read_model(network) as detection:
     with edit_model(detection, [str(HERE)]) as (graph,):
         regressors, logits = (result.in_port(0) for result in graph.results)
@@ -60,7 +60,7 @@ with read_model(network) as detection:
         tensor.name = name
     write_model(detection, model)
 
-# Compile it. The bounds are the largest shapes: memory is for 16 faces, the most that the kernel finds.
+# Compile the model. The bounds give memory for 16 faces, the most that the kernel finds.
 kernel = CustomOpInfo("DetectFaces", str(HERE / "DetectFaces.json"))
 bounds = {"boxes": (16, 4), "logits": (16,)}
 compiler = CompilerOptions([kernel], shape_bounds=bounds)
@@ -69,7 +69,7 @@ print(report.to_text())
 
 
 def find_faces(regressors: Array, logits: Array) -> tuple[Array, Array]:
-    """What the op and LOGISTIC compute, in NumPy: boxes, [N, 4], and scores, [N]."""
+    """Computes the op and LOGISTIC in NumPy: returns boxes, [N, 4], and scores, [N]."""
     center = regressors[0, :, :2] / SIDE + anchors
     reach = regressors[0, :, 2:4] / SIDE / 2
     low, high = (center - reach)[:, ::-1], (center + reach)[:, ::-1]
@@ -86,7 +86,7 @@ def find_faces(regressors: Array, logits: Array) -> tuple[Array, Array]:
     return np.hstack([low, high])[found], 1 / (1 + np.exp(-logits[0, found, 0]))
 
 
-# Run it on pictures of no face, one and two, and compare with NumPy on the outputs of the network alone.
+# Run it on pictures with no face, one face and two faces, and compare with NumPy.
 portrait = Image.open(picture).convert("RGB")
 pair = Image.new("RGB", (2 * portrait.width, portrait.height))
 pair.paste(portrait)

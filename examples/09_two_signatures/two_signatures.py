@@ -1,4 +1,4 @@
-"""One model with two entries, for many rows and for one, as language models have them: both use the same weights.
+"""One model with two signatures, for many rows and for one row, like a language model; both use the same weights.
 
 python examples/09_two_signatures/two_signatures.py [folder]
 
@@ -28,7 +28,7 @@ weights = np.random.default_rng(0).normal(0, 0.05, (SIZE, SIZE)).astype(np.float
 
 
 def add_signature(builder: SubgraphBuilder, key: str, rows: int, data: DataLike | Buffer) -> Buffer:
-    """Adds a signature for inputs of `rows` rows; `data` is its weights, or the buffer that has them already."""
+    """Adds a signature for inputs of `rows` rows; `data` has the weights, or is a buffer with them."""
     x = builder.input("x", "float32", (rows, SIZE))
     w = builder.constant("w", data, "float32", (SIZE, SIZE))
     y = builder.custom("Project", [x, w], [("y", "float32", (rows, SIZE))])

@@ -1,4 +1,4 @@
-"""Extensions as the Model Optimizer's guide has them: only the lines that import are other ones.
+"""Extensions from the Model Optimizer's guide run here with changed import lines.
 
 python examples/10_model_optimizer/keep_your_extensions.py [folder]
 """
@@ -30,7 +30,7 @@ builder = ModelBuilder()
 
 
 def add(op: str, name: str, *inputs: Tensor | float) -> Tensor:
-    """An op of TFLite's; numbers become constants."""
+    """Adds a TFLite op; numbers become constants."""
     read = [
         builder.constant(f"{name}/{index}", value, "float32") if isinstance(value, float) else value
         for index, value in enumerate(inputs)
@@ -66,7 +66,7 @@ report = apply_plugin(
 )
 print(report.to_text())
 
-# Run it, and compare with what it is.
+# Run the model, and compare with NumPy.
 value = np.random.default_rng(1).normal(scale=4, size=SHAPE).astype(np.float32)
 wave = value * np.tanh(np.log1p(np.exp(value)))
 power_of = np.exp(np.clip(wave / (1 + np.exp(-BETA * wave)), 0, 6))

@@ -1,4 +1,4 @@
-"""A normalization that is spelled in five ops becomes one op, for which there is a kernel."""
+"""Fuses a normalization of five ops into one op that has a kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compiler_plugin.transformations import (
 
 
 class FuseRmsNorm(PatternReplacement):
-    """x * rsqrt(mean(x * x) + epsilon) along the last axis becomes RmsNorm."""
+    """Fuses x * rsqrt(mean(x * x) + epsilon) along the last axis into RmsNorm."""
 
     square = Match("MUL", Any("x"), Any("x"), uses=1)
     mean = Match("MEAN", square, Const("axis"), uses=1, keep_dims=True)
@@ -25,13 +25,13 @@ class FuseRmsNorm(PatternReplacement):
     def rewrite(
         self, graph: Graph, x: OutPort, axis: Node, epsilon: Node, product: Node
     ) -> Node | None:
-        """The new op takes the place of the last product; the other four go by themselves."""
+        """The new op replaces the last product; the other four ops, now unused, disappear."""
         shape = x.data.get_shape()
         axes = axis.out_port(0).data.get_value()
         value = epsilon.out_port(0).data.get_value()
         if shape is None or axes is None or value is None:
             return None
         if axes.ravel().tolist() not in ([-1], [len(shape) - 1]):
-            return None  # another normalization: it stays as it is
+            return None  # another kind of normalization: leave it unchanged
         rms_norm = Op.get_op_class_by_name("RmsNorm")
         return rms_norm(graph, {"epsilon": float(value)}).create_node([x], {"name": product.name})

@@ -1,4 +1,4 @@
-"""RmsNorm: each row divided by the root of the mean of its squares. `RmsNorm.cl` computes it."""
+"""RmsNorm divides each row by the root of the mean of its squares. `RmsNorm.cl` computes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler_plugin.transformations import Graph, Node, Op
 
 
 class RmsNorm(Op):
-    """x / sqrt(mean(x * x) + epsilon) along the last axis; weights come behind it."""
+    """Computes x / sqrt(mean(x * x) + epsilon) along the last axis, without weights."""
 
     op = "RmsNorm"
 
@@ -23,7 +23,7 @@ class RmsNorm(Op):
 
     @staticmethod
     def infer(node: Node) -> None:
-        """The output has the input's shape."""
+        """Gives the output the input's shape."""
         shape = node.in_port(0).data.get_shape()
         if shape is not None:
             node.out_port(0).data.set_shape(shape)

@@ -1,4 +1,4 @@
-"""Snake: x + sin(alpha x)^2 / alpha (arXiv:2006.08195), which exists in the model, and not on the NPU."""
+"""Snake: x + sin(alpha x)^2 / alpha (arXiv:2006.08195), which is in the model, but not on the NPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler_plugin.transformations import Graph, Op
 
 
 class Snake(Op):
-    """For transformations only: without a type, it must be gone in the end."""
+    """A helper for transformations: an op without a type must be replaced in the end."""
 
     op = "Snake"
 

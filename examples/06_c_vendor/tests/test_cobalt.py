@@ -16,7 +16,7 @@ from litert.model.reader import read_model
 
 
 def compile_model(folder: Path, asset: str) -> Path:
-    """The model, compiled for Cobalt, with an asset of that text."""
+    """Compiles the model for Cobalt, with an asset that contains the given text."""
     write_example_model(folder / "model.tflite")
     (folder / "gain.txt").write_text(asset)
     infos = [CustomOpInfo("Gain", str(folder / "gain.txt"))]

@@ -1,4 +1,4 @@
-"""Nickel's byte code: where its compiler and its driver meet. JSON, from a function's name to what it does.
+"""Nickel's byte code, which its compiler writes and its driver reads: JSON, from a function's name to its work.
 
 YOUR FORMAT: any bytes will do. A call in the model names one function of them.
 """
@@ -13,11 +13,11 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 OPS = {"MUL": 2, "SUB": 2, "Gain": 1}
-"""YOUR OPS: what a function may do, and how many inputs the op has."""
+"""YOUR OPS: the ops that a function may compute, with their numbers of inputs."""
 
 
 class Function(NamedTuple):
-    """What a function does.
+    """The work of one function.
 
     Attributes:
       op: of `OPS`.
@@ -35,12 +35,12 @@ class Function(NamedTuple):
 
 
 def write_byte_code(functions: Mapping[str, Function]) -> bytes:
-    """The byte code of functions, by name."""
+    """Returns the byte code of functions, by name."""
     return json.dumps({"nickel": 1, "functions": functions}).encode()
 
 
 def read_byte_code(data: memoryview) -> Mapping[str, Function]:
-    """The functions in byte code, by name.
+    """Returns the functions in byte code, by name.
 
     Raises:
       LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, for bytes that are no byte code of Nickel's.

@@ -1,6 +1,6 @@
 """Nickel's compiler plugin: takes MUL and SUB of two float tensors of one shape, and `Gain` if it has an asset.
 
-What each function promises stands in `compiler_plugin/plugin.py` of litert-npu.
+`compiler_plugin/plugin.py` of litert-npu has the rules for each function.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OPTIONS: Sequence[str] = ()
 
 
 class NickelPlugin(CompilerPlugin):
-    """One run of the compiler."""
+    """The state of one run of the compiler."""
 
     def __init__(self, compiler_options: CompilerOptions) -> None:
         for name in compiler_options.vendor_options:
@@ -45,12 +45,12 @@ class NickelPlugin(CompilerPlugin):
                 continue
             reason = self._why_not(op)
             if reason:
-                op_list.refuse(op, reason)  # the report has the sentence
-            else:  # an index of its own is a call of its own; with 0 for all, what is connected is one
+                op_list.refuse(op, reason)  # the report shows this sentence
+            else:  # one call for each op; with index 0 for all ops, connected ops are one call
                 op_list.push(op, partition_index=len(op_list.selected))
 
     def _why_not(self, op: Op) -> str:
-        """YOUR LIMITS: what keeps an op on the CPU; "" if the NPU takes it."""
+        """YOUR LIMITS: returns the reason that keeps an op on the CPU; "" if the NPU takes it."""
         if op.name == "Gain" and "Gain" not in self._assets:
             return "there is no asset for it: --npu_custom_op_info=Gain,FILE"
         if len(op.inputs) != OPS[op.name] or len(op.outputs) != 1:
@@ -68,7 +68,7 @@ class NickelPlugin(CompilerPlugin):
         return ""
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
-        """YOUR COMPILER: a byte code module, and which function of it each partition is."""
+        """YOUR COMPILER: makes a byte code module, with a function for each partition."""
         for op in [op for subgraph in partitions for op in subgraph.ops]:
             if op.name not in OPS or self._why_not(op):
                 raise LiteRtError(Status.UNSUPPORTED, f"no {op.name} like this", str(op))
@@ -79,21 +79,21 @@ class NickelPlugin(CompilerPlugin):
         return CompiledResult([byte_code], [CallInfo(name) for name in functions])
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
-        return ()  # YOUR ASSETS: the files that an asset names, which are to be embedded with it
+        return ()  # YOUR ASSETS: the further files that an asset needs, to embed in the model
 
     def close(self) -> None:
         pass
 
 
 def _function_of(subgraph: Subgraph) -> Function:
-    """What the driver is to do for a partition of one op."""
+    """Returns the function that the driver runs for a partition of one op."""
     (op,) = subgraph.ops
     operands = [subgraph.inputs.index(tensor) for tensor in op.inputs if tensor is not None]
     return Function(op.name, operands)
 
 
 class NickelPluginFactory(CompilerPluginFactory):
-    """Who Nickel is. This module is imported to list vendors: import a big compiler inside `create`."""
+    """Nickel's description. This module is imported to list vendors: import a big compiler inside `create`."""
 
     soc_manufacturer = "Nickel"
     soc_models = ("N1",)  # YOUR CHIPS: the first is the default

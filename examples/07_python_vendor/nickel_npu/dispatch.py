@@ -1,6 +1,6 @@
 """Nickel's dispatch table: its NPU multiplies and subtracts, with NumPy. Gain's asset is a text file: a number.
 
-What each function promises, and the order of calls, stands in `dispatch/api.py` of litert-npu. What is not
+`dispatch/api.py` of litert-npu has the rules for each function, and the order of calls. What is not
 overridden has a default, for buffers in the host's memory.
 """
 
@@ -34,7 +34,7 @@ class NickelDevice:
 
 @dataclass
 class NickelCall(HostInvocationContext):
-    """One function, ready to run."""
+    """One function of the byte code, ready to run."""
 
     op: str = ""
     operands: Sequence[int] = ()
@@ -53,7 +53,9 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
     def register_asset(
         self, device_context: NickelDevice, asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        device_context.assets[asset_name] = asset_buffer  # valid as long as the device context
+        device_context.assets[asset_name] = (
+            asset_buffer  # the buffer is valid as long as the device context
+        )
 
     def invocation_context_create(
         self,
@@ -101,7 +103,7 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
 
 
 def _read_gain(device: NickelDevice) -> float:
-    """YOUR ASSETS: what the user's file says."""
+    """YOUR ASSETS: reads the number in the user's file."""
     if "Gain" not in device.assets:
         raise LiteRtError(Status.NOT_FOUND, "op Gain has no asset")
     try:

@@ -1,4 +1,4 @@
-"""DetectFaces: the faces in what MediaPipe's face detection says of its anchors. `DetectFaces.cl` computes it."""
+"""DetectFaces selects faces from the outputs of MediaPipe's face detection. `DetectFaces.cl` computes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from compiler_plugin.transformations import Graph, Node, Op
 
 
 class DetectFaces(Op):
-    """Boxes `[N, 4]` and logits `[N]` of regressors `[1, 896, 16]`, logits `[1, 896, 1]`, anchors `[896, 2]`."""
+    """Selects boxes `[N, 4]` and logits `[N]` of faces.
+
+    Its inputs are regressors `[1, 896, 16]`, logits `[1, 896, 1]` and anchors `[896, 2]`.
+    """
 
     op = "DetectFaces"
 
@@ -19,6 +22,6 @@ class DetectFaces(Op):
 
     @staticmethod
     def infer(node: Node) -> None:
-        """Only a run tells how many faces there are."""
+        """Leaves the number of faces open, because only a run tells it."""
         node.out_port(0).data.set_shape([-1, 4])
         node.out_port(1).data.set_shape([-1])

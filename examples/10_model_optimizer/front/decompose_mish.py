@@ -1,4 +1,4 @@
-"""An op that nothing here knows becomes ops that TFLite has."""
+"""Replaces an op without a kernel by ops that TFLite has."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from compiler_plugin.transformations.model_optimizer import (
 
 
 class DecomposeMish(FrontReplacementOp):
-    """Mish becomes x * tanh(log(1 + exp(x)))."""
+    """Replaces Mish by x * tanh(log(1 + exp(x)))."""
 
     op = "Mish"
     enabled = True
 
     def replace_op(self, graph: Graph, node: Node) -> list[str]:
-        """The product takes the op's place, and its name."""
+        """The product gets the place and the name of the Mish op."""
         name = node.soft_get("name", node.id)
         x = node.in_port(0).get_source()
         power = Exp(graph, {"name": f"{name}/exp"}).create_node([x])

@@ -1,4 +1,4 @@
-"""The ops of a scope, which `softmax_head.json` names, become one of TFLite's."""
+"""Replaces the ops of a scope, which `softmax_head.json` names, by one TFLite op."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from compiler_plugin.transformations.model_optimizer import (
 
 
 class SoftmaxHead(FrontReplacementFromConfigFileSubGraph):
-    """exp(x) / sum(exp(x)) of a scope becomes SOFTMAX."""
+    """Replaces exp(x) / sum(exp(x)) in a scope by SOFTMAX."""
 
     replacement_id = "SoftmaxHead"
 
     def generate_sub_graph(self, graph: Graph, match: SubgraphMatch) -> dict[str, Node]:
-        """The new op, without its input."""
+        """Creates the new op, without its input."""
         beta = match.custom_replacement_desc.custom_attributes["beta"]
         softmax = Softmax(graph, {"name": f"{match.scope}/softmax", "beta": beta}).create_node()
         return {"softmax": softmax}
@@ -25,12 +25,12 @@ class SoftmaxHead(FrontReplacementFromConfigFileSubGraph):
     def input_edges_match(
         self, graph: Graph, match: SubgraphMatch, new_sub_graph: dict[str, Node]
     ) -> dict[tuple[str, int], str]:
-        """It reads what the sub-graph has read."""
+        """Connects the new op to the input of the sub-graph."""
         node, port = match.single_input_node(0)
         return {(node.id, port): new_sub_graph["softmax"].id}
 
     def output_edges_match(
         self, graph: Graph, match: SubgraphMatch, new_sub_graph: dict[str, Node]
     ) -> dict[str, str]:
-        """It is read as the sub-graph was."""
+        """Connects the readers of the sub-graph to the new op."""
         return {match.output_node(0)[0].id: new_sub_graph["softmax"].id}

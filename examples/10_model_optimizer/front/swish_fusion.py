@@ -1,4 +1,4 @@
-"""A sub-graph becomes one op, for which there is a kernel."""
+"""Fuses a sub-graph into one op that has a kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .decompose_mish import DecomposeMish  # type: ignore[import-not-found]
 
 
 class SwishFusion(FrontReplacementSubgraph):
-    """x / (1 + exp(-beta * x)) becomes Swish."""
+    """Fuses x / (1 + exp(-beta * x)) into Swish."""
 
     enabled = True
 
@@ -19,7 +19,7 @@ class SwishFusion(FrontReplacementSubgraph):
         return [DecomposeMish]
 
     def pattern(self) -> dict[str, Any]:
-        """The nodes by their names here, and the edges between them."""
+        """Returns the pattern: nodes by names, and the edges between them."""
         return {
             "nodes": [
                 ("beta", {"op": "Const"}),
@@ -39,7 +39,7 @@ class SwishFusion(FrontReplacementSubgraph):
         }
 
     def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
-        """Connects a Swish to those that have read the quotient."""
+        """Connects a Swish to the readers of the quotient."""
         mul, div, beta = match["mul"], match["div"], match["beta"]
         x = div.in_port(0).get_source()
         if x not in [port.get_source() for port in mul.in_ports().values()] or beta.value.size > 1:

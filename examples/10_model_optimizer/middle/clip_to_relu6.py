@@ -10,14 +10,14 @@ from compiler_plugin.transformations.model_optimizer import Graph, MiddleReplace
 
 
 class ClipToRelu6(MiddleReplacementPattern):
-    """min(max(x, 0), 6) becomes RELU6."""
+    """Replaces min(max(x, 0), 6) by RELU6."""
 
     enabled = True
     graph_condition = [lambda graph: graph.layout == "NHWC"]  # noqa: RUF012
     force_clean_up = True
 
     def pattern(self) -> dict[str, Any]:
-        """Ops and data by their names here."""
+        """Returns the pattern: ops and data by names."""
         return {
             "nodes": [
                 ("x", {"kind": "data"}),
@@ -39,7 +39,7 @@ class ClipToRelu6(MiddleReplacementPattern):
         }
 
     def replace_pattern(self, graph: Graph, match: dict[str, Any]) -> None:
-        """RELU6 is read in the place of the minimum, unless a constant has broadcast x."""
+        """Connects the readers of the minimum to RELU6, unless a constant has broadcast x."""
         if np.array_equal(match["x"].shape, match["min_data"].shape):
             relu = Relu6(graph, {"name": f"{match['min'].name}/relu6"}).create_node([match["x"]])
             match["min"].out_port(0).get_connection().set_source(relu.out_port(0))

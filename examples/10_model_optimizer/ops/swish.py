@@ -1,4 +1,4 @@
-"""Swish, as an op of the Model Optimizer is written. `Swish.cl` computes it."""
+"""Swish, written like an op of the Model Optimizer. `Swish.cl` computes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compiler_plugin.transformations.model_optimizer import Graph, Node, Op
 
 
 class Swish(Op):
-    """x / (1 + exp(-beta * x))."""
+    """Computes x / (1 + exp(-beta * x))."""
 
     op = "Swish"
 
@@ -33,5 +33,5 @@ class Swish(Op):
 
     @staticmethod
     def infer(node: Node) -> None:
-        """The output has the input's shape."""
+        """Gives the output the input's shape."""
         node.out_port(0).data.set_shape(node.in_port(0).data.get_shape() or ())

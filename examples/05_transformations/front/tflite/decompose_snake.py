@@ -1,4 +1,4 @@
-"""Snake becomes ops that every NPU has."""
+"""Replaces Snake by ops that every NPU has."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from compiler_plugin.transformations import Graph, Node, OpReplacement
 
 
 class DecomposeSnake(OpReplacement):
-    """Snake becomes x + sin(alpha * x)^2 / alpha, of MUL, SIN and ADD."""
+    """Replaces Snake by x + sin(alpha * x)^2 / alpha, computed with MUL, SIN and ADD."""
 
     op = "Snake"
 
     def replace_op(self, graph: Graph, node: Node) -> Node:
-        """The sum takes the op's place, and its name. No shape is needed, so any shape will do."""
+        """The sum gets the place and the name of the Snake op. No shape is needed, so any shape will do."""
         x = node.in_port(0).get_source()
         name = node.name
         wave = graph.create_op("SIN", [graph.create_op("MUL", [x, node.alpha])], name=f"{name}/sin")

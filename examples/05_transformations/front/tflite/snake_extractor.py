@@ -1,4 +1,4 @@
-"""What the bytes of Snake's options mean: the C struct `{float value; int32_t is_logarithm;}`."""
+"""Decodes the bytes of Snake's options, the C struct `{float value; int32_t is_logarithm;}`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SnakeExtractor(Extractor):
     op = "Snake"
 
     def extract(self, node: Node) -> bool:
-        """Called for each Snake of the model."""
+        """Reads the options of one Snake op; called for each Snake op of the model."""
         options = raw_options(node, FIELDS)
         alpha = exp(options["value"]) if options["is_logarithm"] else options["value"]
         Op.get_op_class_by_name("Snake").update_node_stat(node, {"alpha": alpha})
