@@ -1,8 +1,8 @@
-"""Asks a plugin about a subgraph, again once composites that it does not take are taken apart.
+"""Asks a plugin which ops of a subgraph it takes, and asks again after it takes refused composites apart.
 
-As in stock LiteRT (`litert/compiler/plugin/compiler_plugin.cc`, `PartitionModel`), but that a composite of which
-nothing goes to the NPU is put back, since the CPU may know it; and that one within another is taken apart too,
-unless the plugin's partitions are to be those of stock.
+The procedure is that of stock LiteRT (`litert/compiler/plugin/compiler_plugin.cc`, `PartitionModel`), with two
+differences. A composite without any part on the NPU is restored, since the CPU may know the composite. A composite
+within another composite is taken apart too, unless the plugin asks for the partitions of stock LiteRT.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from litert.model.positions import Edge
 
 @dataclass(frozen=True, slots=True)
 class CompositeFate:
-    """What has become of a composite.
+    """The state of a composite after the plugin was asked.
 
     Attributes:
-      op: the composite.
-      name: of what it computes.
-      ops: the positions of itself, or of its parts where it is taken apart.
-      is_apart: whether it is.
+      op: The composite op.
+      name: Name of the operation that the composite computes.
+      ops: Positions of the composite, or of its parts if the composite is taken apart.
+      is_apart: Whether the composite is taken apart.
     """
 
     op: Op
@@ -37,14 +37,14 @@ class CompositeFate:
 
 @dataclass(frozen=True, slots=True)
 class NpuShare:
-    """What goes to the NPU of a subgraph.
+    """The ops of a subgraph that go to the NPU.
 
     Attributes:
-      selected: partition index by position of the op; negative ones are the host's.
-      reasons: why all other ops stay, by position.
-      bodies: of composites that go to the NPU as the ops that they stand for, by position.
-      composites: of the subgraph, where it has any.
-      edges: the subgraph's control dependencies, if it is not as it was.
+      selected: Partition index by position of the op. The host assigns negative indices.
+      reasons: Why each other op stays on the CPU, by position of the op.
+      bodies: Decomposition of each composite that goes to the NPU as its parts, by position of the composite.
+      composites: States of the composites in the subgraph.
+      edges: Control dependencies of the subgraph, if they have changed.
     """
 
     selected: Mapping[int, int]
@@ -57,9 +57,9 @@ class NpuShare:
 def ask(
     model: Model, index: int, plugin: VendorPlugin, edges: Sequence[Sequence[Edge]]
 ) -> NpuShare:
-    """Asks about one subgraph, in which composites may be taken apart.
+    """Asks the plugin which ops of one subgraph it takes; composites in the subgraph may be taken apart.
 
-    `edges` are the control dependencies of each subgraph.
+    `edges` holds the control dependencies of each subgraph of the model.
     """
     subgraph, where = model.subgraphs[index], f"subgraph {index}"
     opened = OpenComposites(model, subgraph)
@@ -71,7 +71,7 @@ def ask(
             if op not in taken.selected and composite.name not in (NPU_CALL, CPU_CALL):
                 closed[op] = taken.reasons.get(op, NO_REASON)
                 if why := opened.admit(op, composite):
-                    closed[op] += f", and cannot have it in parts: {why}"
+                    closed[op] += f", and the composite cannot be taken apart: {why}"
         parts = opened.take_apart()
         if not parts:
             break
@@ -85,7 +85,9 @@ def ask(
     bodies = _heed_author(model, subgraph, composites, taken)
     unused = [op for op in opened.parts if taken.selected.keys().isdisjoint(opened.leaves(op))]
     taken.reasons.update(closed)
-    taken.reasons.update((op, f"{closed[op]}, nor any op that it stands for") for op in unused)
+    taken.reasons.update(
+        (op, f"{closed[op]}, and the plugin takes no op of its decomposition") for op in unused
+    )
     opened.put_back(unused)
     position = {op: number for number, op in enumerate(subgraph.ops)}
     fates = [
@@ -136,5 +138,5 @@ def _why_no_call(model: Model, op: Op, composite: Composite) -> str:
         return why
     for part in model.subgraphs[composite.decomposition].ops:
         if why := why_cpu_only(part):
-            return f"of {part.name} in its decomposition {why}"
+            return f"{part.name} in its decomposition cannot run on the NPU: {why}"
     return ""

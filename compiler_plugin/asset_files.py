@@ -1,4 +1,4 @@
-"""The user's asset files: found, opened, handed to the plugin for their companions, and embedded."""
+"""Finds and opens the user's asset files, asks the plugin for their companions, and embeds the files."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def open_assets(
     infos: Sequence[CustomOpInfo],
     hint: str = "Check the path after the comma of --npu_custom_op_info.",
 ) -> Iterator[Mapping[str, MappedFile]]:
-    """Opens and maps each asset, so that a file that is missing or unreadable is known first: files by op.
+    """Opens and maps the asset of each op, so that a missing or unreadable file is an error before other work.
 
     Raises:
-      LiteRtError: NOT_FOUND or FILE_IO, naming op and file; INVALID_TOOL_CONFIG, for a bad name.
+      LiteRtError: NOT_FOUND or FILE_IO, with the op and the file; INVALID_TOOL_CONFIG, if an op name is invalid.
     """
     with ExitStack() as stack:
         files: dict[str, MappedFile] = {}
@@ -55,7 +55,7 @@ def open_assets(
 def read_assets(
     plugin: VendorPlugin, infos: Sequence[CustomOpInfo], files: Mapping[str, MappedFile]
 ) -> list[Asset]:
-    """The assets and the companions that they name: each asset before its companions, as the flags have them."""
+    """Returns the assets in the order of the flags, each asset followed by the companions that it names."""
     assets: list[Asset] = []
     for info in infos:
         blob = files[info.op_name].blob()
@@ -68,9 +68,9 @@ def read_assets(
 def companion_paths(
     infos: Sequence[CustomOpInfo], assets: Sequence[Asset], asset_root: str = ""
 ) -> list[str]:
-    """Where the companions among assets can lie.
+    """Returns all paths where the companions of some assets may lie.
 
-    That is in their asset's folder, in that of the file it is a link to, or in the asset root.
+    These are the asset's folder, the folder of the file that the asset links to, and the asset root.
     """
     folders = {
         info.op_name: {
@@ -91,9 +91,10 @@ def companion_paths(
 def find_custom_layers(
     plugin: VendorPlugin, options: CompilerOptions, model: Model, report: Report
 ) -> Sequence[CustomOpInfo]:
-    """The assets that a model gets beside those that flags give it: for ops that no flag names.
+    """Returns the assets from layer libraries for those ops of the model that no flag gives an asset for.
 
-    The plugin uses them from now on. The report gets a warning where layers are given, and none is for the model.
+    The plugin uses these assets from now on. The report gets a warning if there are `--custom_layers`, but no
+    layer fits an op of the model.
     """
     by_flag = {info.op_name for info in options.custom_op_infos}
     found = layers_for_any_model(plugin, options, {op.name for op in model.ops()} - by_flag)
@@ -105,10 +106,10 @@ def find_custom_layers(
 def layers_for_any_model(
     plugin: VendorPlugin, options: CompilerOptions, op_names: Collection[str]
 ) -> Sequence[CustomOpInfo]:
-    """The assets for ops of those names among layers for any model: of the options, and else of the environment.
+    """Returns the assets for some ops from the layers in the options, and then from those in the environment.
 
     Raises:
-      LiteRtError: what the plugin raises; where it is about the environment's layers, with the variable's name.
+      LiteRtError: The error of the plugin. If the layers come from the environment, the error names the variable.
     """
     found: list[CustomOpInfo] = []
     if options.custom_layers:
@@ -127,16 +128,16 @@ def layers_for_any_model(
 def check_native_assets(
     names: Collection[str], assets: Sequence[Asset], vendor: str
 ) -> Collection[str]:
-    """The names, which are those of embedded assets.
+    """Returns the names after a check that each name is the name of an embedded asset.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a name that the vendor has made up.
+      LiteRtError: INVALID_ARGUMENT, if the vendor returned the name of an asset that does not exist.
     """
     unknown = sorted(set(names) - {asset.name for asset in assets})
     if unknown:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"native_assets names '{unknown[0]:.100}', which is no asset of this model",
+            f"native_assets names '{unknown[0]:.100}', but the model has no such asset",
             f"vendor '{vendor}', compile",
         )
     return names

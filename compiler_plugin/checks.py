@@ -1,4 +1,4 @@
-"""What is done before and after a command's work: with its paths, its model, its output, and what is required."""
+"""Checks before and after a command's work: paths, model, output, and what the user requires."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MOST_NAMED = 5
 
 
 def check_output(target: str, sources: Iterable[str]) -> None:
-    """Refuses an output that would replace an input, or that has no place, before any work is done.
+    """Refuses an output path that would replace an input or whose folder does not exist, before any work is done.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT or NOT_FOUND.
+      LiteRtError: INVALID_ARGUMENT or NOT_FOUND, if the output cannot be written there.
     """
     if not target:
         return
@@ -43,16 +43,20 @@ def check_output(target: str, sources: Iterable[str]) -> None:
     check_place(target)
     if os.path.isdir(target):
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, "the output is a folder", target, "Name a file to write."
+            Status.INVALID_ARGUMENT,
+            "the output is a folder",
+            target,
+            "Name a file to write.",
         )
 
 
 @measured(SpanKind.STEP, "read")
 def read_uncompiled(source: str | bytes) -> Model:
-    """Reads a model, of a file or of bytes; refuses one that was compiled before, or has no subgraph.
+    """Reads a model from a file or from bytes; refuses compiled models and models without a subgraph.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS; those of `check_subgraphs` and `read_model`.
+      LiteRtError: ALREADY_EXISTS, if the model is compiled already; the errors of `check_subgraphs` and
+        `read_model`.
     """
     where = source if isinstance(source, str) else "model from a buffer"
     with ExitStack() as stack:
@@ -61,9 +65,9 @@ def read_uncompiled(source: str | bytes) -> Model:
         if model.find_metadata(STAMP_KEY) is not None or any(map(is_dispatch_op, model.ops())):
             raise LiteRtError(
                 Status.ALREADY_EXISTS,
-                f"the model is compiled already{_target(model)}",
+                f"the model is already compiled{_target(model)}",
                 where,
-                "Give the model that it was made from.",
+                "Give the model that this file was compiled from.",
             )
         stack.pop_all()
         return model
@@ -78,47 +82,48 @@ def write_output(
     seal: Seal | None = None,
     digest_weights: bool = False,
 ) -> None:
-    """Writes a model as `write_model` does, unless the target is "", and says so in a report."""
+    """Writes a model as `write_model` does, unless `target` is "", and adds the output to the report."""
     if target:
         written = write_model(model, target, seal=seal, digest_weights=digest_weights)
         report.output_path, report.output_size = written.path, written.size
 
 
 def check_required(report: Report, required: Sequence[str]) -> None:
-    """Fails if an op that must go to the NPU stays on the CPU.
+    """Checks that all ops that the user requires on the NPU are on the NPU.
 
     Raises:
-      LiteRtError: UNSUPPORTED, with each op's reason; NOT_FOUND, for a name that no op has.
+      LiteRtError: UNSUPPORTED, with the reason for each op that stays on the CPU; NOT_FOUND, if no op has the
+        name.
     """
     names = {op.name for op in report.ops}
     composites = {composite.name for composite in report.composites}
     for name in required:
         if name != ALL and name not in names:
-            kind = ", but a composite of that name" if name in composites else ""
+            kind = ", but it has a composite with this name" if name in composites else ""
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"the model has no op '{name}'{kind}, which is required on the NPU",
+                f"the model has no op '{name}'{kind}, but --require_npu names this op",
                 report.model_path,
                 f"It has {', '.join(sorted(names)) or 'no ops'}.",
             )
     left = [op for op in report.cpu_ops if ALL in required or op.name in required]
     if left:
         reasons = dict.fromkeys(f"{op.name}: {op.reason}" for op in left)
-        subject = "an op that is" if len(left) == 1 else "ops that are"
+        subject = "the op that is" if len(left) == 1 else "the ops that are"
         stay = "stays" if len(left) == 1 else "stay"
         raise LiteRtError(
             Status.UNSUPPORTED,
             f"{subject} required on the NPU {stay} on the CPU: {'; '.join(reasons)}",
             report.model_path,
-            "Compile without --require_npu to leave them there.",
+            "Compile without --require_npu to leave these ops on the CPU.",
         )
 
 
 def check_runnable(report: Report, model: Model, *, is_required: bool) -> None:
-    """Says in the report which ops of a model with NPU calls nothing runs, unless a program registers kernels.
+    """Adds to the report the ops that run nowhere, unless a program registers kernels for these ops.
 
     Raises:
-      LiteRtError: UNSUPPORTED, where there are any, and there must not be.
+      LiteRtError: UNSUPPORTED, if there are such ops and the user forbids them.
     """
     report.not_runnable = list(dict.fromkeys(find_not_runnable(model)))
     if is_required and report.not_runnable:
@@ -126,8 +131,8 @@ def check_runnable(report: Report, model: Model, *, is_required: bool) -> None:
             Status.UNSUPPORTED,
             f"neither the NPU nor stock LiteRT's CPU runs {', '.join(report.not_runnable)}",
             report.model_path,
-            "Give each an asset that the NPU takes. If your program registers kernels for them, compile without "
-            "--require_runnable.",
+            "Give each of these ops an asset that the NPU takes. If your program registers "
+            "kernels for these ops, compile without --require_runnable.",
         )
 
 
@@ -140,10 +145,10 @@ def _target(model: Model) -> str:
 
 
 def check_shape_bounds(model: Model, bounds: Mapping[str, Sequence[int]]) -> None:
-    """Refuses a bound for a tensor that the model has not, or one of another shape.
+    """Refuses a shape bound for a tensor that does not exist, or that does not fit the tensor's shape.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, with the tensors that there are.
+      LiteRtError: INVALID_TOOL_CONFIG, with the names of the tensors that can have a bound.
     """
     for name, bound in bounds.items():
         tensors = [t for s in model.subgraphs for t in s.tensors if t.name == name]
@@ -158,11 +163,12 @@ def check_shape_bounds(model: Model, bounds: Mapping[str, Sequence[int]]) -> Non
             more = f", and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"'{name}' has a fixed shape, {tensors[0].type}"
+                f"tensor '{name}' has a fixed shape, {tensors[0].type}"
                 if tensors
                 else f"the model has no tensor '{name}'",
                 "--shape_bounds",
-                f"Bounds are for tensors of dynamic shape: {', '.join([*named][:_MOST_NAMED])}{more}."
+                "Give bounds only for tensors of dynamic shape: "
+                f"{', '.join([*named][:_MOST_NAMED])}{more}."
                 if named
                 else "All tensors of the model have fixed shapes, which need no bound.",
             )
@@ -178,14 +184,16 @@ def _check_bound(tensor: Tensor, bound: Sequence[int]) -> None:
     if not fits or any(p not in (-1, b) for p, b in zip(pattern, bound, strict=True)):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"{shown} is no bound of {tensor.type}",
+            f"{shown} is not a bound of {tensor.type}",
             where,
-            "Give each unknown dimension (?) a number, and leave the others as they are.",
+            "Give a number for each unknown dimension (?), and repeat the other dimensions "
+            "unchanged.",
         )
     if any(d > b for d, b in zip(tensor.shape, bound, strict=True)):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"{shown} is below {'x'.join(map(str, tensor.shape))}, which the file has until it is resized",
+            f"{shown} is smaller than {'x'.join(map(str, tensor.shape))}, the shape in the file "
+            "before it is resized",
             where,
-            "Give at least that.",
+            "Give a bound that is at least this shape.",
         )

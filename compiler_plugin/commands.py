@@ -1,4 +1,4 @@
-"""The other commands of `apply_plugin`: `partition`, `compile`, `noop` and `info`, as stock LiteRT has them."""
+"""The commands `partition`, `compile`, `noop` and `info` of `apply_plugin`, which stock LiteRT has too."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def partition_model(
     options: ApplyOptions | None = None,
     watch: Watch = lambda model, report: None,
 ) -> Report:
-    """Shows what a vendor takes: dispatch ops without byte code, and the partitions as further subgraphs.
+    """Shows what a vendor takes: writes dispatch ops without byte code, and partitions as extra subgraphs.
 
-    Nothing is compiled, and no asset embedded. Arguments, result and errors are those of `apply_plugin`.
+    The function compiles nothing and embeds no assets.
+    Arguments, result and errors are the same as those of `apply_plugin`.
     """
     options = options or ApplyOptions()
     source, target = os.fspath(model_path), os.fspath(output_path)
@@ -78,9 +79,10 @@ def compile_model(
     output_path: str | os.PathLike[str],
     options: ApplyOptions | None = None,
 ) -> Report:
-    """Has a vendor compile whole subgraphs, whether it takes their ops or not, and writes its byte code alone.
+    """Has a vendor compile whole subgraphs, even ops that the vendor does not take, and writes only the byte code.
 
-    That is the first module, as in stock LiteRT. Arguments, result and errors are those of `apply_plugin`.
+    As in stock LiteRT, the output is the first byte code module. Arguments, result and errors are the same as
+    those of `apply_plugin`.
     """
     options = options or ApplyOptions()
     source, target = os.fspath(model_path), os.fspath(output_path)
@@ -104,7 +106,8 @@ def compile_model(
         report.notes = result.notes
         if len(result.byte_code) > 1:
             report.warnings.append(
-                f"of {len(result.byte_code)} byte code modules only the first is written"
+                f"the vendor returned {len(result.byte_code)} byte code modules, but only the "
+                "first is written"
             )
         if target:
             module = result.byte_code[0]
@@ -118,10 +121,10 @@ def copy_model(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],
 ) -> Report:
-    """Reads a model and writes it, without a plugin (`--cmd=noop`): what is in it stays as it is.
+    """Reads a model and writes it again without a plugin (`--cmd=noop`); the content stays the same.
 
     Raises:
-      LiteRtError: those of reading and writing, with nothing written.
+      LiteRtError: The errors of reading and writing a model; no file is written then.
     """
     start = time.perf_counter()
     source, target = os.fspath(model_path), os.fspath(output_path)
@@ -138,12 +141,12 @@ def copy_model(
 
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
-    """What `--cmd=info` says of one plugin.
+    """What `--cmd=info` prints about one plugin.
 
     Attributes:
-      soc_manufacturer, soc_models, sdk_version: its own; empty where it does not load.
-      origin: where it was found.
-      problem: why it does not load; "" where it does.
+      soc_manufacturer, soc_models, sdk_version: What the plugin says of itself; empty if the plugin does not load.
+      origin: Place where the plugin was found.
+      problem: Why the plugin does not load; "" if the plugin loads.
     """
 
     soc_manufacturer: str
@@ -160,10 +163,10 @@ class PluginInfo:
 
 
 def list_plugins(libs: Sequence[str] = (), hosting: Hosting | None = None) -> list[PluginInfo]:
-    """All plugins that are installed or in folders, also those that do not load.
+    """Returns all plugins that are installed or in the folders, also plugins that do not load.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
+      LiteRtError: NOT_FOUND, if a folder does not exist; ALREADY_EXISTS, if two plugins have one manufacturer.
     """
     registry = find_plugins(libs, hosting)
     infos: list[PluginInfo] = []

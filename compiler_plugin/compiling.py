@@ -1,4 +1,4 @@
-"""Partitions become byte code; what the vendor refuses is tried in smaller parts, and then left on the CPU."""
+"""Compiles partitions to byte code; tries smaller parts of what the vendor refuses, then leaves ops on the CPU."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from litert.model.graph import Buffer, Subgraph
 from litert.model.memory_plan import CallMemory
 
 Prepare: TypeAlias = Callable[[Sequence[Subgraph]], Sequence[str]]
-"""Makes of partitions' copies what the vendor gets together; says in sentences what it did."""
+"""Prepares copies of partitions for the vendor, and returns sentences for the report about the changes."""
 
 _WORTH_SHARING = 64 << 10
 """Bytes of constants for which partitions are compiled once more, so that these are stored once."""
 
 
 def leave_as_is(copies: Sequence[Subgraph]) -> Sequence[str]:
-    """Gives the vendor the ops as they are."""
+    """Gives the vendor the ops unchanged."""
     return ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledPartition:
-    """What the vendor has made of a partition: its call, in a byte code module that others may share."""
+    """A compiled partition: its call, in a byte code module that other partitions may share."""
 
     module: Blob
     call: CallInfo
@@ -45,13 +45,13 @@ class CompiledPartition:
 
 @dataclass(slots=True)
 class Compilation:
-    """What came of all partitions of a model.
+    """The result of compiling all partitions of a model.
 
     Attributes:
-      partitions: compiled, by the plan's partition.
-      notes: sentences for the report, none twice: what partitions went through, and the vendor's.
-      native_assets: whose machine code the calls run.
-      warnings: the host's.
+      partitions: Compiled partition for each partition of the plan.
+      notes: Sentences for the report, without duplicates: changes to the partitions, and notes of the vendor.
+      native_assets: Names of the assets whose machine code the calls run.
+      warnings: Warnings of the host for the report.
     """
 
     partitions: dict[Partition, CompiledPartition] = field(default_factory=dict)
@@ -67,18 +67,19 @@ def compile_partitions(
     max_partitions: int = 0,
     prepare: Prepare = leave_as_is,
 ) -> Compilation:
-    """Compiles the partitions of plans, which lose those that are refused.
+    """Compiles the partitions of plans; partitions that the vendor refuses leave the plans.
 
-    All are compiled together, so that they can share byte code. If the vendor refuses (UNSUPPORTED), each is
-    compiled alone, then in halves, and at last single ops are left on the CPU; the plans then say why. What the
-    vendor takes is then compiled together once more, where it shares weights.
+    The vendor compiles all partitions together, so that they can share byte code. If the vendor refuses them
+    (UNSUPPORTED), each partition is compiled alone, then in halves, and finally single ops stay on the CPU with a
+    reason in the plan. The remaining partitions are then compiled together once more if they share weights.
 
     Args:
-      plugin: of the vendor; its other errors are raised.
-      plans: what to compile.
-      max_partitions: of all plans, also where a refused one has become several; 0 is no limit.
-      prepare: called with partitions' copies before the vendor gets them; where it raises UNSUPPORTED, that is as
-        though the vendor had refused.
+      plugin: Plugin of the vendor; its errors with another status are raised.
+      plans: Plans with the partitions to compile.
+      max_partitions: Largest number of partitions in all plans together, counted after partitions are split; 0
+        means no limit.
+      prepare: Function that gets the copies of partitions before the vendor does; if the function raises
+        UNSUPPORTED, the partitions count as refused by the vendor.
     """
     compilation = Compilation()
     batch = [(plan, partition) for plan in plans for partition in plan.partitions]
@@ -126,8 +127,8 @@ def _compile_together(
     except LiteRtError as error:
         if error.status is not Status.UNSUPPORTED:
             apart.warnings.append(
-                "weights that partitions share are stored for each of them, since the plugin failed to compile "
-                f"these together: {error}"
+                "weights that several partitions use are stored once for each partition, since "
+                f"the plugin failed to compile the partitions together: {error}"
             )
         return apart
     return together
@@ -154,7 +155,7 @@ def _copy(partitions: Sequence[Partition]) -> list[Subgraph]:
 def compile_copies(
     plugin: VendorPlugin, copies: Sequence[Subgraph], prepare: Prepare
 ) -> CompiledResult:
-    """What the vendor makes of copies once they are prepared, which the notes begin with."""
+    """Prepares copies of partitions and compiles them; the notes begin with those of the preparation."""
     notes = prepare(copies)
     result = plugin.compile(copies)
     return replace(result, notes=[*notes, *result.notes])
@@ -170,7 +171,7 @@ def _keep(
     for index in sorted(unused):
         size = result.byte_code[index].size
         compilation.warnings.append(
-            f"no call is in byte code module {index} ({size} bytes): it is left out"
+            f"byte code module {index} ({size} bytes) contains no call and is left out"
         )
     for note in result.notes:
         if note not in compilation.notes:
@@ -192,7 +193,7 @@ def report_calls(
     compilation: Compilation,
     modules: Sequence[Blob],
 ) -> None:
-    """The calls, and what there is to say of their compilation."""
+    """Adds the calls, and the notes and warnings of their compilation, to the report."""
     index = {id(module): number for number, module in enumerate(modules)}
     report.calls = [
         CallReport.of(part.name, plan.index, part, made.call.name, index[id(made.module)])

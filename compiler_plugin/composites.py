@@ -1,4 +1,4 @@
-"""Composites are taken apart and put back: the ops of the decomposition stand in the place of the op."""
+"""Takes composites apart and restores them: the ops of the decomposition replace the composite op."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from litert.model.graph import Model, Op, Subgraph, Tensor
 from litert.model.positions import Edge, referenced_subgraphs
 
 MAX_OPS = 100_000
-"""That taking apart may bring into one subgraph: decompositions that use each other could ask for any number."""
+"""Largest number of ops that decompositions may add to a subgraph; without it, nested ones grow without limit."""
 
 MAX_DEPTH = 100
-"""Of composites within composites: a plugin is asked once for each level."""
+"""Largest depth of composites within composites: the host asks a plugin once for each level."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """What is in the place of a composite: copies of its decomposition's ops, and tensors that came with them."""
+    """The ops and tensors in the place of a composite: copies of the ops and tensors of its decomposition."""
 
     composite: Composite
     ops: Sequence[Op]
@@ -32,11 +32,11 @@ class OpenComposites:
     """The composites of one subgraph, some of which are taken apart.
 
     Attributes:
-      parts: by the op of the composite, which is not in the subgraph then; outer ones first.
+      parts: Parts of each composite that is taken apart, by the composite op, outer composites first.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
-        """Takes nothing apart yet."""
+        """Begins with all composites whole."""
         self.parts: dict[Op, Parts] = {}
         self._model = model
         self._subgraph = subgraph
@@ -46,24 +46,24 @@ class OpenComposites:
         self._num_ops = 0  # that came, or will come, with all that was admitted
 
     def admit(self, op: Op, composite: Composite) -> str:
-        """Has a composite taken apart next; or says why it cannot be, else ""."""
+        """Marks a composite to be taken apart next and returns ""; otherwise returns why this is not possible."""
         if why := why_closed(self._model, op, composite):
             return why
         index = composite.decomposition
         outer = [self.parts[each].composite.decomposition for each in self._all_outer(op)]
         if index in outer or self._model.subgraphs[index] is self._subgraph:
-            return "its decomposition has it in itself"
+            return "its decomposition contains the composite itself"
         if len(outer) >= MAX_DEPTH:
-            return f"it is in {MAX_DEPTH} others"
+            return f"it is nested in {MAX_DEPTH} other composites"
         num_ops = self._num_ops + len(self._model.subgraphs[index].ops)
         if num_ops > MAX_OPS:
-            return f"there would be more than {MAX_OPS:,} ops of decompositions"
+            return f"the decompositions would have more than {MAX_OPS:,} ops"
         self._num_ops = num_ops
         self._admitted[op] = composite
         return ""
 
     def take_apart(self) -> Sequence[Op]:
-        """Puts decompositions in the places of what was admitted, and returns the parts."""
+        """Replaces the marked composites by their decompositions, and returns the new ops."""
         composites, self._admitted = self._admitted, {}
         for op, composite in composites.items():
             op.release()
@@ -80,7 +80,7 @@ class OpenComposites:
         return [part for op in composites for part in self.parts[op].ops]
 
     def put_back(self, ops: Collection[Op]) -> None:
-        """Puts composites in their places again; what is within them goes with their parts."""
+        """Restores composites, and removes their parts with all composites within them."""
         every = set(ops)
         outermost = [op for op in ops if every.isdisjoint(self._all_outer(op))]
         places: dict[Op, Op] = {}
@@ -101,7 +101,7 @@ class OpenComposites:
         self._subgraph.remove_tensors(tensors)
 
     def leaves(self, op: Op) -> Iterator[Op]:
-        """What is in the subgraph of an op: itself, or all that stands in its place."""
+        """Yields the ops of the subgraph that stand for an op: the op itself, or all ops of its decomposition."""
         waiting = [op]
         while waiting:
             one = waiting.pop()
@@ -111,12 +111,13 @@ class OpenComposites:
                 yield one
 
     def move_edges(self, index: int, edges: Sequence[Sequence[Edge]]) -> list[Edge]:
-        """Control dependencies of the subgraph as it is now: its own, and those within decompositions.
+        """Returns the control dependencies of the changed subgraph, with those within decompositions.
 
-        The parts of a composite that has some run one after the other, as they stand, so that its first and its
-        last speak for all: each with each, two large composites would have more than there is memory for.
+        If a composite has control dependencies, its parts run in the order of the decomposition. Then the first
+        and the last part represent all parts; dependencies between all parts of two large composites would need
+        too much memory.
 
-        `edges` are those of all subgraphs of the model as it was.
+        `edges` holds the control dependencies of all subgraphs of the unchanged model.
         """
         bodies = {parts.composite.decomposition for parts in self.parts.values()}
         distinct = {number: set(edges[number]) for number in {index, *bodies}}
@@ -152,7 +153,7 @@ class OpenComposites:
 
 
 def find_decompositions(model: Model) -> dict[int, str]:
-    """The subgraphs that are there for composites only, by their indices, with the name of one of these."""
+    """Returns the index of each subgraph that only composites use, with the name of one such composite."""
     found: dict[int, str] = {}
     if not model.subgraphs:
         return found
@@ -168,7 +169,7 @@ def find_decompositions(model: Model) -> dict[int, str]:
 
 
 def find_unused(model: Model, decompositions: Collection[int], gone: Collection[Op]) -> list[int]:
-    """Which of some decompositions, subgraphs by index, nothing needs once ops of the model are gone."""
+    """Returns the indices of those decompositions that the model no longer uses without the removed ops."""
     used: set[int] = set()
     waiting = [index for index in range(len(model.subgraphs)) if index not in decompositions]
     while waiting:
@@ -183,39 +184,45 @@ def find_unused(model: Model, decompositions: Collection[int], gone: Collection[
 
 
 def why_closed(model: Model, op: Op, composite: Composite) -> str:
-    """Why the decomposition cannot stand in a composite's place; "" where it can."""
+    """Returns why the decomposition cannot replace a composite; "" if it can."""
     index = composite.decomposition
     if not 0 <= index < len(model.subgraphs):
-        return f"its decomposition is subgraph {index}, which the model does not have"
+        return f"its decomposition is subgraph {index}, but the model has no such subgraph"
     body = model.subgraphs[index]
     if not body.ops:
         return "its decomposition has no ops"
     outer, inner = [*op.inputs, *op.outputs], [*body.inputs, *body.outputs]
     if len(op.inputs) != len(body.inputs) or len(op.outputs) != len(body.outputs):
-        return "its decomposition has other inputs or outputs than it"
+        return "its decomposition and the composite differ in their inputs or outputs"
     if len(set(inner)) != len(inner) or any(t.is_constant for t in body.inputs):
-        return "its decomposition hands an input on, or uses one tensor twice at its ends"
+        return (
+            "its decomposition returns an input unchanged, or lists a tensor twice in its inputs "
+            "or outputs"
+        )
     own = set(body.ops)
     if any(tensor.producer not in own for tensor in body.outputs):
-        return "an output of its decomposition is computed by none of its ops"
+        return "no op of its decomposition computes one of the outputs"
     if any(t.is_variable for t in (*body.tensors, *filter(None, op.inputs))):
         return "its decomposition keeps values between runs"
     for ours, theirs in zip(outer, inner, strict=True):
         if ours is None or ours.type != theirs.type or _numbers(ours) != _numbers(theirs):
-            return f"its decomposition has another type for '{theirs.name}' than it"
+            return (
+                "its decomposition and the composite have different types for tensor "
+                f"'{theirs.name}'"
+            )
     return ""
 
 
 def copy_decomposition(
     subgraph: Subgraph, op: Op, body: Subgraph, *, data: CopiedData | None
 ) -> list[Op]:
-    """Copies of a decomposition's ops, between the tensors that a composite has in a subgraph.
+    """Copies the ops of a decomposition, with the tensors of the composite as inputs and outputs.
 
     Args:
-      subgraph: gets the tensors; its ops are the caller's to set.
-      op: the composite, which its tensors must not have any more.
-      body: the decomposition.
-      data: as for `GraphCopy`.
+      subgraph: Subgraph that gets the new tensors; the caller adds the returned ops to the subgraph.
+      op: Composite op; the caller has already released the tensors of the composite.
+      body: Subgraph with the decomposition.
+      data: Same as for `GraphCopy`.
     """
     inner, outer = (*body.inputs, *body.outputs), (*op.inputs, *op.outputs)
     known = {a: b for a, b in zip(inner, outer, strict=True) if b is not None}
@@ -223,7 +230,7 @@ def copy_decomposition(
 
 
 def forget_decompositions(subgraph: Subgraph) -> None:
-    """For what is to have no model around it: composites go without their decompositions, as in stock."""
+    """Removes the references to decompositions from a subgraph without a model, as stock LiteRT does."""
     for op in subgraph.ops:
         if read_composite(op):
             forget_decomposition(op)

@@ -1,4 +1,4 @@
-"""Which op of a subgraph must run before which: data, and side effects; and an order that keeps to it."""
+"""Finds which ops of a subgraph must run before which, by data and side effects, and an order of execution."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from litert.model.positions import Edge
 def find_dependencies(
     subgraph: Subgraph, selected: Container[Op], edges: Iterable[Edge] = ()
 ) -> list[list[int]]:
-    """The ops that each op must wait for.
+    """Finds the ops that each op must wait for.
 
     Args:
-      subgraph: in the order that it runs.
-      selected: ops that a plugin takes, and with that vouches for: they have no side effects.
-      edges: of the subgraph, which the model's metadata add.
+      subgraph: Subgraph with its ops in execution order.
+      selected: Ops that a plugin takes; the plugin declares thereby that these ops have no side effects.
+      edges: Control dependencies from the model's metadata.
 
     Returns:
-      For each op the positions of others before it, ascending and none twice.
+      For each op, the positions of the earlier ops that it waits for, ascending and without duplicates.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT, for a tensor that two ops write, or that is read before it
-        is written.
+      LiteRtError: INVALID_GRAPH_INVARIANT, if two ops write one tensor, or an op reads a tensor before another op
+        writes it.
     """
     position = {op: index for index, op in enumerate(subgraph.ops)}
     added: dict[int, list[int]] = {}
@@ -42,12 +42,18 @@ def find_dependencies(
                 continue
             producer = position.get(tensor.producer, -1)
             if not 0 <= producer < index:
-                raise _bad_order(subgraph, op, index, tensor.name, "reads it before it is written")
+                raise _bad_order(
+                    subgraph,
+                    op,
+                    index,
+                    tensor.name,
+                    "reads the tensor before an op writes the tensor",
+                )
             before.add(producer)
         for tensor in op.outputs:
             if tensor.producer is not op:
                 raise _bad_order(
-                    subgraph, op, index, tensor.name, "is not the only one to write it"
+                    subgraph, op, index, tensor.name, "is not the only op that writes the tensor"
                 )
         if op not in selected and has_side_effects(op):
             if last_effect >= 0:
@@ -60,25 +66,26 @@ def find_dependencies(
 def _bad_order(subgraph: Subgraph, op: Op, index: int, tensor: str, what: str) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_GRAPH_INVARIANT,
-        f"tensor '{tensor}' has no single value: {op.name} {what}",
+        f"tensor '{tensor}' has no unique value: {op.name} {what}",
         f"op {index} of subgraph '{subgraph.name}'",
-        "Such a subgraph cannot be partitioned; convert the model again.",
+        "The subgraph cannot be partitioned; convert the model again.",
     )
 
 
 def find_execution_order(
     dependencies: Sequence[Sequence[int]], partitions: Sequence[Sequence[int]]
 ) -> list[int]:
-    """Orders ops and calls so that each runs after what it waits for, and otherwise as before.
+    """Orders ops and calls so that each one runs after its dependencies; otherwise the order stays the same.
 
-    A call runs where the last op of its partition stood, or earlier where something needs it there.
+    A call runs at the position of the last op of its partition, or earlier if another op needs the result earlier.
 
     Args:
-      dependencies: for each op the positions of those that it waits for.
-      partitions: positions of the ops of each call, ascending. They overlap nowhere and close no cycle.
+      dependencies: For each op, the positions of the ops that it waits for.
+      partitions: For each call, the positions of its ops, ascending. Partitions have no op in common and form no
+        cycle.
 
     Returns:
-      Positions of ops, and for calls the complement (`~index`) of the partition's index.
+      Positions of ops in the new order; a call appears as the complement (`~index`) of its partition's index.
     """
     owner = {op: ~index for index, partition in enumerate(partitions) for op in partition}
     last = {partition[-1] for partition in partitions}

@@ -1,6 +1,6 @@
-"""What ops do beside reading inputs and writing outputs: state, and calls of other subgraphs.
+"""Finds ops that do more than read inputs and write outputs: ops with state, and ops that call subgraphs.
 
-Such ops stay on the CPU, in the order that they have in the file, whatever a plugin wants.
+These ops stay on the CPU in the order of the file, even if a plugin wants them.
 """
 
 from __future__ import annotations
@@ -13,43 +13,44 @@ CONTROL_FLOW = frozenset({
     "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER", "STABLEHLO_SELECT_AND_SCATTER", "STABLEHLO_SORT",
     "STABLEHLO_WHILE", "WHILE",
 })  # fmt: skip
-"""Builtin ops that run other subgraphs of the model. A composite is none: its name says what it does."""
+"""Builtin ops that run other subgraphs of the model, except composites, whose names say what they compute."""
 
 _GENERATORS = frozenset({"MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM"})
 _HANDLES = frozenset({ElementType.RESOURCE, ElementType.VARIANT})
 
 
 def why_cpu_only(op: Op) -> str:
-    """Why no NPU call can hold an op; "" where it can.
+    """Returns why no NPU call can contain an op; "" if an NPU call can.
 
-    A partition has nothing of the model but its own ops and tensors, and an NPU call keeps no state.
+    A partition contains only its own ops and tensors of the model, and an NPU call keeps no state.
     """
     if op.name in CONTROL_FLOW:
-        return "it runs other subgraphs, which a partition does not have"
+        return "the op runs other subgraphs, which a partition does not contain"
     for tensor in (*op.inputs, *op.outputs):
         if tensor is None:
             continue
         if tensor.is_variable:
             return (
-                f"it uses the variable tensor '{tensor.name}', which keeps its value between runs"
+                f"the op uses the variable tensor '{tensor.name}', which keeps its value between "
+                "runs"
             )
         if tensor.element_type in _HANDLES:
-            return f"it uses the {tensor.element_type.name.lower()} tensor '{tensor.name}'"
+            return f"the op uses the {tensor.element_type.name.lower()} tensor '{tensor.name}'"
         if tensor.element_type is ElementType.STRING:
-            return f"it uses '{tensor.name}', a tensor of strings, which no NPU call takes"
+            return f"the op uses the string tensor '{tensor.name}', and no NPU call takes strings"
     return ""
 
 
 def has_side_effects(op: Op) -> bool:
-    """Whether an op on the CPU must keep its place among others of its kind.
+    """Returns whether a CPU op must keep its place among other ops with side effects.
 
-    Nobody knows what a custom op does.
+    Custom ops count as ops with side effects, because their behavior is unknown.
     """
     return op.is_custom or op.name in CONTROL_FLOW or has_state(op)
 
 
 def has_state(op: Op) -> bool:
-    """Whether a builtin op's results depend on more than its inputs, or it changes more than its outputs."""
+    """Returns whether a builtin op depends on more than its inputs, or changes more than its outputs."""
     if op.name in _GENERATORS:
         return True
     for tensor in (*op.inputs, *op.outputs):

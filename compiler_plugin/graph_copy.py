@@ -1,4 +1,4 @@
-"""Copies ops into a subgraph, with the tensors that they have."""
+"""Copies ops and their tensors into a subgraph."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def copy_ops(
     outputs: Sequence[Tensor],
     data: CopiedData | None,
 ) -> Subgraph:
-    """A subgraph with copies of ops, and of the tensors that they have; `data` as for `GraphCopy`.
+    """Returns a new subgraph with copies of ops and of their tensors; `data` is the same as for `GraphCopy`.
 
-    Bytes are shared, and so are builtin options, which cannot be changed.
+    The copies share constant bytes and builtin options with the originals, because both are immutable.
     """
     subgraph = Subgraph(name)
     copy = GraphCopy(subgraph, data=data)
@@ -29,9 +29,9 @@ def copy_ops(
 
 
 class CopiedData:
-    """Copies of buffers and operator codes, one of each: who shares one before shares one afterwards.
+    """Copies of buffers and operator codes, one of each: copies share a buffer if their originals share one.
 
-    Subgraphs that a vendor gets together are copied with one of these.
+    Subgraphs that a vendor compiles together are copied with one `CopiedData`.
     """
 
     def __init__(self) -> None:
@@ -39,14 +39,14 @@ class CopiedData:
         self._codes: dict[OperatorCode, OperatorCode] = {}
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """The copy of a buffer; the bytes are the same."""
+        """Returns the copy of a buffer; both share the same bytes."""
         copy = self._buffers.get(buffer)
         if copy is None:
             copy = self._buffers[buffer] = Buffer(buffer.blob, buffer.is_external)
         return copy
 
     def code(self, code: OperatorCode) -> OperatorCode:
-        """The copy of an operator code."""
+        """Returns the copy of an operator code."""
         copy = self._codes.get(code)
         if copy is None:
             copy = OperatorCode(code.builtin_code, code.custom_code, code.version)
@@ -56,7 +56,7 @@ class CopiedData:
 
 
 class GraphCopy:
-    """Copies into one subgraph; what two ops share their copies share."""
+    """Copies ops and tensors into one subgraph; a tensor that two ops share is copied once."""
 
     def __init__(
         self,
@@ -65,19 +65,19 @@ class GraphCopy:
         *,
         data: CopiedData | None,
     ) -> None:
-        """Copies nothing yet.
+        """Prepares to copy into a subgraph.
 
         Args:
-          into: gets the tensors; its ops, inputs and outputs are the caller's to set.
-          known: tensors that have a counterpart in `into` already.
-          data: the buffers and operator codes that the copies get; None for those of the originals.
+          into: Subgraph that gets the tensors; the caller sets its ops, inputs and outputs.
+          known: Tensors that already have a counterpart in `into`, with that counterpart.
+          data: Buffers and operator codes for the copies; with None, the copies use those of the originals.
         """
         self._into = into
         self._tensors: dict[Tensor, Tensor] = dict(known or {})
         self._data = data
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """The copy of a tensor, without an op; the tensors that its quantization names come along."""
+        """Copies a tensor without its op, and also copies the tensors that its quantization refers to."""
         waiting, blockwise = [tensor], []
         while waiting:
             original = waiting.pop()
@@ -91,7 +91,7 @@ class GraphCopy:
         return self._tensors[tensor]
 
     def ops(self, ops: Sequence[Op]) -> list[Op]:
-        """Copies of ops, which no subgraph has yet."""
+        """Copies ops; the caller adds the copies to a subgraph."""
         return [self._op(op) for op in ops]
 
     def _op(self, op: Op) -> Op:

@@ -1,4 +1,4 @@
-"""What a change of a subgraph leaves behind: what nothing has any more, and old positions in the metadata."""
+"""Cleans up after a subgraph has changed: removes unused objects, and updates positions in the metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.model.positions import (
 
 
 def find_results(model: Model, subgraph: Subgraph) -> set[Tensor]:
-    """The tensors of a subgraph that are read from outside its ops: its outputs, and its signatures'."""
+    """Finds the tensors that are read from outside a subgraph: its outputs, and those of its signatures."""
     results = set(subgraph.outputs)
     for signature in model.signatures:
         if signature.subgraph is subgraph:
@@ -22,12 +22,12 @@ def find_results(model: Model, subgraph: Subgraph) -> set[Tensor]:
 
 
 def move_control_dependencies(model: Model, places: Mapping[Subgraph, Mapping[int, int]]) -> None:
-    """Names ops by their new positions, where the metadata of a model name any.
+    """Updates the positions of ops in the control dependencies of a model's metadata.
 
     Args:
-      model: to change.
-      places: of each subgraph in a new order: new positions by the old ones; ops that are gone have none, and
-        several may have become one.
+      model: Model to change.
+      places: For each subgraph with a new order, the new positions of ops by their old positions; a removed op has
+        no new position, and ops that were merged have the same new position.
     """
     edges = read_control_dependencies(model)
     if not any(edges):
@@ -41,13 +41,13 @@ def move_control_dependencies(model: Model, places: Mapping[Subgraph, Mapping[in
 
 
 def tensors_of(ops: Iterable[Op]) -> set[Tensor]:
-    """All tensors that ops have, and those that their quantization names."""
+    """Returns all tensors of some ops, and the tensors that their quantization refers to."""
     found = {t for op in ops for t in (*op.inputs, *op.outputs, *op.intermediates) if t is not None}
     return found.union(*map(block_scales, found))
 
 
 def block_scales(tensor: Tensor) -> Iterator[Tensor]:
-    """The tensors that a block-wise quantization names: scales, and zero points where it has them."""
+    """Yields the tensors that a block-wise quantization refers to: scales and, if present, zero points."""
     if tensor.blockwise is not None:
         for named in (tensor.blockwise.scales, tensor.blockwise.zero_points):
             if isinstance(named, Tensor):
@@ -57,7 +57,7 @@ def block_scales(tensor: Tensor) -> Iterator[Tensor]:
 def find_dead_tensors(
     model: Model, subgraph: Subgraph, candidates: Iterable[Tensor]
 ) -> set[Tensor]:
-    """Which of a subgraph's tensors nothing has any more."""
+    """Returns the tensors of a subgraph that are no longer used."""
     alive = {*subgraph.inputs, *find_results(model, subgraph)}
     for signature in model.signatures:
         if signature.subgraph is subgraph:
@@ -74,7 +74,7 @@ def find_dead_tensors(
 def drop_dead(
     model: Model, subgraph: Subgraph, candidates: Iterable[Tensor], gone: Iterable[Op]
 ) -> None:
-    """Takes out tensors that nothing has any more, and what only they and ops that are gone had."""
+    """Removes unused tensors, and the buffers and operator codes that only they and the removed ops used."""
     dead = find_dead_tensors(model, subgraph, candidates)
     subgraph.remove_tensors(dead)
     drop_buffers(model, {tensor.buffer for tensor in dead})
@@ -82,7 +82,7 @@ def drop_dead(
 
 
 def drop_buffers(model: Model, candidates: Collection[Buffer]) -> None:
-    """Takes out buffers that no tensor and no metadata have any more."""
+    """Removes buffers that no tensor and no metadata use any more."""
     unused = set(candidates)
     unused.difference_update(model.buffers[:1])  # the schema's empty one
     for subgraph in model.subgraphs:
@@ -94,14 +94,14 @@ def drop_buffers(model: Model, candidates: Collection[Buffer]) -> None:
 
 
 def drop_operator_codes(model: Model, candidates: Collection[OperatorCode]) -> None:
-    """Takes out operator codes that no op has any more."""
+    """Removes operator codes that no op uses any more."""
     unused = set(candidates).difference(op.code for op in model.ops())
     if unused:
         model.operator_codes = [code for code in model.operator_codes if code not in unused]
 
 
 def drop_subgraphs(model: Model, gone: Collection[int]) -> None:
-    """Takes out subgraphs that nothing names any more, with the buffers and operator codes that only they have."""
+    """Removes subgraphs, with the buffers and operator codes that only these subgraphs use."""
     subgraphs = [model.subgraphs[index] for index in gone]
     remove_subgraphs(model, gone)
     drop_buffers(model, {tensor.buffer for subgraph in subgraphs for tensor in subgraph.tensors})

@@ -1,7 +1,7 @@
-"""From a model and a plugin to a compiled file: the Python API of `apply_plugin`.
+"""Compiles a model with a vendor's plugin to a compiled file: the Python API of `apply_plugin`.
 
-Read, transform, partition, compile, replace, embed, write. Until the file is written the input and what was at the
-output's place are untouched, and the file appears when it is complete.
+The steps are: read, transform, partition, compile, replace, embed, write. The input never changes. The output file
+appears only when it is complete; until then the old file at its path stays.
 """
 
 from __future__ import annotations
@@ -73,22 +73,22 @@ if TYPE_CHECKING:
 __all__ = ["ApplyOptions", "apply_in_memory", "apply_plugin"]
 
 Watch = Callable[[Model, Report], None]
-"""Shown a model and a report that says where each of its ops goes, before calls take the ops' places."""
+"""Called with a model and a report of where each op goes, before the calls replace the ops."""
 
-_LAYER_HINT = f"It is a layer of --custom_layers, or of {CUSTOM_LAYERS_VARIABLE}."
+_LAYER_HINT = f"The asset is a layer of --custom_layers, or of {CUSTOM_LAYERS_VARIABLE}."
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class CommandRun:
-    """A model that is not compiled, as its vendor's plugin is asked about it.
+    """A model before compilation, with the vendor's plugin for the model.
 
     Attributes:
-      model: transformed.
-      plugin: created for it.
-      report: to be filled.
-      layers: assets for the model's ops among layers for any model.
-      prepare: what partitions go through before the plugin compiles them.
+      model: Model after the user's transformations.
+      plugin: Plugin object for this model.
+      report: Report for the command to complete.
+      layers: Assets for the model's ops from layers that serve any model.
+      prepare: Function that changes partitions before the plugin compiles them.
     """
 
     model: Model
@@ -100,7 +100,7 @@ class CommandRun:
     _by_vendor: Sequence[TransformationReport]
 
     def report_transformations(self) -> None:
-        """Adds the transformations to the report, with what they did to partitions up to now."""
+        """Adds the transformations to the report, with their work on partitions so far."""
         own = self._transformations.reports() if self._transformations else ()
         self.report.transformations = [*own, *self._by_vendor]
 
@@ -113,20 +113,20 @@ def apply_plugin(
     progress: Progress | None = None,
     watch: Watch = lambda model, report: None,
 ) -> Report:
-    """Compiles a model for an NPU: the ops that its vendor takes become calls, with their assets embedded.
+    """Compiles a model for an NPU: replaces the ops that the vendor takes by NPU calls, and embeds the assets.
 
     Args:
-      model_path: a TFLite model that is not compiled.
-      output_path: of the compiled file, another than any input; "" to write none.
-      options: where they differ from the defaults.
-      progress: told how far it is; without it, who listens already is told.
-      watch: shown the model with its ops as the report numbers them.
+      model_path: Path of a TFLite model that is not compiled.
+      output_path: Path of the compiled file, which must not be an input file; "" to write no file.
+      options: Options; the defaults, if left out.
+      progress: Called with the progress of the command; without it, an active listener gets the progress.
+      watch: Called with the model before calls replace its ops, and with a report that numbers these ops.
 
     Returns:
-      Where each op went, and all else that there is to say.
+      The report: where each op went, with notes and warnings.
 
     Raises:
-      LiteRtError: with nothing written.
+      LiteRtError: If any step fails; no output file is written then.
     """
     target = os.fspath(output_path)
     with ExitStack() as stack:
@@ -154,14 +154,14 @@ def apply_in_memory(
     watch: Watch = lambda model, report: None,
     registered: RegisteredPlugin | None = None,
 ) -> Iterator[tuple[Model, Report]]:
-    """Does all of `apply_plugin` but the writing, for a model's path or its bytes.
+    """Does all the steps of `apply_plugin` except writing, for a model's path or its bytes.
 
-    That `target` can be written to is known before any work is done. `registered` is the plugin, where it is
-    loaded already.
+    The function checks that `target` can be written before other work. `registered` is the plugin, if the caller
+    has loaded the plugin already.
 
     Yields:
-      The compiled model, to be written, and the report, without what writing adds. They hold files that are open
-      until the end of the block.
+      The compiled model, ready to write, and the report without the facts about the output file. Both hold files
+      open until the end of the `with` block.
     """
     options = options or ApplyOptions()
     by_flag, limit = options.compiler.custom_op_infos, options.compiler.max_partitions
@@ -216,15 +216,15 @@ def start_run(
     registered: RegisteredPlugin | None = None,
     look: Callable[[Model], None] = lambda model: None,
 ) -> Iterator[CommandRun]:
-    """What commands do before they ask a plugin what it takes; the block's time is the report's.
+    """Prepares a command until the point where it asks a plugin; the report counts the time of the `with` block.
 
     Args:
-      cmd: the command's name.
-      source: path of the model, or its bytes.
-      target: where the command will write to; "" for nowhere.
-      options: name the plugin, and say what it is told.
-      registered: the plugin, where it is loaded already.
-      look: called with the model as it is in the file, before anything changes it.
+      cmd: Name of the command.
+      source: Path of the model, or the model's bytes.
+      target: Path that the command will write; "" for no output.
+      options: Options, with the name of the vendor.
+      registered: Plugin, if the caller has loaded the plugin already.
+      look: Called with the model as in the file, before any changes.
     """
     start = time.perf_counter()
     where, files = (source, [source]) if isinstance(source, str) else ("model from a buffer", [])
@@ -253,10 +253,10 @@ def start_run(
 
 @measured(SpanKind.STEP, "load plugin")
 def load_chosen_plugin(options: ApplyOptions) -> RegisteredPlugin:
-    """The plugin of the vendor that options name.
+    """Loads the plugin of the vendor that the options name.
 
     Raises:
-      LiteRtError: those of `load_plugin`.
+      LiteRtError: The errors of `load_plugin`.
     """
     manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
     return load_plugin(manufacturer, options.libs, options.hosting)

@@ -1,4 +1,4 @@
-"""Which ops of a model go to the NPU, and in which partitions: the host's side of partitioning."""
+"""Plans which ops of a model go to the NPU, in which partitions: the host's side of partitioning."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from litert.model.positions import (
 
 @dataclass(slots=True, eq=False)
 class SubgraphPlan:
-    """What becomes of one subgraph's ops.
+    """The plan for the ops of one subgraph.
 
     Attributes:
-      index: of the subgraph in the model.
-      subgraph: as it stands, until the plan is carried out.
-      dependencies: of its ops, by position.
-      results: tensors that are read from outside the ops.
-      partitions: that go to the NPU; they shrink in number as partitions are refused.
-      reasons: why an op stays on the CPU, by position.
-      bodies: what is compiled in the place of a composite, by position, where that is its decomposition.
-      composites: of the subgraph, and what became of them.
-      is_decomposition: whether it is there for composites only, and no plugin was asked about it.
-      edges: its control dependencies.
-      selected: partition index by position of each op that the plugin takes; negative ones are the host's.
+      index: Index of the subgraph in the model.
+      subgraph: The subgraph, unchanged until the plan is carried out.
+      dependencies: For each op by position, the positions of the ops that it waits for.
+      results: Tensors that are read from outside the ops.
+      partitions: Partitions for the NPU; partitions that the vendor refuses are removed.
+      reasons: Why an op stays on the CPU, by position.
+      bodies: Decompositions that are compiled in place of composites, by position of the composite.
+      composites: Composites of the subgraph, with their states.
+      is_decomposition: Whether only composites use the subgraph; the plugin is not asked about such a subgraph.
+      edges: Control dependencies of the subgraph.
+      selected: Partition index of each op that the plugin takes, by position. The host assigns negative indices.
     """
 
     index: int
@@ -59,35 +59,35 @@ class SubgraphPlan:
     selected: Mapping[int, int] = field(default_factory=dict)
 
     def add(self, name: str, positions: Sequence[int]) -> Partition | None:
-        """Makes a partition; None where its ops have no outputs: they then stay on the CPU."""
+        """Adds a partition; returns None if its ops have no outputs, and leaves these ops on the CPU."""
         body = self.bodies.get(positions[0])
         partition = make_partition(name, self.subgraph, positions, self.results, body)
         if not partition.outputs:
             self.reasons.update(
-                dict.fromkeys(positions, "it has no output, and an NPU call needs one")
+                dict.fromkeys(positions, "the op has no output, and an NPU call needs an output")
             )
             return None
         self.partitions.append(partition)
         return partition
 
     def leave(self, partition: Partition, reason: str) -> None:
-        """Leaves a partition on the CPU."""
+        """Leaves the ops of a partition on the CPU."""
         self.partitions.remove(partition)
         self.reasons.update(dict.fromkeys(partition.positions, reason))
 
     def calls(self) -> dict[int, str]:
-        """The name of its partition, by position of the op."""
+        """Returns the partition's name for each op on the NPU, by position of the op."""
         return {p: partition.name for partition in self.partitions for p in partition.positions}
 
     def count_calls(self, more: Collection[int], grouping: Grouping) -> int:
-        """How many calls there would be if the ops at these positions went to the NPU, too.
+        """Counts the NPU calls there would be if some more ops went to the NPU.
 
         Args:
-          more: positions of ops that stay on the CPU.
-          grouping: of the plugin.
+          more: Positions of ops that are on the CPU in this plan.
+          grouping: Grouping that the plugin wants.
 
         Raises:
-          LiteRtError: INVALID_GRAPH_INVARIANT, where the subgraph cannot be partitioned.
+          LiteRtError: INVALID_GRAPH_INVARIANT, if the subgraph cannot be partitioned.
         """
         calls = self.calls()
         selected = {p: index for p, index in self.selected.items() if p in calls}
@@ -98,7 +98,7 @@ class SubgraphPlan:
         return len(_group(dependencies, selected, grouping))
 
     def split(self, partition: Partition) -> list[Partition]:
-        """Puts halves in the place of a partition."""
+        """Replaces a partition by its halves, and returns the halves."""
         self.partitions.remove(partition)
         parts = enumerate(split(partition.positions, self.dependencies))
         halves = [self.add(f"{partition.name}_{number}", part) for number, part in parts]
@@ -109,23 +109,23 @@ class SubgraphPlan:
 def plan_model(
     model: Model, plugin: VendorPlugin, chosen: Collection[int], max_partitions: int
 ) -> list[SubgraphPlan]:
-    """Asks a plugin about each subgraph, and groups what it takes.
+    """Asks a plugin which ops of each subgraph it takes, and groups these ops into partitions.
 
     Args:
-      model: that nothing changes.
-      plugin: of the vendor.
-      chosen: indices of the subgraphs to compile; none for all.
-      max_partitions: in the model; 0 is no limit.
+      model: Model, which must not change while the plans are in use.
+      plugin: Plugin of the vendor.
+      chosen: Indices of the subgraphs to compile; empty for all subgraphs.
+      max_partitions: Largest number of partitions in the model; 0 means no limit.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for an index that the model does not have; and those of the vendor.
+      LiteRtError: INVALID_TOOL_CONFIG, if an index is not in the model; and the errors of the vendor's plugin.
     """
     for index in chosen:
         if not 0 <= index < len(model.subgraphs):
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"no subgraph {index}: the model has {len(model.subgraphs)}",
-                hint="They are counted from 0.",
+                f"there is no subgraph {index}: the model has {len(model.subgraphs)} subgraphs",
+                hint="Subgraphs are counted from 0.",
             )
     edges = read_control_dependencies(model)
     decompositions = find_decompositions(model)
@@ -137,10 +137,10 @@ def plan_model(
         reason = ""
         if plan.is_decomposition:
             reason = (
-                f"it is a part of composite '{decompositions[index]}', which is not taken apart"
+                f"the op is part of composite '{decompositions[index]}', which is not taken apart"
             )
         elif chosen and index not in chosen:
-            reason = f"subgraph {index} is not among those to compile"
+            reason = f"subgraph {index} is not selected for compilation"
         if reason:
             plan.reasons = dict.fromkeys(range(len(subgraph.ops)), reason)
         elif subgraph.ops:
@@ -151,17 +151,17 @@ def plan_model(
 
 
 def unused_decompositions(model: Model, plans: Sequence[SubgraphPlan]) -> list[int]:
-    """Indices of the subgraphs that the model needs no more once plans are carried out."""
+    """Returns the indices of subgraphs that the model no longer needs after the plans are carried out."""
     candidates = [plan.index for plan in plans if plan.is_decomposition]
     gone = {op for plan in plans for partition in plan.partitions for op in partition.ops}
     return find_unused(model, candidates, gone)
 
 
 def leave_smallest(plans: Sequence[SubgraphPlan], max_partitions: int) -> None:
-    """Leaves partitions on the CPU where plans have more than a limit; 0 is none."""
+    """Leaves the smallest partitions on the CPU if the plans have more partitions than a limit (0: no limit)."""
     every = [partition for plan in plans for partition in plan.partitions]
     kept = {every[i] for i in keep_largest([p.positions for p in every], max_partitions)}
-    reason = f"{len(every)} partitions, of which the limit of {max_partitions} leaves it out"
+    reason = f"there are {len(every)} partitions, and the limit of {max_partitions} excludes this partition"
     for plan in plans:
         for partition in plan.partitions:
             if partition not in kept:
@@ -204,7 +204,7 @@ def _group(
 def report_plans(
     report: Report, plans: Sequence[SubgraphPlan], unused: Collection[int] = ()
 ) -> None:
-    """Where each op of a model goes, and each composite; without the ops of subgraphs that go unused."""
+    """Adds to the report where each op and composite of a model goes, except in subgraphs that become unused."""
     report.ops = [op for plan in plans if plan.index not in unused for op in _ops(plan)]
     report.composites = [composite for plan in plans for composite in _composites(plan)]
 

@@ -1,7 +1,7 @@
-"""What a vendor implements to compile for its NPU, and what the compiler gives back.
+"""The interface that a vendor implements to compile for its NPU, and the compiler's results.
 
-The functions are those of LiteRT's C interface (`litert/vendors/c/litert_compiler_plugin.h`), without the
-prefix: `LiteRtCompilerPluginPartition` is `partition`. A module that holds a plugin has it as `PLUGIN`.
+The functions are those of LiteRT's C interface (`litert/vendors/c/litert_compiler_plugin.h`) without the prefix:
+`partition` stands for `LiteRtCompilerPluginPartition`. A module with a plugin defines the plugin as `PLUGIN`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Grouping: TypeAlias = Literal["connected", "consecutive"]
 
 
 class Hardware(IntFlag):
-    """LiteRT's `LiteRtHwAccelerators`."""
+    """The kinds of hardware, with the numbers of LiteRT's `LiteRtHwAccelerators`."""
 
     NONE = 0
     CPU = 1
@@ -40,8 +40,8 @@ class Selection:
     """One op that a plugin takes (`LiteRtPushOp`).
 
     Attributes:
-      op: of the subgraph that the plugin was asked about.
-      partition_index: ops with different indices never share a partition.
+      op: Op of the subgraph that the plugin was asked about.
+      partition_index: Index of the op's partition group; ops with different indices never share a partition.
     """
 
     op: Op
@@ -49,7 +49,7 @@ class Selection:
 
 
 class OpList:
-    """What a plugin takes of a subgraph, and why it leaves the rest."""
+    """The ops that a plugin takes from a subgraph, and the reasons why the other ops stay on the CPU."""
 
     def __init__(self) -> None:
         self.selected: list[Selection] = []
@@ -69,14 +69,16 @@ class CallInfo:
     """One NPU call of a compiled result.
 
     Attributes:
-      name: of the function in its byte code; what `invocation_context_create` is given.
-      byte_code_index: which of the byte code modules has it.
-      shape_outputs: indices of the partition's outputs whose shapes only a run tells. For each of them, in this
-        order, the host adds an int32 output of shape `[rank]` behind the partition's own; `invoke` fills both.
-      memory: what lies where while it runs, for people who look for time or room; None where the vendor does not
-        say.
-      expected: how long it may take, for the report and for `litert-npu benchmark`; None where the vendor does not
-        say. What shapes it has to be the same on every machine, since the compiled file has it.
+      name: Name of the call's function in the byte code; `invocation_context_create` gets this name.
+      byte_code_index: Index of the byte code module that contains the function.
+      shape_outputs: Indices of the partition's outputs whose shapes are known only after a run. For each of these
+        outputs, in this order, the host adds an int32 output of shape `[rank]` after the partition's own outputs;
+        `invoke` fills both outputs.
+      memory: Memory layout during the call, for people who want to save time or memory; None if the vendor does
+        not give one.
+      expected: Expected duration of the call, for the report and for `litert-npu benchmark`; None if the vendor
+        does not give one. The expectation must not depend on the machine that compiles, because the compiled file
+        contains the expectation.
     """
 
     name: str
@@ -88,13 +90,13 @@ class CallInfo:
 
 @dataclass(frozen=True, slots=True)
 class CompiledResult:
-    """Byte code modules, and one call for each partition, in the partitions' order.
+    """Byte code modules, and one call for each partition, in the order of the partitions.
 
     Attributes:
-      byte_code: modules; calls may share one.
-      calls: one for each partition.
-      notes: sentences for the report, such as what a kernel's build printed.
-      native_assets: names of the assets whose machine code the byte code runs, and cannot run without.
+      byte_code: Byte code modules; several calls may share a module.
+      calls: One call for each partition.
+      notes: Sentences for the report, such as the messages of a kernel's build.
+      native_assets: Names of the assets whose machine code the byte code needs and runs.
     """
 
     byte_code: Sequence[Blob]
@@ -108,8 +110,8 @@ class Companion:
     """A file that an asset names.
 
     Attributes:
-      relative_path: from the asset's folder, with `/`; never absolute, never with `..`.
-      blob: its bytes.
+      relative_path: Path relative to the asset's folder, with `/`; never absolute, and never with `..`.
+      blob: Bytes of the file.
     """
 
     relative_path: str
@@ -117,20 +119,21 @@ class Companion:
 
 
 class CompilerPlugin(Protocol):
-    """A plugin that has been created; one for each run of the host.
+    """A plugin object; the host creates one for each run of a command.
 
     Attributes:
-      data_layout: optional; what `compile` gets. `"NCHW"`: in each partition images and filters have their
-        channels first, and convolutions and their like mean that: see
+      data_layout: Optional; data layout of the partitions that `compile` gets. With `"NCHW"`, images and filters
+        in each partition have their channels first, and convolutions and similar ops expect that: see
         `compiler_plugin/transformations/layout_change/image_layout.py`. The partition's own inputs and outputs
-        stay as the file has them, with a TRANSPOSE where that matters. A plugin without it, or with `"NHWC"`,
-        gets TFLite's own layout, and so do all with `--disable_nhwc_to_nchw`.
-      grouping: optional; how the ops that it takes become partitions. `"connected"`: ops of one index that data
-        joins, as many as can be without a cycle. `"consecutive"`: ops of one index that run one after the other,
-        joined or not, as in stock LiteRT; so it is for plugins in shared libraries. The user's
-        `--partition_strategy=weakly_connected` goes before it.
-      takes_ir: optional; whether it compiles functions from the user's texts of its own IR (`replace_ir` of the
-        options). The host refuses `--replace_ir` for a plugin that does not.
+        keep the layout of the file, with a TRANSPOSE where the layouts differ. With `"NHWC"`, or without
+        `data_layout`, partitions keep TFLite's own layout; with `--disable_nhwc_to_nchw`, all partitions do.
+      grouping: Optional; how the host groups the ops that the plugin takes into partitions. With `"connected"`, a
+        partition consists of ops of one index that are connected by tensors, as many as possible without a cycle.
+        With `"consecutive"`, a partition consists of ops of one index that run one after the other, connected or
+        not, as in stock LiteRT; plugins in shared libraries use this grouping. The user's
+        `--partition_strategy=weakly_connected` overrides the plugin's grouping.
+      takes_ir: Optional; whether the plugin compiles functions from the user's texts of the plugin's own IR
+        (`replace_ir` of the options). Without `takes_ir`, the host refuses `--replace_ir` for the plugin.
     """
 
     data_layout: DataLayout = "NHWC"
@@ -138,81 +141,84 @@ class CompilerPlugin(Protocol):
     takes_ir: bool = False
 
     def has_transformations(self) -> bool:
-        """Whether `transform` may change anything: who has to send it the model asks first. Optional."""
+        """Returns whether `transform` may change the model, for hosts that send the model elsewhere. Optional."""
         return True
 
     def transform(self, model: Model) -> Mapping[str, int]:
-        """Rewrites the model into what its compiler likes. Optional.
+        """Rewrites the model into a form that suits the vendor's compiler. Optional.
 
-        The host calls it once, before `partition`, with the model as the user's transformations left it. The
-        graph is the plugin's to change, by its methods; inputs, outputs and signatures stay.
+        The host calls `transform` once, before `partition`, with the model after the user's transformations. The
+        plugin may change the graph through the graph's methods; inputs, outputs and signatures must stay.
 
         Returns:
-          How often each of its transformations has changed the model, by name, for the report.
+          How often each of the plugin's transformations has changed the model, by name, for the report.
         """
         return {}
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
-        """Says which ops the NPU takes, by `op_list.push`; those of one subgraph, in any order.
+        """Tells the host which ops of one subgraph the NPU takes, by calls of `op_list.push` in any order.
 
-        The host groups what was pushed into partitions, and leaves out what no NPU call can hold: control
-        flow, variable tensors, resources, strings. It asks again for each subgraph, and once composites that were
-        not pushed are replaced by their decompositions. A subgraph is the user's: a plugin that changes it is
-        refused.
+        The host groups the pushed ops into partitions, and removes ops that no NPU call can contain: control flow,
+          and ops with variable tensors, resources or strings.
+        flow, variable tensors, resources, strings. The host calls `partition` for each subgraph, and once more
+        after it replaces composites that were not pushed by their decompositions. The subgraph belongs to the
+        user: the host refuses a plugin that changes the subgraph.
         """
         ...
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
-        """Compiles partitions, each a subgraph with inputs and outputs of its own.
+        """Compiles partitions; each partition is a subgraph with its own inputs and outputs.
 
-        The subgraphs are copies, the plugin's to change; their constants are views of the user's file. Tensors
-        that share data, also in different subgraphs, have one `buffer` object: a compiler can store the data once.
-        A plugin that changes the data of one tensor gives the tensor a new `Buffer`.
+        The subgraphs are copies, which the plugin may change; their constants are views of the user's file.
+        Tensors that share data, also across subgraphs, have the same `buffer` object, so that a compiler can store
+        the data once. A plugin that changes the data of one tensor gives the tensor a new `Buffer`.
 
         Raises:
-          LiteRtError: UNSUPPORTED refuses: the host tries the partitions alone, then in halves, and then
-            leaves ops on the CPU with the error as the reason. Any other status ends the command.
+          LiteRtError: UNSUPPORTED, if the plugin refuses the partitions: the host then tries each partition alone,
+            then halves of the partition, and finally leaves ops on the CPU with this error as the reason. Any
+            other status ends the command.
         """
         ...
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
-        """The files that an asset names; the host embeds them beside it."""
+        """Returns the files that an asset names; the host embeds these files together with the asset."""
         ...
 
     def custom_layers(
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
-        """Finds layers for a model among those for any model (`--custom_layers`). Optional.
+        """Finds layers for a model's ops in files and folders that serve any model (`--custom_layers`). Optional.
 
-        The host asks before `partition`: with the paths of flags, then with those of the environment for the ops
-        that are left. It embeds what comes back like the assets of flags. The plugin uses it for the ops of those
-        names, as though it had been in `custom_op_infos`.
+        The host calls `custom_layers` before `partition`: first with the paths from flags, then with the paths
+          from the environment for the remaining ops.
+        that are left. The host embeds the returned assets like the assets from flags. The plugin uses the assets
+        for the named ops, as if `custom_op_infos` had contained them.
 
         Args:
-          paths: the user's files and folders; what may be in them is the vendor's to say. Of a folder those files
-            should count that lie directly in it: for a layer deeper down, what is compiled at load is never kept.
-          op_names: of the model's ops, builtin ones too, but for those that a flag has an asset for.
+          paths: The user's files and folders; the vendor defines their content. Only files that lie directly in a
+            folder should count: the compilation of a layer in a deeper folder at load time is never cached.
+          op_names: Names of the model's ops, including builtin ops, except ops with an asset from a flag.
 
         Returns:
-          An asset for each op that has one, no op twice.
+          At most one asset for each op.
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, where two files are for one op; NOT_FOUND, for a path that leads
-            nowhere; UNSUPPORTED is the answer of a vendor without such layers.
+          LiteRtError: INVALID_TOOL_CONFIG, if two files are for one op; NOT_FOUND, if a path does not exist;
+            UNSUPPORTED, if the vendor has no layers that serve any model.
         """
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "it has no layers for any model",
-            hint="Give each op its asset, with --npu_custom_op_info=op,path.",
+            "the vendor has no layers that serve any model",
+            hint="Give each op an asset with --npu_custom_op_info=op,path.",
         )
 
     def close(self) -> None:
-        """Releases what the plugin holds (`LiteRtDestroyCompilerPlugin`)."""
+        """Releases the plugin's resources (`LiteRtDestroyCompilerPlugin`)."""
         ...
 
 
 def has_optional(plugin: CompilerPlugin, name: str) -> bool:
-    """Whether a plugin has one of the optional functions of its own; one of None is none."""
+    """Returns whether a plugin implements an optional function; an attribute that is None does not count."""
     found = getattr(plugin, name, None)
     return callable(found) and getattr(found, "__func__", found) is not getattr(
         CompilerPlugin, name
@@ -220,14 +226,14 @@ def has_optional(plugin: CompilerPlugin, name: str) -> bool:
 
 
 class CompilerPluginFactory(ABC):
-    """Who a vendor is, and how to create its plugin. Its module has one as `PLUGIN`.
+    """Describes a vendor, and creates the vendor's plugin. The vendor's module contains one factory as `PLUGIN`.
 
     Attributes:
-      api_version: of this interface, as the plugin was written for it; (0, 1, 0).
-      soc_manufacturer: the vendor's name: `--soc_manufacturer`, and in the stamp of each compiled file.
-      soc_models: what `--soc_model` may be; the first is the default.
-      supported_hardware: NPU, for all vendors so far.
-      sdk_version: of the vendor's compiler, in any form; recorded in the manifest.
+      api_version: Version of this interface that the plugin was written for; currently (0, 1, 0).
+      soc_manufacturer: Name of the vendor, for `--soc_manufacturer` and for the stamp of each compiled file.
+      soc_models: Allowed values of `--soc_model`; the first value is the default.
+      supported_hardware: Kinds of hardware that the plugin compiles for; NPU for all current vendors.
+      sdk_version: Version of the vendor's compiler, as any text; the manifest records the version.
     """
 
     api_version: ApiVersion = COMPILER_PLUGIN_API_VERSION
@@ -240,17 +246,17 @@ class CompilerPluginFactory(ABC):
     def create(
         self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
     ) -> CompilerPlugin:
-        """Makes a plugin (`LiteRtCreateCompilerPlugin`).
+        """Creates a plugin (`LiteRtCreateCompilerPlugin`).
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, where an option is wrong.
+          LiteRtError: INVALID_TOOL_CONFIG, if an option is wrong.
         """
 
     def check_compiler_compatibility(
         self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
     ) -> None:
-        """Refuses a host or SoC model that the vendor's compiler cannot serve; the default takes all.
+        """Refuses a host or SoC model that the vendor's compiler does not support; the default accepts all.
 
         Raises:
-          LiteRtError: UNSUPPORTED_COMPILER_VERSION or UNSUPPORTED.
+          LiteRtError: UNSUPPORTED_COMPILER_VERSION or UNSUPPORTED, if the compiler does not support them.
         """

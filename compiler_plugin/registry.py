@@ -38,17 +38,17 @@ _POINT_LOADER = "compiler_plugin.registry:load_plugin_point"
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
 _LIBRARY = ".so"
-_TWICE = "Name the one that you mean exactly as it spells its name."
+_TWICE = "Give the exact spelling of the vendor's name."
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredPlugin:
-    """A vendor's plugin, loaded and checked.
+    """A vendor's plugin after loading and checking.
 
     Attributes:
-      factory: the plugin.
-      origin: where it was found, for people.
-      warnings: about the search for it.
+      factory: Factory of the plugin.
+      origin: Place where the plugin was found, as a text for people.
+      warnings: Warnings about the search for the plugin.
     """
 
     factory: CompilerPluginFactory
@@ -61,21 +61,22 @@ class RegisteredPlugin:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What plugins there are.
+    """The plugins that were found.
 
     Attributes:
-      plugins: of the folders.
-      broken: why other modules and libraries of the folders are no plugins, by path; and folders without any.
+      plugins: Plugins in the folders.
+      broken: Why other modules and libraries in the folders are not plugins, by path; also folders without a
+        plugin.
     """
 
     plugins: Sequence[RegisteredPlugin]
     broken: Mapping[str, LiteRtError]
 
     def installed(self) -> Sequence[EntryPoint]:
-        """Plugins of installed packages, not loaded yet; those whose manufacturer's plugin is in a folder are not.
+        """Returns plugins of installed packages, not yet loaded; a plugin in a folder takes precedence.
 
         Raises:
-          LiteRtError: ALREADY_EXISTS, for two packages' plugins of one manufacturer.
+          LiteRtError: ALREADY_EXISTS, if two packages have a plugin of the same manufacturer.
         """
         in_folders = {plain_name(plugin.factory.soc_manufacturer) for plugin in self.plugins}
         points = find_entry_points(COMPILER_PLUGINS)
@@ -83,12 +84,12 @@ class Registry:
 
 
 def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registry:
-    """Looks for plugins in folders and those below them; installed ones stand behind these.
+    """Finds plugins in folders and in the folders below them; these plugins precede installed plugins.
 
-    Folders' modules and libraries are loaded, since only they can say whose they are.
+    The function loads modules and libraries in folders, since only the loaded plugin names its manufacturer.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a folder that is none; ALREADY_EXISTS, for two plugins of one manufacturer.
+      LiteRtError: NOT_FOUND, if a folder does not exist; ALREADY_EXISTS, if two plugins have one manufacturer.
     """
     hosting = hosting or Hosting()
     hosting.start(libs)
@@ -98,7 +99,7 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
         if not find_files([folder], [_PYTHON, SHARED_LIBRARY]):
             broken[folder] = LiteRtError(
                 Status.NOT_FOUND,
-                "no compiler plugin in this folder, nor below: no file is called "
+                "there is no compiler plugin in this folder or below: no file name matches "
                 f"{_PYTHON} or {SHARED_LIBRARY}",
                 folder,
             )
@@ -108,21 +109,21 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
         except LiteRtError as error:
             broken[path] = error.with_traceback(None)  # which would keep the others' processes
     names = [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
-    check_unique(names, "Leave one of them out of --libs.")
+    check_unique(names, "Remove one of the two from --libs.")
     return Registry(plugins, broken)
 
 
 def load_plugin(
     vendor: str, libs: Sequence[str], hosting: Hosting | None = None
 ) -> RegisteredPlugin:
-    """Finds and loads a vendor's plugin: a folder's, an installed one, or that of stock LiteRT's wheel.
+    """Finds and loads a vendor's plugin: from a folder, an installed package, or the wheel of stock LiteRT.
 
-    Any of the vendor's names is right, whatever its case; exactly the plugin's own goes before others.
+    Any name of the vendor is accepted in upper or lower case; the exact spelling of the plugin takes precedence.
 
     Raises:
-      LiteRtError: NOT_FOUND, with what was found instead; ALREADY_EXISTS, for a name that several plugins have in
-        other cases; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a
-        plugin, or a file of the vendor's name, that cannot be used; and those of `find_plugins`.
+      LiteRtError: NOT_FOUND, with the plugins that were found; ALREADY_EXISTS, if several plugins have names that
+        differ only in case; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the plugin, or a file with the
+        vendor's name, cannot be used; and the errors of `find_plugins`.
     """
     registry = find_plugins(libs, hosting)
     warnings = [
@@ -144,24 +145,25 @@ def load_plugin(
     found = [point.name for point in installed]
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
     wheels = ", ".join(stock_vendor_folders("compiler"))
-    wheels = f"; in stock LiteRT's wheel: {wheels}" if wheels else ""
-    reasons = "".join(f"; not loaded: {e.what} ({e.where})" for e in registry.broken.values())
+    wheels = f"; in the wheel of stock LiteRT: {wheels}" if wheels else ""
+    reasons = "".join(f"; failed to load: {e.what} ({e.where})" for e in registry.broken.values())
     raise LiteRtError(
         Status.NOT_FOUND,
-        f"no compiler plugin of '{vendor}'; found: {', '.join(found) or 'none'}{wheels}{reasons}",
+        f"there is no compiler plugin for '{vendor}'; found: "
+        f"{', '.join(found) or 'none'}{wheels}{reasons}",
         hint=did_you_mean(
             vendor,
             [*found, *stock_vendor_folders("compiler")],
-            "Install the vendor's package, or name the folder of its plugin with --libs.",
+            "Install the vendor's package, or give the folder of its plugin with --libs.",
         ),
     )
 
 
 def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredPlugin:
-    """Loads and checks an installed plugin; the entry point holds it, or the path of its library.
+    """Loads and checks an installed plugin; the entry point refers to the plugin, or to the path of its library.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION; RUNTIME_FAILURE or TIMEOUT_EXPIRED, of a library.
+      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION; for a library also RUNTIME_FAILURE or TIMEOUT_EXPIRED.
     """
     hosting = hosting or Hosting()
     factory: object
@@ -173,30 +175,30 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
     if plugin.factory.soc_manufacturer != point.name:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"the plugin is of '{plugin.factory.soc_manufacturer}'",
+            f"the plugin is for '{plugin.factory.soc_manufacturer}'",
             str(point),
-            "The entry point must be named like its manufacturer.",
+            "The entry point must have the name of the plugin's manufacturer.",
         )
     return plugin
 
 
 def load_plugin_file(path: str) -> CompilerPluginFactory:
-    """In a process of its own: the plugin of a module in a folder."""
+    """Loads the plugin of a module in a folder; runs in the plugin's child process."""
     return check_factory(load_file(path, _CONSTANT), path).factory
 
 
 def load_plugin_point(name: str) -> CompilerPluginFactory:
-    """In a process of its own: the plugin of an installed package, by `module:attribute`, or of its library."""
+    """Loads the plugin of an installed package from `module:attribute` or its library; runs in a child process."""
     module, _, attribute = name.partition(":")
     point = EntryPoint("", module, attribute, name)
     return check_factory(_load_here(point, Hosting(in_process=True)), name).factory
 
 
 def check_factory(factory: object, origin: str) -> RegisteredPlugin:
-    """Checks what a module holds as its plugin, before any of it is called.
+    """Checks the object that a module offers as its plugin, before the host calls the object.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED.
+      LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the host cannot use the object.
     """
     if not isinstance(factory, CompilerPluginFactory):
         kind = (
@@ -225,7 +227,7 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
     if not hardware & Hardware.NPU:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the plugin of '{name}' is for {Hardware(hardware)!r}, not for an NPU",
+            f"the plugin for '{name}' is for {Hardware(hardware)!r}, not for an NPU",
             origin,
         )
     read("sdk_version", lambda it: isinstance(it, str), "text")
@@ -235,19 +237,19 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
     if version != COMPILER_PLUGIN_API_VERSION:  # stock takes its own version alone, too
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"written for version {ApiVersion(*version)} of the compiler plugin interface, "
-            f"not {COMPILER_PLUGIN_API_VERSION}",
+            f"the plugin is written for version {ApiVersion(*version)} of the compiler plugin "
+            f"interface, not {COMPILER_PLUGIN_API_VERSION}",
             origin,
-            "Get the vendor's plugin for this version.",
+            "Get the version of the vendor's plugin that fits this version of the interface.",
         )
     return RegisteredPlugin(factory, origin)
 
 
 def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
-    """The model to compile for: the one that is named, or the plugin's first.
+    """Returns the SoC model to compile for: the given model, or the plugin's first model.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for one that the plugin does not have.
+      LiteRtError: INVALID_TOOL_CONFIG, if the plugin does not have the SoC model.
     """
     models = plugin.factory.soc_models
     if not soc_model:
@@ -255,9 +257,9 @@ def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
     if soc_model not in models:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"'{plugin.factory.soc_manufacturer}' has no SoC model '{soc_model}'",
+            f"vendor '{plugin.factory.soc_manufacturer}' has no SoC model '{soc_model}'",
             plugin.origin,
-            did_you_mean(soc_model, models, f"Name one of {', '.join(models)}."),
+            did_you_mean(soc_model, models, f"Use one of {', '.join(models)}."),
         )
     return soc_model
 

@@ -1,4 +1,4 @@
-"""Whether a subgraph is still as it was: a plugin that is asked about it may look, and not change it."""
+"""Detects changes of a subgraph: a plugin may read the subgraph that the host asks about, but not change it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TENSOR_FIELDS = attrgetter(
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a subgraph was when it was taken; it holds the subgraph's objects, and copies no bytes."""
+    """The state of a subgraph at one moment; a snapshot refers to the subgraph's objects and copies no bytes."""
 
     ops: dict[Op, _Fields]
     tensors: dict[Tensor, _Fields]
@@ -30,7 +30,7 @@ class Snapshot:
 
     @classmethod
     def take(cls, subgraph: Subgraph) -> Snapshot:
-        """Remembers all but what is behind a look: a quantization may be decoded meanwhile."""
+        """Records all that a plugin could change, except whether quantizations are decoded yet."""
         return cls(
             {op: _op_fields(op) for op in subgraph.ops},
             {tensor: _tensor_fields(tensor) for tensor in subgraph.tensors},
@@ -38,7 +38,7 @@ class Snapshot:
         )
 
     def find_change(self, subgraph: Subgraph) -> str:
-        """What differs now, as in `the ops`, `op 3 (CONV_2D)`, `tensor 'x'`; "" where nothing does."""
+        """Returns the first difference, such as `the ops` or `op 3 (CONV_2D)`; "" if nothing has changed."""
         if list(self.ops) != subgraph.ops:
             return "the ops"
         if list(self.tensors) != subgraph.tensors:

@@ -1,4 +1,4 @@
-"""What is asked of the transformations: the flags of `apply_plugin` and of `litert-npu transform`, as values."""
+"""The options of transformations: the flags of `apply_plugin` and of `litert-npu transform`, as values."""
 
 from __future__ import annotations
 
@@ -13,33 +13,39 @@ from litert.core.option import Flag, Goes, Section, option
 DEFAULT_FOLD_LIMIT = 1 << 20
 DATA_LAYOUTS = ("NHWC", "NCHW")
 WITHOUT_SELECTION = "Without it those of --extensions that are enabled."
-"""What runs of an application's compiler where nothing is named, in the words of the flag."""
+"""Describes the transformations that run by default in an application's compiler, in the words of the flag."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransformOptions:
-    """Which transformations run, and how. By default none does, and nothing of them is imported.
+    """Options that choose transformations and set their parameters.
+
+    By default no transformation runs, and no module of transformations is imported.
 
     Attributes:
-      extensions: folders of the user's; their enabled transformations run.
-      selection: names of transformations, in the order in which those of one phase run; `all` is each enabled one,
-        `front`, `middle` or `back` each enabled one of that phase; a `-` in front takes out what it names.
-      config: files of JSON that describe sub-graphs to replace.
-      ops_mapping: a file of JSON that declares ops; "" for none.
-      static_shape: whether shapes count as constants: the model is resizable no more.
-      keep_layout: whether partitions stay in NHWC, though their vendor asks for NCHW.
-      fold_limit: how many bytes constant folding may add to the file.
-      dump_model_after: name of a transformation after which the model is written; `all` for each; "" for none.
-      dump_folder: where to; made if it is not there.
-      input_shapes: that inputs get before transformations run, by name; -1 for a size that only a run tells.
-      data_layout: of inputs and outputs of the model.
+      extensions: Folders with the user's transformations; the enabled transformations in the folders run.
+      selection: Names of transformations, in the order of execution within a phase; `all` stands for each enabled
+        transformation, and `front`, `middle` or `back` for each enabled transformation of that phase; a leading
+        `-` removes the named transformations.
+      config: JSON files that describe sub-graphs to replace.
+      ops_mapping: JSON file that declares ops; "" for no file.
+      static_shape: Whether shapes count as constants; the model can then no longer be resized.
+      keep_layout: Whether partitions stay in NHWC, even if their vendor asks for NCHW.
+      fold_limit: Largest number of bytes that constant folding may add to the file.
+      dump_model_after: Name of a transformation after which the model is written; `all` for each transformation;
+        "" for none.
+      dump_folder: Folder for the dumped models; the folder is created if it does not exist.
+      input_shapes: New shapes of inputs before transformations run, by input name; -1 for a size that is known
+        only in a run.
+      data_layout: Layout of the inputs and outputs of the model.
     """
 
     extensions: Sequence[str] = option(
         Flag(
             "extensions",
             (),
-            "A folder of transformations and ops in Python: ops, front, middle, back. May be repeated.",
+            "A folder of transformations and ops in Python: ops, front, middle, back. May be "
+            "repeated.",
             is_repeated=True,
         ),
         Section.TRANSFORMATIONS,
@@ -48,7 +54,8 @@ class TransformOptions:
         Flag(
             "transformations",
             (),
-            "Which transformations run, and of a phase in which order: names; all; front, middle or back for "
+            "Which transformations run, and of a phase in which order: names; all; front, "
+            "middle or back for "
             f"those of a phase; with a - in front, which do not. {WITHOUT_SELECTION}",
         ),
         Section.TRANSFORMATIONS,
@@ -88,7 +95,8 @@ class TransformOptions:
         Flag(
             "fold_limit",
             None,
-            f"How many bytes folded constants may add to the file; {DEFAULT_FOLD_LIMIT} by default.",
+            f"How many bytes folded constants may add to the file; {DEFAULT_FOLD_LIMIT} by "
+            "default.",
             least=0,
         ),
         Section.TRANSFORMATIONS,
@@ -107,7 +115,8 @@ class TransformOptions:
         Flag(
             "input_shape",
             (),
-            "input:1x224x224x3: the shape that an input of the model gets; -1 for a size that only a run tells. "
+            "input:1x224x224x3: the shape that an input of the model gets; -1 for a size that "
+            "only a run tells. "
             "Once for each.",
             is_repeated=True,
         ),
@@ -121,7 +130,8 @@ class TransformOptions:
         Flag(
             "data_layout",
             DATA_LAYOUTS[0],
-            "The layout of inputs and outputs of four or five dimensions: NHWC, as in the model, or NCHW, by a "
+            "The layout of inputs and outputs of four or five dimensions: NHWC, as in the "
+            "model, or NCHW, by a "
             "TRANSPOSE at each.",
             choices=DATA_LAYOUTS,
         ),
@@ -131,17 +141,17 @@ class TransformOptions:
 
     @property
     def is_asked(self) -> bool:
-        """Whether any transformation may run."""
+        """Returns whether any transformation may run."""
         is_interface_asked = self.input_shapes or self.data_layout != DATA_LAYOUTS[0]
         named = self.extensions or self.selection or self.config or self.ops_mapping
         return bool(named or is_interface_asked)
 
 
 class Phase(str, Enum):
-    """A phase; its value is the name of its folder of extensions. They run in this order.
+    """A phase of transformations; the value is the name of its extension folder. The phases run in this order.
 
-    In `FRONT` the shapes of inputs and constants are known, and no others. Then shapes are inferred: in `MIDDLE`
-    all are known, as far as the model fixes them. `BACK` comes after the layout change, where there is one.
+    In `FRONT`, only the shapes of inputs and constants are known. Shapes are inferred after `FRONT`: in `MIDDLE`,
+    all shapes are known that the model determines. `BACK` runs after the layout change, if there is one.
     """
 
     FRONT = "front"

@@ -117,7 +117,11 @@ def test_a_target_without_a_vendor_is_each_that_is_installed() -> None:
 
 
 BAD: dict[str, tuple[litert.aot.Target, dict[str, Any], str]] = {
-    "unknown vendor": (litert.aot.Target("Nobody", "N1"), {}, "no compiler plugin of 'Nobody'"),
+    "unknown vendor": (
+        litert.aot.Target("Nobody", "N1"),
+        {},
+        "there is no compiler plugin for 'Nobody'",
+    ),
     "unknown SoC model": (litert.aot.Target("Null", "N9"), {}, "no SoC model 'N9'"),
     "a text for a list": (NULL, {"require_npu": "all"}, "require_npu is the text 'all'"),
     "misspelled option": (

@@ -1,8 +1,8 @@
-"""Bytes for another process that has a file in common with this one: what lies in a file is named, not copied.
+"""Passes bytes to another process through a common file; bytes that lie in a file are referenced, not copied.
 
-A reference is `[source, offset, size]`, which JSON can say. Source 0 is the common file, to which both processes
-append. The others one process announces and the other learns: the user's files, by path, and large blocks of
-memory, as ranges of the common file.
+A reference is a JSON list `[source, offset, size]`. Source 0 is the common file, and both processes append to this
+file. One process announces the other sources to the other process: the user's files by path, and large blocks of
+memory as ranges of the common file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from litert.model.output import write_at
 
 Reference: TypeAlias = Sequence[int]
 Source: TypeAlias = Mapping[str, Any]
-"""An announcement."""
+"""An announcement of one source of bytes, as JSON."""
 
 _COMMON = 0
 _ALIGNMENT = 64
@@ -27,10 +27,10 @@ _MAPPED = 1 << 20  # from here on data are mapped; what is smaller costs less to
 
 
 class Exchange:
-    """One process's end of it."""
+    """One process's view of the common file and of the announced sources."""
 
     def __init__(self, fd: int) -> None:
-        """Takes the common file, which stays the caller's."""
+        """Uses the common file `fd`; the caller still owns and closes the file."""
         self._fd = fd
         # By id, the references of bytes, which are kept so that their ids stay theirs.
         self._kept: dict[int, tuple[MappedFile | memoryview | Blob, Reference]] = {}
@@ -39,10 +39,10 @@ class Exchange:
         self._announcements: list[Source] = []
 
     def refer(self, blob: Blob) -> Reference:
-        """A reference to bytes, for the other process; the same blob has one, however often it is asked for.
+        """Returns a reference to bytes for the other process; the same blob always has the same reference.
 
         Raises:
-          LiteRtError: FILE_IO, where there is no room for a copy.
+          LiteRtError: FILE_IO, if the disk has no space for a copy.
         """
         if id(blob) in self._kept:
             return self._kept[id(blob)][1]
@@ -55,10 +55,10 @@ class Exchange:
         return reference
 
     def put(self, data: bytes | memoryview) -> Reference:
-        """Appends bytes to the common file.
+        """Appends bytes to the common file and returns their reference.
 
         Raises:
-          LiteRtError: FILE_IO, where there is no room.
+          LiteRtError: FILE_IO, if the disk has no space.
         """
         try:
             end = os.fstat(self._fd).st_size
@@ -68,12 +68,12 @@ class Exchange:
             raise LiteRtError(
                 Status.FILE_IO,
                 f"cannot write a temporary file: {error}",
-                hint="Make room, or set TMPDIR to a folder elsewhere.",
+                hint="Free some disk space, or set TMPDIR to a folder on another disk.",
             ) from error
         return [_COMMON, start, len(data)]
 
     def take(self, reference: Reference) -> Blob:
-        """The bytes that a reference means; the same blob, if it was taken or referred to before."""
+        """Returns the bytes of a reference; a reference that was taken or made before gives the same blob."""
         key = tuple(reference)
         blob = self._blobs.get(key)
         if blob is None:
@@ -82,22 +82,23 @@ class Exchange:
         return blob
 
     def read(self, reference: Reference) -> Blob:
-        """As `take`, for bytes that nobody asks for twice."""
+        """Same as `take`, but does not keep the blob for a later call."""
         source, offset, size = reference
         if source == _COMMON:
             return Blob(self._read_common(offset, size))
         return Blob.within(self._sources[source], offset, size)
 
     def announce(self) -> list[Source]:
-        """What the other process must learn before it takes references made since the last call of this."""
+        """Returns announcements of the sources that were added since the last call, for the other process."""
         told, self._announcements = self._announcements, []
         return told
 
     def learn(self, announcements: Sequence[Source]) -> None:
-        """Takes note of what the other process announces.
+        """Stores the sources that the other process announces.
 
         Raises:
-          LiteRtError: NOT_FOUND or FILE_IO, for a file that is gone; FILE_IO, for another in its place.
+          LiteRtError: NOT_FOUND or FILE_IO, if a file no longer exists; FILE_IO, if another file has replaced the
+            file.
         """
         for source in announcements:
             if "path" in source:

@@ -1,7 +1,7 @@
-"""How plugins run: those in shared libraries each in a process of its own, those in Python in this one.
+"""Decides where plugins run: plugins in shared libraries in a child process each, Python plugins in this process.
 
-The user may want either otherwise. Such a process takes as long to start as this one to import its compiler:
-started first, it costs half.
+Options change either default. A child process takes as long to start as the import of the compiler in this
+process; starting the child first halves the total time.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 SHARED_LIBRARY = "libLiteRtCompilerPlugin*.so"
 
 NATIVE_LOADER = "compiler_plugin.native.native_plugin:NativePluginFactory"
-"""What loads a shared library, here or in a process of its own."""
+"""Loader of plugins in shared libraries, in this process or in a child process."""
 
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """How plugins run.
+    """Options for where plugins run.
 
     Attributes:
-      timeout_s: for each call into another process.
-      in_process: those in shared libraries in this process, where a crash is its end; otherwise each in one of its
-        own.
-      isolated: those in Python in processes of their own, too.
-      memory_mib: how much data such a process may have in memory; 0 is no limit.
-      started: processes that were started ahead of time, by the library's path.
+      timeout_s: Time limit of each call into a child process, in seconds.
+      in_process: Whether plugins in shared libraries run in this process, where a crash ends the process;
+        otherwise each of them runs in a child process.
+      isolated: Whether Python plugins run in child processes too.
+      memory_mib: Limit of a child process's data in memory, in MiB; 0 means no limit.
+      started: Child processes that were started ahead of time, by the path of their library.
     """
 
     timeout_s: float = option(
@@ -60,7 +60,8 @@ class Hosting:
         Flag(
             "isolate_plugin",
             False,
-            "Run a plugin in Python in a process of its own, as one in a shared library always does.",
+            "Run a plugin in Python in a process of its own, as one in a shared library always "
+            "does.",
         ),
         Section.PLUGINS,
     )
@@ -76,10 +77,10 @@ class Hosting:
     started: dict[str, PluginProcess] = field(default_factory=dict, compare=False, repr=False)
 
     def start(self, folders: Sequence[str]) -> None:
-        """Starts a process for each library in folders and below them, and waits for none.
+        """Starts a child process for each library in the folders and below them, without waiting for it.
 
         Raises:
-          LiteRtError: NOT_FOUND, if a folder is missing or is none.
+          LiteRtError: NOT_FOUND, if a folder does not exist or is not a folder.
         """
         from litert.host.extensions import find_files  # here: --help must not wait for it
 
@@ -88,7 +89,7 @@ class Hosting:
                 self.started[path] = self._start(path, NATIVE_LOADER)
 
     def take(self, path: str, loader: str = NATIVE_LOADER) -> PluginProcess:
-        """The process that was started for a library, or a new one; the caller's from now on."""
+        """Returns the process that was started for a library, or a new process; the caller owns the process."""
         return self.started.pop(path, None) or self._start(path, loader)
 
     def _start(self, path: str, loader: str) -> PluginProcess:
@@ -96,21 +97,22 @@ class Hosting:
 
 
 class PluginProcess:
-    """A child process that loads a plugin, and the bytes that it has in common with this one.
+    """A child process that loads a plugin, and the file through which both processes exchange bytes.
 
-    It ends when nobody has it.
+    The child process ends when this object is released.
     """
 
     def __init__(
         self, path: str, timeout_s: float, loader: str = NATIVE_LOADER, memory_bytes: int = 0
     ) -> None:
-        """Starts the process, and does not wait for it: that is for `load`.
+        """Starts the process without waiting for it; `load` waits.
 
         Args:
-          path: of the plugin's file; `module:attribute` of an installed one.
-          timeout_s: for each call.
-          loader: `package.module:function`, which makes the factory of the path, in the child.
-          memory_bytes: how much data the process may have in memory; 0 for no limit.
+          path: Path of the plugin's file; `module:attribute` for an installed plugin.
+          timeout_s: Time limit of each call, in seconds.
+          loader: Function as `package.module:function`; the child process calls the function with the path to make
+            the plugin's factory.
+          memory_bytes: Limit of the process's data in memory, in bytes; 0 means no limit.
         """
         from litert.host.service import Service  # here: most plugins are Python
 
@@ -128,15 +130,16 @@ class PluginProcess:
 
     @cached_property
     def exchange(self) -> Exchange:
-        """This process's end of what both have in common."""
+        """The exchange of bytes with the child process, on the side of this process."""
         from compiler_plugin.isolation.exchange import Exchange
 
         return Exchange(self._service.fd)
 
     def load(self) -> Any:
-        """Waits until the plugin is loaded: what it says of itself.
+        """Waits until the child process has loaded the plugin, and returns the plugin's description of itself.
 
         Raises:
-          LiteRtError: that of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the child did not survive it.
+          LiteRtError: The error of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the child process crashes or
+            hangs.
         """
         return self.ask("load", self._load)

@@ -1,7 +1,7 @@
-"""A compiler plugin in a process of its own: it may crash, hang or end there, and the host says in which call.
+"""A compiler plugin in a child process: the plugin may crash or hang there, and the host reports the failed call.
 
-To the host it is a plugin like any other. The process that told who the plugin is serves the first one that is
-created; it ends with it.
+The host uses an isolated plugin like any other plugin. The process that first identified the plugin also serves
+the first plugin object that the host creates, and ends with that object.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ from litert.model.graph import Model, Subgraph
 
 
 class IsolatedPluginFactory(CompilerPluginFactory):
-    """A plugin that a child process loads."""
+    """Factory of a plugin that a child process loads."""
 
     def __init__(self, path: str, hosting: Hosting, loader: str = NATIVE_LOADER) -> None:
-        """Has the plugin of a file loaded, and asks who it is.
+        """Has a child process load the plugin of a file, and asks the plugin for its identity.
 
-        `loader` makes it of the path, as `PluginProcess` says.
+        `loader` is the same as for `PluginProcess`.
 
         Raises:
-          LiteRtError: that of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the child did not survive it.
+          LiteRtError: The error of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the child process crashes or
+            hangs.
         """
         self._path = path
         self._hosting = hosting
@@ -84,7 +85,7 @@ class IsolatedPluginFactory(CompilerPluginFactory):
 
 
 class IsolatedPlugin(CompilerPlugin):
-    """A plugin that a child process has created; `close` ends the process."""
+    """A plugin object in a child process; `close` ends the process."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The child's side of a compiler plugin in a process of its own: loads it, and passes the host's calls on."""
+"""The child process of an isolated compiler plugin: loads the plugin and passes the host's calls on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from litert.model.graph import Op
 
 
 def serve_plugin(fd: int) -> Handlers:
-    """What a service answers with, given the file that both processes have; `load` comes first, then `create`."""
+    """Returns the handlers of a child's service; the host calls `load`, then `create`. `fd` is the common file."""
     server = _Server(Exchange(fd))
     names = [name for name in vars(_Server) if not name.startswith("_")]
     return {name: partial(_answer, getattr(server, name)) for name in names}
@@ -110,7 +110,10 @@ class _Server:
 
         def position_of(op: Op) -> int:
             if op not in positions:
-                raise LiteRtError(Status.INVALID_ARGUMENT, f"it takes {op!r:.100}, not an op of it")
+                raise LiteRtError(
+                    Status.INVALID_ARGUMENT,
+                    f"the plugin takes {op!r:.100}, which is not an op of the subgraph",
+                )
             return positions[op]
 
         return {

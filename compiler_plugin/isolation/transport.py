@@ -1,7 +1,7 @@
-"""What goes to another process and back: models, partitions and results, as JSON and references to bytes; options.
+"""Packs models, partitions, results and options for another process, as JSON with references to bytes.
 
-A graph goes as a flatbuffer without its constants; these are references. So what arrives is a graph as from a
-file: whole, checked, and with the same order of subgraphs, ops and tensors.
+A graph is sent as a flatbuffer without its constants, which are sent as references. The receiver therefore reads
+the graph as from a file: complete, checked, and with the same order of subgraphs, ops and tensors.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _LARGE_OPTIONS = 4096  # custom options that go as references
 
 
 def pack_model(model: Model, exchange: Exchange) -> object:
-    """A model without its byte code and trailing bytes, which only its file has a place for.
+    """Packs a model without its byte code and trailing bytes, which only the model's file can hold.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT, for a graph that does not hold together; FILE_IO.
+      LiteRtError: INVALID_GRAPH_INVARIANT, if the graph is inconsistent; FILE_IO, if the disk has no space.
     """
     buffers = all_buffers(model)
     data = [
@@ -56,10 +56,10 @@ def pack_model(model: Model, exchange: Exchange) -> object:
 
 
 def unpack_model(packed: Mapping[str, Any], exchange: Exchange) -> Model:
-    """What `pack_model` packed; its constants lie where they lay.
+    """Returns the model that `pack_model` packed; its constants are not copied.
 
     Raises:
-      LiteRtError: those of reading a model, and of files that are gone.
+      LiteRtError: The errors of reading a model; NOT_FOUND or FILE_IO, if a file no longer exists.
     """
     exchange.learn(packed["sources"])
     model = read_model(exchange.read(packed["tables"]).view)
@@ -73,12 +73,12 @@ def unpack_model(packed: Mapping[str, Any], exchange: Exchange) -> Model:
 
 
 def pack_subgraphs(subgraphs: Sequence[Subgraph], exchange: Exchange) -> object:
-    """Subgraphs without the rest of their model; raises as `pack_model`."""
+    """Packs subgraphs without the rest of their model; raises the same errors as `pack_model`."""
     return pack_model(Model(list(subgraphs), buffers=[Buffer()]), exchange)
 
 
 def replace_model(model: Model, new: Model) -> None:
-    """Makes a model what another is, but for its file, byte code and trailing bytes."""
+    """Gives a model the content of another model, except for its file, byte code and trailing bytes."""
     for name in (
         "subgraphs", "signatures", "metadata", "operator_codes", "buffers", "description",
         "metadata_buffers", "external_buffer_groups", "external_buffers",
@@ -87,7 +87,7 @@ def replace_model(model: Model, new: Model) -> None:
 
 
 def pack_result(result: CompiledResult, exchange: Exchange) -> object:
-    """What a plugin has compiled."""
+    """Packs the result of a plugin's compilation."""
     return {
         "byte_code": [exchange.put(module.view) for module in result.byte_code],
         "calls": [
@@ -106,7 +106,7 @@ def pack_result(result: CompiledResult, exchange: Exchange) -> object:
 
 
 def unpack_result(packed: Mapping[str, Any], exchange: Exchange) -> CompiledResult:
-    """What `pack_result` packed."""
+    """Returns the result that `pack_result` packed."""
     return CompiledResult(
         [exchange.read(reference) for reference in packed["byte_code"]],
         [
@@ -137,7 +137,7 @@ def _without_data(buffers: Sequence[Buffer], ops: Sequence[Op]) -> Iterator[None
 
 
 def pack_options(options: object) -> object:
-    """Options, or a part of them, as JSON has it: a dataclass as its fields by name."""
+    """Packs options, or a part of them, as JSON: a dataclass becomes an object with its fields by name."""
     if is_dataclass(options):
         return {field.name: pack_options(getattr(options, field.name)) for field in fields(options)}
     if isinstance(options, Mapping):
@@ -148,11 +148,11 @@ def pack_options(options: object) -> object:
 
 
 def unpack_options(packed: Mapping[str, Any]) -> CompilerOptions:
-    """The options that `pack_options` packed."""
+    """Returns the options that `pack_options` packed."""
     infos, dump = unpack_infos(packed["custom_op_infos"]), DumpOptions(**packed["dump"])
     return CompilerOptions(**{**packed, "custom_op_infos": infos, "dump": dump})
 
 
 def unpack_infos(packed: Sequence[Any]) -> list[CustomOpInfo]:
-    """The ops with their assets that `pack_options` packed."""
+    """Returns the custom ops and their asset paths that `pack_options` packed."""
     return [CustomOpInfo(**info) for info in packed]

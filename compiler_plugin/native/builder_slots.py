@@ -1,4 +1,4 @@
-"""The context's functions by which a pattern records its changes."""
+"""The functions of the compiler context through which a plugin's pattern records its changes."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "transpose_conv": ("padding", *_STRIDES, _ACT),
     "unpack": ("axis", "num"),
 }  # fmt: skip
-"""By the op's name in the slots; RESHAPE, SQUEEZE and composites, which have lists, are not here."""
+"""Option fields of ops, by the op's name in the slots, except for ops with lists: RESHAPE, SQUEEZE, composites."""
 
 _RANKED = 0
 
 
 def builder_slots(handles: GraphHandles) -> Slots:
-    """All that a `LiteRtBuilder` can do."""
+    """Returns the functions of a `LiteRtBuilder`."""
     slots = _BuilderSlots(handles)
     return {
         **slots_of(slots, "LiteRtCompilerContext"),
@@ -114,19 +114,21 @@ class _BuilderSlots:
         build = self._get(builder, GraphBuilder)
         if type_id != _RANKED:
             raise LiteRtError(
-                Status.UNSUPPORTED, "a new tensor without a rank", hint="Give its dimensions."
+                Status.UNSUPPORTED,
+                "a new tensor has no rank",
+                hint="Give the dimensions of the tensor.",
             )
         tensor_type = from_c(ffi.cast("LiteRtRankedTensorType*", ffi.addressof(ranked)))
         buffer = self._get(weights, Buffer) if weights else build.empty_buffer
         if weights and buffer.blob is None:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "a new tensor with weights without data")
+            raise LiteRtError(Status.INVALID_ARGUMENT, "a new tensor has weights without data")
         structs = dict(
             zip(QuantizationKind, (None, per_tensor, per_channel, block_wise), strict=True)
         )
         if quantization_id not in structs:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"quantization of kind {quantization_id}, which there is not",
+                f"{quantization_id} is not a kind of quantization",
             )
         quantization = quantization_from_c(
             QuantizationKind(quantization_id),
@@ -145,7 +147,9 @@ class _BuilderSlots:
         self, builder: int, data: Any, size: int, tensor: int, new_weights: Any
     ) -> None:
         if size and not data:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"{size} bytes of weights at NULL")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"{size} bytes of weights have the address NULL"
+            )
         copy = bytes(ffi.buffer(data, size)) if size else b""
         buffer = self._get(builder, GraphBuilder).set_data(self._get(tensor, Tensor), copy)
         new_weights[0] = self._of(buffer)
@@ -201,7 +205,7 @@ class _BuilderSlots:
     def _list_slot(self, op_name: str, field: str) -> Callable[..., None]:
         def build_list(builder: int, op: int, values: Any, count: int) -> None:
             if count < 0 or (count and not values):
-                raise LiteRtError(Status.INVALID_ARGUMENT, f"{count} values for {field}")
+                raise LiteRtError(Status.INVALID_ARGUMENT, f"field {field} has {count} values")
             numbers = list(values[0:count]) if count else None
             self._set_options(builder, op, op_name, {field: numbers})
 
@@ -212,10 +216,12 @@ class _BuilderSlots:
         if not isinstance(built, BuiltOp) or built not in self._get(builder, GraphBuilder).ops:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"options for {built.name}, which the pattern has not built",
+                f"options are set for {built.name}, which the pattern has not built",
             )
         if built.code.builtin_code != BUILTIN_NUMBERS[op_name]:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"options of {op_name} for {built.name}")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"options of {op_name} are set for {built.name}"
+            )
         built.options, built.options_2 = make_builtin_options(op_name, values)
 
 

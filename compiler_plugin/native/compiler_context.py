@@ -1,4 +1,4 @@
-"""The compiler context: the table of functions that this host gives a plugin, over its own graph."""
+"""The compiler context: the table of functions through which a native plugin reads and edits this host's graph."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from litert.model.graph import Model, Signature, Subgraph
 from litert.model.writer import to_bytes
 
 VERSION = (1, 3)
-"""Of the table: LiteRT 2.3.0's."""
+"""Version of the function table, which is that of LiteRT 2.3.0."""
 
 _logger = logging.getLogger(__name__)
 
@@ -38,15 +38,15 @@ _idle: dict[str, list[CompilerContext]] = {}
 
 
 class CompilerContext:
-    """A table for one plugin, which may be called until the process ends; `take` gives one, until its `close`.
+    """A function table for one plugin; `take` reserves a table until `close`, and no table is ever freed.
 
     Attributes:
-      table: the `LiteRtCompilerContext*`.
-      handles: of the graph that the plugin is shown at the moment.
+      table: The `LiteRtCompilerContext*`.
+      handles: Handles of the graph that the plugin sees at the moment.
     """
 
     def __init__(self, vendor: str) -> None:
-        """A context of the caller's own, which answers everything in Python; `take` is for plugins."""
+        """Makes a new context that answers all calls in Python; for plugins, use `take`."""
         self._vendor = vendor
         self.handles = GraphHandles()
         self.table: Any = ffi.new("LiteRtCompilerContext*")
@@ -67,7 +67,7 @@ class CompilerContext:
 
     @classmethod
     def take(cls, vendor: str) -> CompilerContext:
-        """A context that no other plugin has at the moment."""
+        """Returns a context that no other plugin uses at the moment."""
         try:
             context = _idle.setdefault(vendor, []).pop()
         except IndexError:
@@ -79,7 +79,7 @@ class CompilerContext:
 
     @contextmanager
     def showing(self, value: object) -> Iterator[int]:
-        """The handle of a subgraph, model or list, valid in the block; so is what it leads to."""
+        """Shows the plugin a subgraph, model or list, whose handle is valid within the `with` block."""
         try:
             yield self.handles.of(value)
         finally:
@@ -88,7 +88,7 @@ class CompilerContext:
             self.handles.clear()
 
     def close(self) -> None:
-        """Leaves it to the vendor's next plugin; handles that the plugin still has are unknown."""
+        """Returns the context for the vendor's next plugin; all handles become invalid."""
         if self._fast is not None:
             self._set_slots(self._slow)
             self._fast.release()
@@ -97,7 +97,7 @@ class CompilerContext:
         _idle[self._vendor].append(self)
 
     def get_subgraph_op(self, subgraph: int, index: int, op: Any) -> None:
-        """A slot, which the fast getter answers once the subgraph's handles are in a row."""
+        """Implements the slot; the fast getter answers instead if the handles of the subgraph are in a row."""
         found = self.handles.get(subgraph, Subgraph)
         op[0] = self.handles.of(item(found.ops, index, "op"))
         if self._fast is not None and (first := self.handles.row(found)):
@@ -117,12 +117,12 @@ class CompilerContext:
         num_signatures: int,
         _options: Any,
     ) -> None:
-        """A slot."""
+        """Implements the slot of the same name."""
         found = self.handles.get(model, Model)
         if num_signatures != len(found.subgraphs):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{num_signatures} signatures for {len(found.subgraphs)} subgraphs",
+                f"there are {num_signatures} signatures for {len(found.subgraphs)} subgraphs",
             )
         keys = [
             ffi.string(signature_keys[i]).decode("utf-8", "surrogateescape")

@@ -1,7 +1,8 @@
-"""A Python plugin as the C functions that a host looks up in a compiler plugin's library.
+"""Exports a Python plugin as the C functions that a host looks up in a compiler plugin's library.
 
-They are C functions of this process: a library that other programs load forwards to them. Their contract is in
-`litert_npu/compiler_plugin.h`. Errors become status codes, and their words go to the log.
+The C functions belong to this process; a library that other programs load forwards its calls to them. The
+header `litert_npu/compiler_plugin.h` describes the contract of these functions. Errors become status codes, and
+error messages go to the log.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _logger = logging.getLogger(__name__)
 
 
 def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[str, Any]:
-    """Makes C functions of a plugin, by their names in `compiler_plugin.h`, to be kept while they may be called.
+    """Returns the C functions of a plugin, by name; the caller keeps the result as long as they are in use.
 
-    `origin` is where the plugin was found, for errors.
+    `origin` is the place where the plugin was found, for error messages.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, for a plugin of no use.
+      LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the plugin cannot be used.
     """
     library = _Library(check_factory(factory, origin))
     functions: dict[str, Any] = {}
@@ -276,7 +277,7 @@ class _Library:
         _check(*answers)
 
 
-def _check(*pointers: Any, belongs: str = "an answer is to be written") -> None:
+def _check(*pointers: Any, belongs: str = "there is no pointer for the answer") -> None:
     if not all(pointers):
         raise LiteRtError(Status.INVALID_ARGUMENT, f"a NULL pointer, where {belongs}")
 

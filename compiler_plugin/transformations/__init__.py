@@ -1,4 +1,7 @@
-"""Model transformations: what authors of extensions import. Each name is imported when it is first used."""
+"""Model transformations: the names that authors of extensions import.
+
+A name's module is imported when the name is first used.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""From graphs to a well-formed model again: the last step of all transformations.
+"""Turns graphs into a well-formed model again: the last step of all transformations.
 
-The graphs are views of the model, so that little is left to do. What custom ops' nodes say becomes their options.
-Each result of the model becomes a tensor of its own, under its public name. Ops, and the metadata that name them,
-come into order. Constants of equal data share one buffer. What nothing has any more goes, also where the file had
-it.
+The graphs are views of the model, so that few steps remain. The attributes of custom ops' nodes become options of
+the ops. Each result of the model becomes a separate tensor with its public name. Ops, and the metadata that refer
+to ops, get the order of execution. Constants with equal data share one buffer. Unused objects are removed, even if
+the input file had them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _Kind: TypeAlias = tuple[Buffer, ElementType, tuple[int, ...], tuple[int, ...] |
 
 
 def emit(graph: Graph) -> None:
-    """Makes a subgraph well-formed after its transformations; `tidy` is the end of it for the whole model.
+    """Makes a subgraph well-formed after its transformations; `tidy` then completes the whole model.
 
     Raises:
-      LiteRtError: for an op without a type, attributes that cannot be written, and as `check_graph`.
+      LiteRtError: If an op has no type, or attributes cannot be written; and the errors of `check_graph`.
     """
     assert graph.stage is not Phase.FRONT
     for node in graph.known_nodes:
@@ -50,10 +50,10 @@ def emit(graph: Graph) -> None:
 
 
 def tidy(graphs: Sequence[Graph]) -> None:
-    """Lets equal constants share their data, and takes out what nothing in the model has; the last step of all.
+    """Lets equal constants share their data, and removes unused objects; the last step for a model.
 
     Args:
-      graphs: of all subgraphs of one model, emitted.
+      graphs: Graphs of all subgraphs of one model, after `emit`.
     """
     changed = [graph for graph in graphs if graph.edit_count]
     if changed:
@@ -72,7 +72,7 @@ def tidy(graphs: Sequence[Graph]) -> None:
 
 
 def share_data(subgraphs: Iterable[Subgraph], buffers: Iterable[Buffer]) -> None:
-    """Lets data of subgraphs be there once, where they are equal."""
+    """Stores equal data of subgraphs only once."""
     tensors: dict[Buffer, list[Tensor]] = defaultdict(list)
     for subgraph in subgraphs:
         for tensor in subgraph.tensors:
@@ -106,9 +106,9 @@ def _write_control_dependencies(graph: Graph) -> None:
 
 
 def dump_model(graphs: Sequence[Graph], path: str) -> None:
-    """Writes a model that is not done yet to a file, whose folder it makes; the graphs can be changed further.
+    """Writes a model between transformations to a file, and creates the folder; the graphs can still be changed.
 
-    Types that the front phase does not know are VARIANT in the file. The folder's own must be there.
+    Types that are unknown in the front phase are VARIANT in the file. The parent of the folder must exist.
     """
     make_folder(os.path.dirname(path))
     with ExitStack() as stack:

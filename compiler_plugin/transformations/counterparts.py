@@ -1,6 +1,6 @@
-"""What takes the place of a name of the Model Optimizer's, where an extension that was written for it uses one.
+"""Finds the counterparts of Model Optimizer names, for extensions that were written for the Model Optimizer.
 
-The table for people is in the guide, `docs/transformations.md`.
+The guide `docs/transformations.md` has the same table for people.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MODULE = "compiler_plugin.transformations.model_optimizer"
-"""Where classes and functions of the Model Optimizer's are, under their own names."""
+"""Module with classes and functions of the Model Optimizer under their original names."""
 
 NODE_NAMES: Mapping[str, str] = {
     "in_edge": "in_port(i)",
@@ -19,7 +19,7 @@ NODE_NAMES: Mapping[str, str] = {
     "shape": "out_port(0).data.get_shape()",
     "value": "out_port(0).data.get_value()",
 }
-"""Of what nodes have there."""
+"""Counterparts of the Model Optimizer's attributes of nodes."""
 
 _PACKAGES = ("mo", "openvino", "extensions", "networkx")
 _PORTS = "Use ports: in_port(i), out_port(i), and get_source, get_destinations, connect of them."
@@ -37,21 +37,21 @@ GRAPH_NAMES: Mapping[str, str] = {
     "unique_id": "Names and ids are made unique where they are taken.",
     "remove_nodes_from": "Use graph.remove_node(node) for each; graph.clean_up() takes out what nobody reads.",
     "erase_node": "Connect the readers to another port; graph.clean_up() then takes the node away.",
-    "get_data_nodes": "There are no data nodes: in_port(i).data and out_port(i).data have shape and value.",
+    "get_data_nodes": "There are no data nodes: in_port(i).data has the shape and the value.",
     "pseudo_topological_sort": "Use graph.topological_sort().",
 }  # fmt: skip
-"""Of what graphs have there, `networkx`'s among it: a sentence each."""
+"""Counterparts of the Model Optimizer's attributes of graphs, including those of `networkx`, as sentences."""
 
 _OF_SHAPES = ("copy", "size", "shape", "tolist", "astype", "dtype", "prod")
 
 
 def find_counterpart(error: BaseException | None) -> str:
-    """What to use in place of what an import or a shape lacks, in a sentence; "" where nothing is known."""
+    """Returns a sentence with the counterpart of a missing name; "" if no counterpart is known."""
     if isinstance(error, ModuleNotFoundError):
         if (error.name or "").partition(".")[0] in _PACKAGES:
             return (
-                f"Names of the Model Optimizer's are in {MODULE}: change the line to `from {MODULE} import ...`. "
-                "docs/transformations.md has the list."
+                f"The Model Optimizer's names are in {MODULE}: change the line to `from {MODULE} "
+                "import ...`. docs/transformations.md has the list."
             )
     elif isinstance(error, AttributeError):
         if isinstance(error.obj, tuple) and error.name in _OF_SHAPES:
@@ -61,4 +61,4 @@ def find_counterpart(error: BaseException | None) -> str:
     return ""
 
 
-_SHAPES = "Shapes and lists among attributes are tuples here: np.array(shape) makes an array."
+_SHAPES = "Shapes and lists in attributes are tuples here: np.array(shape) makes an array."

@@ -1,4 +1,4 @@
-"""Custom ops between a file and a graph: what the bytes of an op's options mean, and what is written of its node.
+"""Reads the options of custom ops from a file into a graph, and writes the attributes of their nodes back.
 
     class FooExtractor(Extractor):
         op = "Foo"
@@ -8,9 +8,10 @@
             Foo.update_node_stat(node, {"axis": options["axis"]})
             return True
 
-The first of these that there is says what a custom op is: the mapping file, an extractor, an enabled class of that
-name. Where there is none its attributes are the entries of its FlexBuffer; those of TFLite's own operators are the
-fields of the schema. Options that nobody has changed keep their bytes, whatever wrote them.
+The first existing source of three describes a custom op: the mapping file, an extractor, an enabled class with the
+op's name. Without any of them, the node's attributes are the entries of the op's FlexBuffer; nodes of builtin
+operators have the fields of the schema as attributes. Options keep their bytes as long as no transformation
+changes them.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ from litert.model.raw_options import RawField, read_raw_fields, write_raw_fields
 
 
 class Extractor(ABC):
-    """Finds attributes for the ops of one name.
+    """Finds the attributes of ops with one name.
 
     Attributes:
-      op: the name: a custom code, or a builtin operator's, whose nodes may get further attributes.
-      enabled: whether it is asked; an op has one extractor that is.
+      op: Custom code, or the name of a builtin operator, whose nodes get additional attributes.
+      enabled: Whether the extractor is used; an op has at most one enabled extractor.
     """
 
     op: ClassVar[str] = ""
@@ -57,22 +58,22 @@ class Extractor(ABC):
 
     @abstractmethod
     def extract(self, node: Node) -> bool:
-        """Sets attributes of a node, mostly by `update_node_stat` of its op's class.
+        """Sets attributes of a node, usually with `update_node_stat` of the op's class.
 
         Args:
-          node: as it is in the model; shapes of what ops write are not known yet.
+          node: Node as in the file; the shapes of the outputs of ops are not known yet.
 
         Returns:
-          Whether the node is as it should be; False leaves it to who comes next: the op's class if it is enabled,
-          then the standard (options by name).
+          Whether all attributes are set; False leaves the node to the op's class if the class is enabled, and then
+          to the default (options by name).
         """
 
 
 def flexbuffer_options(node: Node) -> Mapping[str, Any]:
-    """A custom op's options by name; empty where it has no options.
+    """Returns a custom op's options by name; empty if the op has no options.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for options that are no FlexBuffer map.
+      LiteRtError: INVALID_FLATBUFFER, if the options are not a FlexBuffer map.
     """
     found = find_flexbuffer_options(node.custom_options)
     if isinstance(found, Mapping):
@@ -81,22 +82,22 @@ def flexbuffer_options(node: Node) -> Mapping[str, Any]:
         return {}
     raise LiteRtError(
         Status.INVALID_FLATBUFFER,
-        f"the {len(node.custom_options)} bytes of options are no FlexBuffer map",
-        hint="Read a C struct by raw_options, with the fields it has.",
+        f"the {len(node.custom_options)} bytes of options are not a FlexBuffer map",
+        hint="Read a C struct with raw_options and the fields of the struct.",
     )
 
 
 def raw_options(node: Node, fields: Sequence[RawField]) -> Mapping[str, Any]:
-    """A custom op's options that are a C struct; `raw_fields` says where its fields lie.
+    """Returns a custom op's options from a C struct; `raw_fields` describes the layout of the fields.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for options that have not all of the fields.
+      LiteRtError: INVALID_ARGUMENT, if the options do not contain all fields.
     """
     return read_raw_fields(node.custom_options, fields)
 
 
 class OpLibrary:
-    """What extensions and the mapping file say of ops."""
+    """The descriptions of ops by extensions and by the mapping file."""
 
     def __init__(
         self,
@@ -104,17 +105,16 @@ class OpLibrary:
         extractors: Sequence[type[Extractor]] = (),
         mapping: Mapping[str, MappedOp] | None = None,
     ) -> None:
-        """Collects them.
+        """Collects the descriptions of ops.
 
         Args:
-          classes: of ops, each of another name.
-          extractors: enabled or not.
-          mapping: what the mapping file declares.
+          classes: Classes of ops, each with a different name.
+          extractors: Extractors, enabled or not.
+          mapping: Declarations of the mapping file.
 
         Raises:
-          LiteRtError: ALREADY_EXISTS, for a name taken twice, with both files; INVALID_ARGUMENT, for a class
-            without a name, or with that of one of TFLite's own operators; DYNAMIC_LOADING, for an extractor that
-            cannot be made.
+          LiteRtError: ALREADY_EXISTS, if two ops have the same name, with both files; INVALID_ARGUMENT, if a class
+            has no name, or the name of a builtin operator; DYNAMIC_LOADING, if an extractor cannot be created.
         """
         for cls in classes:
             _check_name(cls)
@@ -135,7 +135,7 @@ class OpLibrary:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """While transformations run: `Op.get_op_class_by_name` finds these ops."""
+        """Makes `Op.get_op_class_by_name` find these ops while transformations run."""
         token = CLASSES.set(self._classes)
         try:
             yield
@@ -146,7 +146,7 @@ class OpLibrary:
         """Gives the ops of a graph their attributes and definitions.
 
         Raises:
-          LiteRtError: with op and file, where an extractor fails.
+          LiteRtError: If an extractor fails, with the op and the file of the extractor.
         """
         for name in graph.op_names:
             if name in self._names:
@@ -154,9 +154,10 @@ class OpLibrary:
                     self._extract(name, node)
 
     def remember(self, node: Node) -> None:
-        """Notes what a node is that is written: in a vendor's partition a copy of its op is the same again.
+        """Remembers how a node is written; a copy of the op in a vendor's partition gets the same attributes.
 
-        Its extractor knows what the file had, which may be another name and other options.
+        The extractor of the copy expects the options of the input file, which may have another op name and other
+        options.
         """
         definition, op = node.op_definition, node.model_op
         if isinstance(definition, Op) and op is not None and op.custom_options is not None:
@@ -196,7 +197,7 @@ def _run_extractor(extractor: Extractor, node: Node) -> bool:
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
                 f"it returns {found!r:.100}",
-                hint="Return True if the attributes are set, False to leave them to the standard.",
+                hint="Return True if the attributes are set; return False to use the default.",
             )
     return found
 
@@ -207,7 +208,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
         if name in DEFINITION:
             raise refused(
                 f"option '{name}' has the name of an attribute that every op has",
-                "Write an extractor that gives it another name, and a record that gives it this one.",
+                "Write an extractor that gives the option another name, and a record that "
+                "restores the original name.",
             )
 
 
@@ -216,28 +218,32 @@ def _check_name(cls: type[Op] | type[Extractor]) -> None:
     where = f"{cls.__name__} of {extension_file(cls)}"
     if not isinstance(cls.op, str) or not cls.op:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"its op is {cls.op!r:.100}", where, 'Say which: op = "Name".'
+            Status.INVALID_ARGUMENT,
+            f"the class's op is {cls.op!r:.100}",
+            where,
+            'Say which: op = "Name".',
         )
     if issubclass(cls, Op) and is_builtin(cls.op):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"'{cls.op}' is one of TFLite's own operators, whose class there is",
+            f"'{cls.op}' is a builtin operator, which has its own class",
             where,
-            "Give your op another name; its `type` may be this one.",
+            "Give your op another name; the op's `type` may be this name.",
         )
 
 
 def write_attributes(node: Node) -> None:
-    """Puts into the model what a custom op's node says: its type, and its attributes, if they were changed."""
+    """Writes a custom op's type, and its changed attributes, into the model."""
     if not node.is_custom:
         return
     op_type = node.type
     if op_type is None:
         raise LiteRtError(
             Status.INVALID_IR_TYPE,
-            f"{node} is for transformations only, as its type is None, and none has replaced it",
+            f"{node} exists only for transformations, as its type is None, and no transformation "
+            "has replaced the node",
             describe_node(node),
-            "Let a transformation replace it, or give it a type.",
+            "Replace the node in a transformation, or give the node a type.",
         )
     if is_builtin(op_type):
         _become_builtin(node, op_type)
@@ -247,7 +253,7 @@ def write_attributes(node: Node) -> None:
 
 
 def write_options(node: Node) -> None:
-    """Puts a custom op's attributes into the model, if they were changed; its name stays."""
+    """Writes a custom op's changed attributes into the model, and keeps the op's name."""
     op = node.model_op
     if op is None or not op.is_custom or not node.is_changed or is_builtin(node.type or ""):
         return
@@ -338,6 +344,6 @@ def _read_record(record: object) -> tuple[str, Any]:
         if isinstance(source, str) or callable(source):
             return name, source
     raise refused(
-        f"{record!r:.100} is no record of what is written",
+        f"{record!r:.100} is not an attribute record",
         "Give a name, (name, function of the node), or (name, name of the attribute).",
     )

@@ -1,8 +1,8 @@
-"""Tensors as nodes between ops: what `in_node` and `out_node` give behind the front phase, as they do in MO.
+"""Tensors as nodes between ops, which `in_node` and `out_node` return after the front phase, as in MO.
 
     node.in_node(0).shape  # node.in_port(0).data.get_shape(), as an array
 
-New code uses ports, which are the same in all phases.
+New code should use ports, which work the same in all phases.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class _Port(Protocol):
 
 
 class DataNode:
-    """The tensor of an output port.
+    """The tensor of an output port, as a node.
 
     Attributes:
-      port: that it is of.
+      port: Output port of the tensor.
     """
 
     kind = "data"
@@ -54,14 +54,14 @@ class DataNode:
 
     @property
     def id(self) -> str:
-        """The tensor's name."""
+        """The name of the tensor."""
         return self.port.name
 
     name = id
 
     @property
     def shape(self) -> Any:
-        """The shape as an array; None while it is not known."""
+        """The shape as an array; None if the shape is not known."""
         return shape_array(self.port.data)
 
     @shape.setter
@@ -70,7 +70,7 @@ class DataNode:
 
     @property
     def value(self) -> Any:
-        """The value, where it depends on constants alone; else None."""
+        """The value as an array if it depends only on constants; otherwise None."""
         return self.port.data.get_value()
 
     @value.setter
@@ -78,11 +78,11 @@ class DataNode:
         self.port.data.set_value(value)
 
     def has_valid(self, name: str) -> bool:
-        """Whether it has such an attribute, and it is not None."""
+        """Returns whether the tensor has an attribute with this name that is not None."""
         return self.soft_get(name, None) is not None
 
     def soft_get(self, name: str, default: Any = "<UNKNOWN>") -> Any:
-        """An attribute; the default where there is none."""
+        """Returns an attribute; the default if the tensor has no such attribute."""
         return getattr(self, name) if name in _ATTRIBUTES else default
 
     def __getitem__(self, name: str) -> Any:
@@ -91,19 +91,19 @@ class DataNode:
         return getattr(self, name)
 
     def in_nodes(self) -> dict[int, Any]:
-        """The op that writes it, under 0."""
+        """Returns the op that writes the tensor, as the value for key 0."""
         return {0: self.port.node}
 
     def in_node(self, index: int = 0) -> Any:
-        """The op that writes it."""
+        """Returns the op that writes the tensor."""
         return self._pick(self.in_nodes(), index, "in_node")
 
     def out_nodes(self) -> dict[int, Any]:
-        """The ops and results that read it, numbered from 0."""
+        """Returns the ops and results that read the tensor, numbered from 0."""
         return dict(enumerate(reader.node for reader in self.port.get_destinations()))
 
     def out_node(self, index: int = 0) -> Any:
-        """One of those that read it."""
+        """Returns one op or result that reads the tensor."""
         return self._pick(self.out_nodes(), index, "out_node")
 
     def __eq__(self, other: object) -> bool:
@@ -123,7 +123,7 @@ class DataNode:
 
 
 def shape_array(data: _Data) -> Array | None:
-    """A shape as an array, which the Model Optimizer's code indexes by lists; None while it is not known."""
+    """Converts a shape to an array, which the Model Optimizer's code indexes by lists; None if unknown."""
     import numpy as np  # here: most transformations need none
 
     shape = data.get_shape()
@@ -131,9 +131,9 @@ def shape_array(data: _Data) -> Array | None:
 
 
 def several_readers(port: _Port) -> LiteRtError:
-    """An error for `out_node` of a port that is not read by one node."""
+    """Returns the error of `out_node` for a port that is not read by exactly one node."""
     count = len(port.get_destinations())
     return refused(
         f"{port} has {count or 'no'} readers",
-        "Use out_port(i).get_destinations(), and their nodes.",
+        "Use out_port(i).get_destinations(), and the nodes of these ports.",
     )

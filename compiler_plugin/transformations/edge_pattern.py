@@ -1,13 +1,13 @@
-"""Patterns as the Model Optimizer writes them: `pattern()` with named nodes, and edges between them.
+"""Patterns in the form of the Model Optimizer: `pattern()` with named nodes, and edges between them.
 
     dict(
         nodes=[("mul", dict(op="MUL")), ("sigmoid", dict(op="LOGISTIC"))],
         edges=[("sigmoid", "mul", {"in": 1})],
     )
 
-They become patterns of `pattern.py`, whose matcher finds them. A node is found once for each name, and between the
-nodes of a match there are no edges but those of the pattern, as there. A node of kind `data` is the tensor between
-two ops, or one that comes from outside.
+These patterns become patterns of `pattern.py`, whose matcher finds them. As in the Model Optimizer, each name of a
+match stands for a different node, and the nodes of a match have no edges between them except the pattern's. A node
+of kind `data` is the tensor between two ops, or an input of the pattern.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 Found: TypeAlias = "dict[str, Node | DataNode]"
-"""A match: what each name of a pattern stands for."""
+"""A match: the node for each name of a pattern."""
 
 _DATA = "data"
 
 
 class Edge(NamedTuple):
-    """That an op reads another's output; by which input and of which output, if it is said."""
+    """An edge: one op reads the output of another op, optionally with the input and the output index."""
 
     source: str
     reader: str
@@ -44,12 +44,12 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EdgePattern:
-    """A pattern, which was checked.
+    """A checked pattern.
 
     Attributes:
-      nodes: the attributes that each has, by name; values may be conditions.
-      edges: between ops, and from data that come from outside.
-      data: of nodes of kind `data` that an op of the pattern writes, that op, and which of its outputs.
+      nodes: Attributes of each node, by name of the node; values may be conditions.
+      edges: Edges between ops, and from data nodes outside the pattern.
+      data: For each data node that an op of the pattern writes, the op and the index of its output.
     """
 
     nodes: Mapping[str, Mapping[str, Any]]
@@ -58,12 +58,12 @@ class EdgePattern:
 
     @property
     def ops(self) -> list[str]:
-        """The ops that it names."""
+        """The names of the ops in the pattern."""
         names = [attributes.get("op") for attributes in self.nodes.values()]
         return [name for name in names if isinstance(name, str)]
 
     def find_matches(self, graph: Graph) -> Iterator[Found]:
-        """Where it is found, at most once for each op that is its last; the graph may change in between."""
+        """Finds matches, at most one for each op that ends the pattern; the graph may change between matches."""
         if not set(self.ops) <= {*graph.op_names, *ENDS}:
             return
         roots = self._make_patterns(graph)
@@ -141,7 +141,7 @@ class EdgePattern:
 
 
 class EdgeMatch(parts.Match):
-    """An op whose inputs are said by edges, some of which may be any of its inputs."""
+    """A match for an op whose inputs are given by edges; an edge without an index fits any input."""
 
     __slots__ = ("edges",)
 
@@ -158,7 +158,7 @@ class EdgeMatch(parts.Match):
         self.output = None
 
     def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[parts.Order]:
-        """All ways for the edges to be inputs, which read these ports."""
+        """Returns all assignments of edges to inputs that read these ports."""
         orders = []
         fixed = {edge.in_port for _, edge in self.edges}
         free = [index for index in range(len(ports)) if index not in fixed]
@@ -174,18 +174,18 @@ class EdgeMatch(parts.Match):
 
 
 def read_edge_pattern(given: object) -> EdgePattern:
-    """Checks what `pattern()` returns.
+    """Checks the return value of `pattern()`.
 
     Raises:
-      LiteRtError: INVALID_TRANSFORMATION, for what is no pattern.
+      LiteRtError: INVALID_TRANSFORMATION, if the value is not a pattern.
     """
     if not isinstance(given, Mapping) or not {"nodes", "edges"} <= given.keys():
-        raise _bad(f"pattern() gives {given!r:.100}", "It gives dict(nodes=[...], edges=[...]).")
+        raise _bad(f"pattern() gives {given!r:.100}", "Return dict(nodes=[...], edges=[...]).")
     nodes: dict[str, Mapping[str, Any]] = {}
     for entry in given["nodes"]:
         name, attributes = (*entry, {})[:2] if isinstance(entry, tuple | list) else (entry, None)
         if not isinstance(name, str) or not isinstance(attributes, Mapping):
-            raise _bad(f"{entry!r:.100} is no node", "Write ('mul', dict(op='MUL')).")
+            raise _bad(f"{entry!r:.100} is not a node", "Write ('mul', dict(op='MUL')).")
         if name in nodes:
             raise _bad(f"two nodes are named '{name}'", "Rename one of them.")
         nodes[name] = attributes
@@ -195,7 +195,10 @@ def read_edge_pattern(given: object) -> EdgePattern:
     for edge in edges:
         if edge.reader in is_data:
             if edge.reader in data or edge.source in is_data:
-                raise _bad(f"'{edge.reader}' is data, and one op writes it", "Let an op write it.")
+                raise _bad(
+                    f"'{edge.reader}' is a data node, and only one op can write it",
+                    "Let only one op write it.",
+                )
             data[edge.reader] = edge.source, edge.out_port
     between: list[Edge] = []
     for edge in edges:
@@ -206,25 +209,31 @@ def read_edge_pattern(given: object) -> EdgePattern:
     read = {edge.source for edge in between}
     for name in nodes.keys() - read - data.keys():
         if name in is_data or nodes[name].get("op") in ENDS:
-            raise _bad(f"the pattern ends in '{name}'", "Let it end in an op.")
+            raise _bad(
+                f"the pattern ends in '{name}', which is not an op", "End the pattern in an op."
+            )
     if not nodes or _has_circle(between):
-        raise _bad("a pattern has at least one op, and its edges make no circle")
+        raise _bad("the pattern needs at least one op, and its edges must not form a cycle")
     return pattern
 
 
 def _read_edge(entry: Any, nodes: Mapping[str, object]) -> Edge:
     if not isinstance(entry, tuple | list) or len(entry) not in (2, 3):
-        raise _bad(f"{entry!r:.100} is no edge", "Write ('sigmoid', 'mul', {'in': 1}).")
+        raise _bad(f"{entry!r:.100} is not an edge", "Write ('sigmoid', 'mul', {'in': 1}).")
     source, reader, ports = (*entry, {})[:3]
     for name in (source, reader):
         if name not in nodes:
             raise _bad(
-                f"edge {entry!r:.100}: no node is named '{name}'", did_you_mean(str(name), nodes)
+                f"edge {entry!r:.100}: the pattern has no node '{name}'",
+                did_you_mean(str(name), nodes),
             )
     if not isinstance(ports, Mapping):  # MO has had the number alone
         ports = {"in": ports}
     if unknown := ports.keys() - {"in", "out"}:
-        raise _bad(f"edge {entry!r:.100}: {unknown} of an edge", "Edges have 'in' and 'out'.")
+        raise _bad(
+            f"edge {entry!r:.100}: an edge has no attribute {unknown}",
+            "Edges have the attributes 'in' and 'out'.",
+        )
     return Edge(source, reader, ports.get("in"), ports.get("out"))
 
 

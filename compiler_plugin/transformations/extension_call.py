@@ -1,4 +1,4 @@
-"""Calls of an extension's functions for one op: what goes wrong there names the op, the function and its file."""
+"""Calls functions of an extension for one op; errors name the op, the function and the file."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from litert.host.extensions import find_place
 def extension_call(
     function: str, file: str, node: Node, status: Status = Status.INVALID_TRANSFORMATION
 ) -> Iterator[None]:
-    """Wraps a call of an extension's function, such as `SoftMax.infer`, for a node; `file` is "" for none.
+    """Wraps a call of an extension's function, such as `SoftMax.infer`, for a node; `file` may be "".
 
-    Whatever is raised but KeyboardInterrupt becomes an error with the line of the file. `status` is for exceptions
-    that are no `LiteRtError`.
+    Any exception except KeyboardInterrupt becomes an error with the line in the file. `status` is the status for
+    exceptions that are not a `LiteRtError`.
     """
     try:
         yield
     except (Exception, SystemExit) as error:  # an extension's code may raise anything
-        what, where, hint = describe(error), "", find_counterpart(error) or "Repair the extension."
+        what, where, hint = describe(error), "", find_counterpart(error) or "Fix the extension."
         if isinstance(error, LiteRtError):
             status, what, where, hint = error.status, error.what, error.where, error.hint
         is_python = file.endswith(".py")  # ops of a mapping file have no lines of their own
@@ -38,7 +38,7 @@ def extension_call(
 
 
 def extension_file(cls: type) -> str:
-    """The file that a class is written in; "" where it is in none."""
+    """Returns the file that defines a class; "" if there is no file."""
     try:
         return inspect.getsourcefile(cls) or ""
     except (TypeError, OSError):
@@ -46,6 +46,6 @@ def extension_file(cls: type) -> str:
 
 
 def describe_node(node: Node) -> str:
-    """An op, for messages, with the file that it is of."""
+    """Describes an op for messages, with the file that defines the op."""
     source = node.graph.model.source
     return f"op {node}{f' of {source.path}' if source else ''}"

@@ -1,8 +1,10 @@
-"""Loads folders of extensions: `ops/`, `front/`, `front/tflite/`, `middle/` and `back/`, files of Python.
+"""Loads extension folders, with Python files in `ops/`, `front/`, `front/tflite/`, `middle/` and `back/`.
 
-Nothing registers itself: of each file the classes count that it defines, and that are made from one of the kinds
-of extension. Files and classes whose names begin with `_` are for the others. A folder is one package, so
-`from ..ops.my_op import MyOp` works in `front/my_replacement.py`. Our own transformations load the same way.
+Extensions need no registration: the loader uses the classes that a file defines and that are derived from a kind
+of extension.
+Files and classes whose names begin with `_` are helpers, and are not loaded as extensions. A folder is one
+package, so `from ..ops.my_op import MyOp` works in `front/my_replacement.py`. The transformations that come with
+this project load the same way.
 """
 
 from __future__ import annotations
@@ -44,13 +46,13 @@ _METHODS = (
 
 @dataclass(frozen=True, slots=True)
 class ExtensionOrigin:
-    """Where an extension comes from.
+    """The origin of an extension.
 
     Attributes:
-      phase: that its folder is for; none for `ops`.
-      path: of its file; of ours from the package on.
-      folder: the extension folder that the file lies in.
-      is_builtin: whether it is ours.
+      phase: Phase of the extension's folder; None for `ops`.
+      path: Path of the extension's file; for builtin extensions, the path within the package.
+      folder: Extension folder that contains the file.
+      is_builtin: Whether the extension comes with this project.
     """
 
     phase: Phase | None
@@ -61,31 +63,31 @@ class ExtensionOrigin:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTransformation:
-    """A transformation, made by its class without arguments, and where it comes from."""
+    """A transformation, created by its class without arguments, with its origin."""
 
     transformation: Transformation
     origin: ExtensionOrigin
 
     @property
     def name(self) -> str:
-        """As flags and reports have it."""
+        """The name of the transformation in flags and reports."""
         return self.transformation.name
 
     @property
     def phase(self) -> Phase:
-        """That its folder is for."""
+        """The phase of the transformation's folder."""
         assert self.origin.phase is not None  # as loading has checked
         return self.origin.phase
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """What folders hold.
+    """The extensions in some folders.
 
     Attributes:
-      transformations: of different names.
-      ops, extractors: classes, of which an `OpLibrary` is made.
-      notes: what was left alone, in sentences.
+      transformations: Transformations with different names.
+      ops, extractors: Classes for an `OpLibrary`.
+      notes: Sentences about files and classes that were not loaded.
     """
 
     transformations: list[LoadedTransformation] = field(default_factory=list)
@@ -95,11 +97,11 @@ class Extensions:
 
 
 def load_extensions(folders: Sequence[str]) -> Extensions:
-    """Loads our own transformations, then the user's folders, each once.
+    """Loads the transformations of this project, and then the user's folders, each folder once.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a folder that is none or holds no part of an extension; DYNAMIC_LOADING, for a
-        file that cannot be imported or a class that cannot be used; ALREADY_EXISTS, for a name taken twice.
+      LiteRtError: NOT_FOUND, if a folder does not exist or contains no part of an extension; DYNAMIC_LOADING, if a
+        file cannot be imported or a class cannot be used; ALREADY_EXISTS, if two extensions have the same name.
     """
     found = Extensions()
     ours = os.path.join(os.path.dirname(__file__), "builtin")
@@ -110,7 +112,7 @@ def load_extensions(folders: Sequence[str]) -> Extensions:
         except LiteRtError as error:
             if "," not in folder:
                 raise
-            hint = "Folders are not joined by commas: give --extensions once for each."
+            hint = "A comma does not separate folders: give --extensions once for each folder."
             raise LiteRtError(error.status, error.what, error.where, hint) from None
         found.notes.extend(_check_parts(folder))
         _load_folder(folder, package, found)
@@ -119,7 +121,7 @@ def load_extensions(folders: Sequence[str]) -> Extensions:
 
 
 def check_names(loaded: Sequence[LoadedTransformation]) -> None:
-    """Refuses a name that is taken twice, or that means many in `--transformations`."""
+    """Refuses a name that two transformations have, or that stands for a group in `--transformations`."""
     reserved = [(word, "--transformations, where it stands for many") for word in RESERVED]
     check_unique(
         reserved + [(item.name, item.origin.path) for item in loaded],
@@ -229,7 +231,8 @@ def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
             Status.DYNAMIC_LOADING,
             f"{cls.__name__} has {method}, and is made from no kind of extension",
             origin.path,
-            "Derive it from the class of compiler_plugin.transformations that has this method; the names of "
+            "Derive it from the class of compiler_plugin.transformations that has this method; "
+            "the names of "
             "helpers begin with an underscore.",
         )
 
@@ -270,8 +273,8 @@ def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -
         place = find_place(error, origin.folder)
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"cannot make {cls.__name__}: {describe(error)}",
+            f"cannot create {cls.__name__}: {describe(error)}",
             f"{origin.path}, at {place}" if place else origin.path,
-            "Repair the class, or take it out of the folder.",
+            "Fix the class, or remove the class from the folder.",
         ) from error
     return transformation

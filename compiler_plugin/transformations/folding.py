@@ -1,7 +1,7 @@
-"""Ops that depend on constants alone become constants, with the values that stock's kernels give them.
+"""Replaces ops that depend only on constants by constants, with values from the kernels of stock LiteRT.
 
-All folds of a graph are one run of stock. How many bytes they may add is limited: an op whose result is too large
-stays, and what it reads is folded instead.
+One run of stock LiteRT computes all folded ops of a graph. A limit applies to the bytes that the constants may
+add: an op with a too large result stays, and its inputs are folded instead.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]) -> int:
-    """Folds ops whose inputs are constant, or become so; gives how many did, or went as only such ops read them.
+    """Folds ops whose inputs are constant or become constant; returns the number of folded and thereby unused ops.
 
-    Results of the model stay what an op writes: delegates do not take constants there. Sparse constants stay too,
-    for kernels that know what to do with them: only DENSIFY itself is folded. Nodes come in an order that they can
-    run in; the last have the first claim to the graph's `fold_limit`, which shrinks by what is added.
+    Results of the model stay outputs of ops, because delegates do not accept constants as results. Sparse
+    constants stay sparse for kernels that exploit sparsity; only DENSIFY itself is folded.
+    Nodes must be in an order of execution; the last nodes are the first to use the graph's `fold_limit`, which
+    shrinks by the added bytes.
     """
     foldable: dict[Op, Node] = {}
     shapes: dict[Tensor, Array] = {}

@@ -1,7 +1,7 @@
-"""Ops that stock cannot be asked about: a user's infer themselves, others keep what the file says of them.
+"""Handles ops that stock LiteRT cannot infer: a user's op infers its outputs, other ops keep the file's types.
 
-A user's op has functions of its own that set shapes, values and types of its node's outputs. What the file says
-holds while an op's inputs are as in the file; of a new op, what it takes the place of.
+A user's op has functions that set the shapes, values and types of its node's outputs. The types in the file hold
+while an op's inputs are as in the file; a new op uses the types of the op that it replaces.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TensorType: TypeAlias = "tuple[Shape, Shape, ElementType]"
 
 
 def input_types(op: Op) -> list[TensorType | None]:
-    """What is known of an op's inputs."""
+    """Returns the known types of an op's inputs."""
     return [None if tensor is None else tensor_type(tensor) for tensor in op.inputs]
 
 
 def check_input_types(node: Node, before: Sequence[TensorType | None], is_static: bool) -> None:
-    """Refuses an op that nobody can infer, whose inputs are not as in the file any more.
+    """Refuses an op that cannot be inferred if its inputs differ from those in the file.
 
-    Where the graph is static, unknown dimensions have become what the interpreter starts with.
+    In a static graph, unknown dimensions have the values that the interpreter starts with.
     """
     for index, (old, tensor) in enumerate(zip(before, node.input_tensors, strict=False)):
         new = None if tensor is None else tensor_type(tensor)
@@ -47,9 +47,9 @@ def check_input_types(node: Node, before: Sequence[TensorType | None], is_static
 def try_sizes(
     graph: InferredGraph, node: Node, probes: Iterable[ShapeProbe]
 ) -> dict[ShapeProbe, list[Shape | None]]:
-    """The shapes that a user's op infers for each of the sizes that unknown dimensions are tried with.
+    """Returns the shapes that a user's op infers for each trial size of the unknown dimensions.
 
-    Nothing where no dimension of its inputs is unknown, or it has no `infer`.
+    The result is empty if the op's inputs have no unknown dimension, or the op has no `infer`.
     """
     tensors = [t for t in node.input_tensors if t is not None and has_unknown(t)]
     inputs = {t: (t.shape, t.shape_signature) for t in tensors}
@@ -74,7 +74,7 @@ def try_sizes(
 
 
 def tensor_type(tensor: Tensor) -> TensorType:
-    """What is known of a tensor: shape, shape with unknown dimensions, element type."""
+    """Returns the known type of a tensor: shape, shape with unknown dimensions, element type."""
     return tensor.shape, tensor.shape_signature or tensor.shape, tensor.element_type
 
 
@@ -85,13 +85,14 @@ def _unknown_op(
         return "none" if known is None else f"{known[2].name} {list(known[1])}"
 
     return refused(
-        f"nobody can infer the shapes of {node}: its input {index} is {text(new)}, and was {text(old)}",
+        f"the shapes of {node} cannot be inferred: its input {index} is {text(new)}, and was "
+        f"{text(old)}",
         "Give the op an `infer` in an extension's ops folder, or shapes in a mapping file.",
     )
 
 
 def find_infer(node: Node, name: str = "infer") -> Infer | None:
-    """A function that says shapes (`infer`) or types (`type_infer`) of a node: its attribute, else its op's."""
+    """Returns the function for a node's shapes (`infer`) or types (`type_infer`), the node's own or the op's."""
     found = node.soft_get(name)
     if callable(found):
         function: Infer = found
@@ -103,14 +104,14 @@ def find_infer(node: Node, name: str = "infer") -> Infer | None:
 
 
 def infer_by_definition(graph: InferredGraph, node: Node) -> bool:
-    """Lets a user's op set types, shapes and values of a node's outputs; without an `infer`, nothing but types.
+    """Lets a user's op set types, shapes and values of a node's outputs; an op without `infer` sets only types.
 
     Returns:
-      Whether there is an `infer`.
+      Whether the op has an `infer`.
 
     Raises:
-      LiteRtError: of the op's functions, with their file; SHAPE_INFERENCE_FAILED for other exceptions of theirs,
-        and where an output is left without a shape.
+      LiteRtError: The errors of the op's functions, with their file; SHAPE_INFERENCE_FAILED, for other exceptions,
+        and for an output without a shape.
     """
     infer, type_infer = find_infer(node), find_infer(node, "type_infer")
     if infer is None and type_infer is None and node.op_definition is None:
@@ -128,7 +129,10 @@ def infer_by_definition(graph: InferredGraph, node: Node) -> bool:
                 raise LiteRtError(
                     Status.SHAPE_INFERENCE_FAILED,
                     f"no shape was set for {port}",
-                    hint="Set it: node.out_port(0).data.set_shape([-1, 8]), with -1 for what a run tells.",
+                    hint=(
+                        "Set the shape: node.out_port(0).data.set_shape([-1, 8]), with -1 for a "
+                        "dimension that is known only in a run."
+                    ),
                 )
     return True
 

@@ -1,7 +1,7 @@
 """The graph that transformations edit: a view of one subgraph of the model, as nodes, ports and connections.
 
-An edit changes the model's ops and tensors. What is not touched keeps its names, quantization, signatures and
-bytes. Edits that cannot be right are refused before anything is changed; the whole is checked after each
+An edit changes the model's ops and tensors. Ops and tensors that no edit touches keep their names, quantization,
+signatures and bytes. Invalid edits are refused before anything changes; the whole graph is checked after each
 transformation.
 
     conv = graph.get_op_nodes(op="CONV_2D")[0]
@@ -38,23 +38,23 @@ from litert.model.tensor_data import DataLike, TypeLike, encode_constant
 
 
 class KnownOps(Protocol):
-    """Tells what custom ops are: `OpLibrary` in `custom_ops.py`."""
+    """Describes custom ops; `OpLibrary` in `custom_ops.py` implements this interface."""
 
     def extract(self, graph: Graph) -> None:
         """Gives the ops of a graph their attributes and definitions."""
 
     def remember(self, node: Node) -> None:
-        """Notes what a node is that is written."""
+        """Remembers how a node is written."""
 
 
 class Graph(InferredGraph):
-    """One subgraph of a model, to be read and changed.
+    """A graph of one subgraph of a model, for reading and editing.
 
     Attributes:
-      ops: the user's ops; None where there are none.
-      fold_limit: how many bytes constant folding may still add to the file.
-      creation_count: how many ops were created.
-      made_constants: the constants that were added.
+      ops: Descriptions of the user's ops; None if there are none.
+      fold_limit: Number of bytes that constant folding may still add to the file.
+      creation_count: Number of created ops.
+      made_constants: Constants that were added.
     """
 
     def __init__(
@@ -98,21 +98,22 @@ class Graph(InferredGraph):
         """Adds an op, connected to its inputs; shapes and types of its outputs are inferred.
 
         Args:
-          op: a builtin operator's name in the schema (`CONV_2D`), or a custom code.
-          inputs: an output port, a node (its output 0), a node with the number of its output, an array or number
-            (a new constant; plain numbers are float32 or int32), or None for an optional input that is left out.
-          attributes: a builtin op's options, enums by name; a custom op's entries of its FlexBuffer. What is
-            not given has the schema's default; but strides are 1, and types that SHAPE and ARG_MAX give INT32.
-          name: of its first output tensor.
-          outputs: how many output ports it has; where it is not said, as many as a builtin op has, and one of a
-            custom one.
-          version: of the operator.
-          is_custom: whether `op` is a custom code.
-          node_id: of the node, which nothing else in the graph has as its id or name; also its name, where none is
-            given.
+          op: Name of a builtin operator in the schema (`CONV_2D`), or a custom code.
+          inputs: For each input, an output port, a node (its output 0), a node with an output index, an array or
+            number (a new constant; plain numbers become float32 or int32), or None for an optional input that is
+            left out.
+          attributes: Options of a builtin op, with enums by name; FlexBuffer entries of a custom op. Options that
+            are left out have the schema's defaults, except that strides are 1, and the output type of SHAPE and
+            ARG_MAX is INT32.
+          name: Name of the first output tensor.
+          outputs: Number of output ports; by default the builtin operator's number, and 1 for a custom op.
+          version: Version of the operator.
+          is_custom: Whether `op` is a custom code.
+          node_id: Id of the node, which must differ from all ids and names in the graph; also the default of
+            `name`.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for an operator, option or input that cannot be.
+          LiteRtError: INVALID_ARGUMENT, if an operator, option or input is not possible.
         """
         self.check_editable()
         number, options, count = check_request(
@@ -120,7 +121,8 @@ class Graph(InferredGraph):
         )
         if node_id and (self._ids.has(node_id) or self.find_node(node_id) is not None):
             raise refused(
-                f"the id '{node_id}' of a new {op} is taken", "Ids and names of nodes are unique."
+                f"the id '{node_id}' of a new {op} is taken",
+                "Ids and names of nodes must be unique.",
             )
         values = [self._check_input(value) for value in inputs]
         # Nothing was changed up to here, and nothing is refused from here on.
@@ -157,15 +159,16 @@ class Graph(InferredGraph):
         """Adds a constant.
 
         Args:
-          value: an array, number, list or texts; or bytes as they lie in a file, which need type and shape. Where
-            neither it nor `element_type` says a type, whole numbers are int32 and others float32.
-          name: of its tensor; a number is added where it is taken.
-          element_type: of the elements.
-          quantization: of the elements.
-          shape: of the constant; from the value where it is not given.
+          value: Array, number, list or texts; or bytes as in a file, which need `element_type` and `shape`. If
+            neither the value nor `element_type` gives a type, whole numbers become int32 and other numbers
+            float32.
+          name: Name of the constant's tensor; the graph appends a number if the name is in use.
+          element_type: Type of the elements.
+          quantization: Quantization of the elements.
+          shape: Shape of the constant; by default the shape of the value.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a value that the type cannot hold.
+          LiteRtError: INVALID_ARGUMENT, if the type cannot represent the value.
         """
         check_name(name)
         found = encode_constant(value, element_type or find_plain_type(value), shape)
@@ -177,7 +180,7 @@ class Graph(InferredGraph):
         element_type: ElementType = ElementType.NONE,
         quantization: Quantization | None = None,
     ) -> Tensor:
-        """For nodes: a tensor of unknown shape that nothing has yet; a number is added to a name that is taken."""
+        """Creates a tensor of unknown shape for a node; a name that is in use gets a number."""
         tensor = Tensor(
             self.unique_name(name), element_type, (), self.model.buffers[0], quantization
         )
@@ -186,29 +189,29 @@ class Graph(InferredGraph):
         return tensor
 
     def unique_name(self, base: str) -> str:
-        """A name for a tensor that none in this subgraph has; it is taken from now on."""
+        """Reserves and returns a name that no other tensor in this subgraph has."""
         return self._names.find_free(base)
 
     def replace_node(self, old: Node, new: Node) -> None:
-        """Puts an op in another's place: it gets its output tensors, with names, quantization and readers.
+        """Replaces an op by another op, which gets the old op's outputs with names, quantization and readers.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for nodes that are no ops of this graph, a new one that reads the old
-            one's results, or one that has too few outputs.
+          LiteRtError: INVALID_ARGUMENT, if a node is not an op of this graph, or the new op reads the old op's
+            results or has fewer outputs than are read.
         """
         for node in (old, new):
             self._check_own(node)
         before, after = old.model_op, new.model_op
         if before is None or after is None or old is new:
-            raise refused(f"{new} cannot take the place of {old}")
+            raise refused(f"{new} cannot replace {old}")
         if any(tensor in before.outputs for tensor in after.inputs if tensor is not None):
             raise refused(
-                f"{new} reads {old}, whose place it is to take",
-                "To put a node behind another use connection.insert_node(node).",
+                f"{new} reads {old}, which it is to replace",
+                "To insert a node after another node, use connection.insert_node(node).",
             )
         for index, tensor in enumerate(before.outputs):
             if index >= len(after.outputs) and self.is_read(tensor):
-                raise refused(f"{new} has no output {index}, which is read of {old}")
+                raise refused(f"{new} has no output {index}, but this output of {old} is read")
         for index, kept in enumerate(before.outputs[: len(after.outputs)]):
             self._take_tensor(after, index, kept)
         self._ops.replace(before, after)
@@ -219,19 +222,20 @@ class Graph(InferredGraph):
         self.touch(new)
 
     def replace_port(self, old: OutPort, new: OutPort) -> None:
-        """Puts an op's output in the place of another's: it gets its tensor, with name, quantization and readers.
+        """Replaces an op's output by another, which gets the old tensor with name, quantization and readers.
 
-        What has read the new one before reads on. The old op stays, with an output that nobody reads.
+        Ops that already read the new output still do. The old op stays, but its output has no readers.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for ports of what is no op of this graph, or one that reads the other.
+          LiteRtError: INVALID_ARGUMENT, if a port is not an output of an op of this graph, or the new port's op
+            reads the old port.
         """
         for port in (old, new):
             self._check_own(port.node)
         before, after = old.node.model_op, new.node.model_op
         kept, own = old.tensor, new.tensor
         if before is None or after is None or before is after or kept in after.inputs:
-            raise refused(f"{new} cannot take the place of {old}")
+            raise refused(f"{new} cannot replace {old}")
         self._take_tensor(after, new.index, kept)
         before.set_output(old.index, own)
         self._ops.take_place(before, after)
@@ -241,7 +245,7 @@ class Graph(InferredGraph):
         self.touch(new.node)
 
     def rename_op(self, node: Node, op: str, *, is_custom: bool = True) -> None:
-        """Makes a custom op another, of the same version; `is_custom` says whether `op` is a custom code."""
+        """Changes the name of a custom op, but not its version; `is_custom` says whether `op` is a custom code."""
         self._check_own(node)
         model_op = node.model_op
         if model_op is None or (model_op.name, model_op.is_custom) == (op, is_custom):
@@ -255,20 +259,21 @@ class Graph(InferredGraph):
             self.touch(node)
 
     def remove_node(self, node: Node | str) -> None:
-        """Takes out an op or a constant that nobody reads; its id will do.
+        """Removes an op or a constant without readers; `node` may be the node's id.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a node that is read, or an input or result of the model.
+          LiteRtError: INVALID_ARGUMENT, if the node has readers, or is an input or result of the model.
         """
         node = self.as_node(node)
         self._check_own(node)
         if not (node.is_op or node.is_const):
-            raise refused(f"{node} is an end of the model, which stays as it is")
+            raise refused(f"{node} is an input or result of the model, which cannot be removed")
         for port in node.out_ports().values():
             readers = port.get_destinations()
             if readers:
                 raise refused(
-                    f"{node} is read by {readers[0].node}", "Give its readers another source first."
+                    f"{node} is read by {readers[0].node}",
+                    "First give the readers of this node another source.",
                 )
         if node.model_op is not None:
             self._remove_op(node.model_op)
@@ -278,12 +283,12 @@ class Graph(InferredGraph):
         self.edit_count += 1
 
     def clean_up(self) -> int:
-        """Takes out ops that nobody reads, but for those with side effects.
+        """Removes ops without readers, except ops with side effects.
 
-        What a custom op does nobody knows: it goes only where an edit has taken its last reader away.
+        Custom ops may have side effects: a custom op is removed only if an edit has removed its last reader.
 
         Returns:
-          How many went.
+          Number of removed ops.
         """
         waiting = [op for op in reversed(self._ops) if self._is_dead(op)]
         removed = 0
@@ -312,7 +317,7 @@ class Graph(InferredGraph):
             self._names.note(name)
 
     def set_name(self, node: Node, name: str) -> None:
-        """Gives a result of the model, or else a node's first output tensor, another name."""
+        """Renames a result of the model, or a node's first output tensor."""
         if node.is_result:
             node.result_name = name
             self._name_result(node)
@@ -320,14 +325,14 @@ class Graph(InferredGraph):
             self.rename(node.output_tensors[0], name)
 
     def add_input(self, node: Node, tensor: Tensor | None) -> None:
-        """Lets an op read a tensor, which was checked, by a new input behind the others."""
+        """Adds an input for a checked tensor after an op's other inputs."""
         assert node.model_op is not None
         node.model_op.append_input(tensor)
         self._ops.note_input(node.model_op, tensor)
         self.touch(node)
 
     def set_input(self, node: Node, index: int, tensor: Tensor | None) -> None:
-        """Lets an input read a tensor of this graph, which was checked; of a result, makes it that tensor."""
+        """Connects an input to a checked tensor of this graph; for a result, the tensor becomes the result."""
         if node.is_result:
             assert tensor is not None
             self.set_result(node, tensor)
@@ -342,7 +347,7 @@ class Graph(InferredGraph):
             self.touch(node)
 
     def set_result(self, result: Node, tensor: Tensor) -> None:
-        """Makes a result of the model another tensor, in outputs and signatures."""
+        """Makes another tensor a result of the model, in outputs and signatures."""
         old = result.tensor
         assert old is not None
         if old is tensor:
@@ -410,8 +415,10 @@ class Graph(InferredGraph):
 
     def _check_own(self, node: Node) -> None:
         if not isinstance(node, Node):
-            hint = "graph.find_node(name) finds one by its name." if isinstance(node, str) else ""
-            raise refused(f"{node!r:.100} is no node", hint)
+            hint = (
+                "graph.find_node(name) finds a node by its name." if isinstance(node, str) else ""
+            )
+            raise refused(f"{node!r:.100} is not a node", hint)
         if node.graph is not self:
             raise not_in_graph(str(node))
         node.check_alive()

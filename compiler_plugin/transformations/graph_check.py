@@ -1,7 +1,7 @@
-"""Whether a graph holds together: looked at after each transformation that has changed something.
+"""Checks that a graph is consistent, after each transformation that has changed the graph.
 
-What a port or connection can see it refuses at once. Here is what only the whole shows, and what came about beside
-them: an extension may change the model's own objects.
+Ports and connections refuse invalid edits immediately. This module checks the graph as a whole, including changes
+that an extension made to the model's objects directly.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from litert.model.graph import Op, Tensor
 
 
 def check_graph(graph: Graph) -> None:
-    """Looks at a whole graph, and brings its ops into an order in which they can run.
+    """Checks a whole graph, and puts its ops into an order of execution.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT for the first of these that is found: ops that wait for each other; an
-        input that an edit has left without a source; a tensor that two ops write, or that has a value of its own
-        beside; one that is read and nothing writes, or that is not of this subgraph; data that do not fill a
-        constant's shape; a type that nothing has found, or a new custom op's shape; an input, output or signature
-        that names what is not there.
+      LiteRtError: INVALID_GRAPH_INVARIANT, for the first error: ops that wait for each other; an input without a
+        source after an edit; a tensor that two ops write, or that an op writes although the tensor has a value; a
+        tensor that is read but never written, or that belongs to another subgraph; data that do not fit a
+        constant's shape; an unknown type, or unknown shape of a new custom op's output; an input, output or
+        signature that refers to a missing tensor.
     """
     graph.sort_ops()
     own = set(graph.subgraph.tensors)
@@ -47,7 +47,7 @@ def _check_touched(graph: Graph) -> None:
             raise _problem(
                 f"input {index} of {node} is not connected",
                 graph,
-                f"Connect it: node.in_port({index}).connect(port).",
+                f"Connect the input: node.in_port({index}).connect(port).",
             )
 
 
@@ -68,15 +68,16 @@ def _check_outputs(graph: Graph, own: set[Tensor]) -> dict[Tensor, Op]:
                 raise _problem(f"{_ops(op)} writes {_name(tensor)}, which is {what}", graph)
             if is_typed and tensor.element_type is ElementType.NONE:
                 raise _problem(
-                    f"nothing says of what type {_name(tensor)} is, which {_ops(op)} writes",
+                    f"the type of {_name(tensor)}, which {_ops(op)} writes, is not known",
                     graph,
-                    "Set it: node.out_port(0).set_data_type(...).",
+                    "Set the type: node.out_port(0).set_data_type(...).",
                 )
             if is_typed and op.is_custom and not graph.has_rank(tensor):
                 raise _problem(
-                    f"nothing says what shape {_name(tensor)} has, which {_ops(op)} writes",
+                    f"the shape of {_name(tensor)}, which {_ops(op)} writes, is not known",
                     graph,
-                    "Give the op's class an infer, or set it: node.out_port(0).data.set_shape(...).",
+                    "Give the op's class an infer function, or set the shape: "
+                    "node.out_port(0).data.set_shape(...).",
                 )
             written[tensor] = op
     return written
@@ -92,7 +93,9 @@ def _check_inputs(graph: Graph, own: set[Tensor], written: dict[Tensor, Op]) -> 
             if tensor not in own:
                 raise _foreign(tensor, f"{_ops(op)} reads", graph)
             if not graph.has_source(tensor):
-                raise _problem(f"{_ops(op)} reads {_name(tensor)}, which nothing writes", graph)
+                raise _problem(
+                    f"{_ops(op)} reads {_name(tensor)}, but no op writes this tensor", graph
+                )
             sources[tensor] = None
         for kept in op.intermediates:
             if kept is not None and kept not in own:
@@ -109,7 +112,9 @@ def _check_ends(graph: Graph, own: set[Tensor], written: dict[Tensor, Op]) -> No
         named = result.tensor
         assert named is not None
         if named not in written and not graph.has_source(named):
-            raise _problem(f"{result} of the model is {_name(named)}, which nothing writes", graph)
+            raise _problem(
+                f"{result} of the model is {_name(named)}, but no op writes this tensor", graph
+            )
 
 
 def _ends(graph: Graph) -> Iterator[tuple[str, Iterable[Tensor]]]:
@@ -128,7 +133,7 @@ def _check_data(graph: Graph, tensor: Tensor) -> None:
     wanted = (prod(tensor.shape) * bits + 7) // 8
     if blob.size != wanted:
         raise _problem(
-            f"the data of constant {_name(tensor)} have {blob.size} bytes, where {tensor.type} "
+            f"the data of constant {_name(tensor)} have {blob.size} bytes, but {tensor.type} "
             f"takes {wanted}",
             graph,
         )
@@ -144,7 +149,7 @@ def _foreign(tensor: Tensor, who: str, graph: Graph) -> LiteRtError:
     return _problem(
         f"{who} {_name(tensor)}, which is not in this subgraph",
         graph,
-        "Tensors of other subgraphs, and removed ones, have no meaning here.",
+        "Use only tensors of this subgraph that were not removed.",
     )
 
 

@@ -1,6 +1,6 @@
-"""The ops of a changed subgraph: which there are, by their names, and in an order in which they can run.
+"""Keeps the ops of a changed subgraph, by name and in an order of execution.
 
-Each op runs after what it reads, and otherwise as before.
+Each op runs after the ops whose results it reads; otherwise the order stays the same.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ _FIRST: _Place = (-1, 0)
 
 
 class GraphOps:
-    """The ops of one subgraph, in execution order; those that were added since the last sort come last.
+    """The ops of one subgraph in execution order; ops that were added since the last sort come last.
 
-    Each has a place, so that few edits need a sort: its position in the last sort, and 0; of an op that was added
-    since, the position of the last op that it waits for, and a number that grows with each.
+    Each op has a place, so that few edits need a sort. After a sort, the place is the pair of the op's position
+    and 0.
+    For an op that was added since, the place is the position of the last op that it waits for, with a growing
+    number.
 
     Attributes:
-      is_valid: whether each op's place is behind the places of what it reads.
+      is_valid: Whether the place of each op is after the places of the ops whose results it reads.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
-        """Takes over a file's list, which may be in no order that runs."""
+        """Takes the list of ops from a file, which may be in an invalid order."""
         self._settle(subgraph.ops)
         self._edges = _read_edges(model, subgraph)
         is_sorted = all(self._find_last_input(op) < place for op, place in self._places.items())
@@ -49,31 +51,31 @@ class GraphOps:
 
     @property
     def names(self) -> list[str]:
-        """What ops there are."""
+        """The names of the ops in the subgraph."""
         return [name for name, ops in self._by_name.items() if ops]
 
     @property
     def control_edges(self) -> list[tuple[Op, Op]]:
-        """Pairs of an op and one that must run after it, beyond what data say (the converter's metadata)."""
+        """Pairs of ops (first, second) that must run in this order, from the metadata of the converter."""
         return [(a, b) for a, b in self._edges if a in self._places and b in self._places]
 
     def named(self, name: str) -> Collection[Op]:
-        """The ops of a name, in execution order."""
+        """Returns the ops with a name, in execution order."""
         return self._by_name.get(name, {}).keys()
 
     def by_place(self, ops: Iterable[Op]) -> list[Op]:
-        """Ops by their places."""
+        """Returns ops in the order of their places."""
         return sorted(ops, key=self._places.__getitem__)
 
     def add(self, op: Op) -> None:
-        """Takes in a new op, behind what it reads, which has its producers."""
+        """Adds a new op after the ops whose results it reads; its inputs must have their producers."""
         self._count += 1
         self._places[op] = (self._find_last_input(op)[0], self._count)
         self._by_name.setdefault(op.name, {})[op] = None
         self._is_settled = False
 
     def remove(self, op: Op) -> None:
-        """Lets an op go."""
+        """Removes an op."""
         del self._places[op]
         self._by_name[op.name].pop(op, None)
         self._is_settled = False
@@ -85,12 +87,12 @@ class GraphOps:
         self._by_name.setdefault(op.name, {})[op] = None
 
     def replace(self, old: Op, new: Op) -> None:
-        """Lets an op wait for what another waits for, and run in its place, if it can."""
+        """Gives a new op the dependencies and the place of an old op, if possible."""
         self._edges = [(new if a is old else a, new if b is old else b) for a, b in self._edges]
         self.take_place(old, new)
 
     def take_place(self, old: Op, new: Op) -> None:
-        """Gives a new op the place of another, if it can have it; one that was there before the other stays."""
+        """Gives a new op the place of an old op, if possible; an op that is not new keeps its place."""
         places = self._places
         self._is_settled = False
         if not places[new][1] and places[new] < places[old]:
@@ -101,7 +103,7 @@ class GraphOps:
             self.is_valid = False
 
     def note_input(self, op: Op, tensor: Tensor | None) -> None:
-        """Notes that an op reads a tensor from now on."""
+        """Records that an op now reads a tensor."""
         self._is_settled = False
         producer = None if tensor is None else tensor.producer
         if producer is None or not self.is_valid:
@@ -118,7 +120,10 @@ class GraphOps:
             self.is_valid = False
 
     def sort(self) -> list[Op] | None:
-        """Puts the ops in an order in which they can run; those that can stay do. None where nothing changed."""
+        """Puts the ops into an order of execution; ops that can keep their position do.
+
+        Returns None if nothing has changed.
+        """
         if self._is_settled:
             return None
         places = self._places
@@ -160,14 +165,14 @@ def _read_edges(model: Model, subgraph: Subgraph) -> list[tuple[Op, Op]]:
 def sort_ops(
     ops: Sequence[Op], edges: Iterable[tuple[Op, Op]] = (), effects: Sequence[Op] | None = None
 ) -> list[Op]:
-    """Orders ops so that each runs after those it waits for; an op that can stay where it is does.
+    """Orders ops so that each op runs after its dependencies; ops that can keep their position do.
 
-    A new op, which stands at the end, moves before its first reader. `edges` are further pairs of an op and one
-    that must run after it. `effects` keep their order among each other; by default they are the ops with side
-    effects.
+    A new op at the end of the list moves before its first reader. `edges` are additional pairs of two ops of which
+    the second must run after the first. `effects` are ops that keep their relative order; by default the ops with
+    side effects.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
+      LiteRtError: INVALID_GRAPH_INVARIANT, if the ops form a cycle, with the ops of the cycle.
     """
     if effects is None:
         effects = [op for op in ops if has_side_effects(op)]
@@ -210,5 +215,5 @@ def _cycle(path: Sequence[Op], op: Op) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_GRAPH_INVARIANT,
         f"{len(members)} ops wait for each other: {names}",
-        hint="An op may not read, even through others, what it writes.",
+        hint="An op may not read its own results, even through other ops.",
     )

@@ -1,6 +1,6 @@
-"""A graph to look at: one subgraph of a model, seen as nodes, ports and connections.
+"""A readable view of one subgraph of a model, as nodes, ports and connections.
 
-Nothing is copied: nodes stand for the model's ops and tensors.
+The view copies nothing: nodes refer to the model's ops and tensors.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ _ABSENT: Any = object()
 
 
 class NodeList(list[Node]):
-    """Nodes. Where it is used as `nodes` of `networkx`, an error says how it is done here."""
+    """A list of nodes.
+
+    Code that uses the list as `nodes` of `networkx` gets an error with the counterpart in this project.
+    """
 
     def __call__(self, *args: object, **named: object) -> NoReturn:
-        raise refused("graph.nodes is a list of nodes, and no function", GRAPH_NAMES["node"])
+        raise refused("graph.nodes is a list of nodes, not a function", GRAPH_NAMES["node"])
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, str):
@@ -39,12 +42,12 @@ class NodeList(list[Node]):
 
 
 class GraphView(NodeGraph):
-    """The nodes of one subgraph, by their places, names and attributes.
+    """The nodes of one subgraph, which can be found by place, name and attributes.
 
     Attributes:
-      model, subgraph: what it is a view of.
-      edit_count: grows with each edit.
-      results: the outputs of the subgraph in order, then what signatures name beside them.
+      model, subgraph: Model and subgraph of the view.
+      edit_count: Counter that grows with each edit.
+      results: Outputs of the subgraph in order, followed by additional outputs of signatures.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
@@ -71,7 +74,7 @@ class GraphView(NodeGraph):
 
     @property
     def nodes(self) -> list[Node]:
-        """All ops in execution order; those that were added since the last sort come last."""
+        """All ops in execution order; ops that were added since the last sort come last."""
         return NodeList([self.node_of(op) for op in self._ops])
 
     @property
@@ -81,29 +84,30 @@ class GraphView(NodeGraph):
 
     @property
     def op_names(self) -> list[str]:
-        """What ops there are, by name."""
+        """The names of the ops in the subgraph."""
         return self._ops.names
 
     @property
     def control_edges(self) -> list[tuple[Op, Op]]:
-        """Pairs of an op and one that must run after it, beyond what data say (the converter's metadata)."""
+        """Pairs of ops (first, second) that must run in this order, from the metadata of the converter."""
         return self._ops.control_edges
 
     @property
     def known_nodes(self) -> list[Node]:
-        """The ops that somebody has asked for; of the others nothing but the model itself can have changed."""
+        """The ops that have a node object; other ops can have changed only through the model itself."""
         return list(self._nodes.values())
 
     def constants(self) -> list[Node]:
-        """The constants that ops and results read, each once."""
+        """The constants that ops and results read, without duplicates."""
         return [node for node in self._find_sources() if node.is_const]
 
     def get_op_nodes(self, **attributes: Any) -> list[Node]:
-        """The ops that have all of these attributes, in execution order.
+        """Returns the ops that have all given attributes, in execution order.
 
         Args:
-          attributes: by name; `op` is what it does, which is fast. Where that is one of the four ends, they are
-            found and no ops. A value may be a function that says whether an attribute's value will do.
+          attributes: Attributes by name; `op`, the name of the operator, is fast to find. With the name of one of
+            the four kinds of inputs, constants and results, the function finds these nodes instead of ops. A value
+            may also be a function that tests the attribute's value.
         """
         name = attributes.get("op")
         if isinstance(name, str) and name in ENDS:
@@ -114,12 +118,12 @@ class GraphView(NodeGraph):
         return [node for node in nodes if _has_attributes(node, attributes)]
 
     def get_nodes_with_attributes(self, **attributes: Any) -> list[Node]:
-        """As `get_op_nodes`, with inputs, constants and results of the model too."""
+        """Same as `get_op_nodes`, but also finds inputs, constants and results of the model."""
         nodes = (*self.nodes, *self._find_ends())
         return [node for node in nodes if _has_attributes(node, attributes)]
 
     def find_node(self, name: str) -> Node | None:
-        """The first op that writes a tensor of that name, else the input or constant of that name."""
+        """Returns the first op that writes a tensor of this name, or else the input or constant of this name."""
         for op in self._ops:
             if any(tensor.name == name for tensor in op.outputs):
                 return self.node_of(op)
@@ -127,34 +131,34 @@ class GraphView(NodeGraph):
         return next((node for node in ends if node.name == name), None)
 
     def find_by_id(self, node_id: str) -> Node | None:
-        """The node that has an id, which whoever knows it has read of that node; None where it is gone."""
+        """Returns the node with an id; None if the node was removed. Ids come from `node.id`."""
         node = self._by_id.get(node_id)
         return node if node is not None and node.is_alive else None
 
     def new_id(self, node: Node, base: str) -> str:
-        """For nodes: an id that no other has, made of a text."""
+        """Returns an id for a node that no other node has, derived from a text."""
         node_id = self._ids.find_free(base)
         self._by_id[node_id] = node
         return node_id
 
     def as_node(self, node: Node | str) -> Node:
-        """The node itself, or the one that has this id, or else this name.
+        """Returns the node itself, or the node with this id, or else the node with this name.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there is none.
+          LiteRtError: INVALID_ARGUMENT, if there is no such node.
         """
         found = node
         if isinstance(node, str):
             found = self.find_by_id(node) or self.find_node(node) or node
         if not isinstance(found, Node):
-            raise refused(f"{node!r:.100} is no node", "Give a node, or its id.")
+            raise refused(f"{node!r:.100} is not a node", "Give a node, or a node's id.")
         return found
 
     def node_of(self, op: Op, node_id: str = "") -> Node:
-        """The node that stands for an op of this subgraph; a new one may be given its id.
+        """Returns the node of an op of this subgraph; a new node may get an id.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for an op that is not in it.
+          LiteRtError: INVALID_ARGUMENT, if the op is not in this subgraph.
         """
         node = self._nodes.get(op)
         if node is None:
@@ -166,7 +170,7 @@ class GraphView(NodeGraph):
         return node
 
     def out_port_of(self, tensor: Tensor) -> OutPort:
-        """The output port that stands for a tensor."""
+        """Returns the output port of a tensor."""
         producer = tensor.producer
         if producer is None or producer not in self._ops:
             return OutPort(self._end_of(tensor), 0)
@@ -174,7 +178,7 @@ class GraphView(NodeGraph):
         return OutPort(self.node_of(producer), index)
 
     def find_readers(self, tensor: Tensor) -> list[InPort]:
-        """The input ports that read a tensor: of ops, then of results."""
+        """Returns the input ports that read a tensor: those of ops, then those of results."""
         readers = [
             InPort(self.node_of(op), index)
             for op in tensor.readers
@@ -185,15 +189,15 @@ class GraphView(NodeGraph):
         return readers + [InPort(result, 0) for result in self._results_of(tensor)]
 
     def is_result(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a result of the model."""
+        """Returns whether a tensor is a result of the model."""
         return bool(self._results_of(tensor))
 
     def is_read(self, tensor: Tensor) -> bool:
-        """Whether an op reads a tensor, or it is a result."""
+        """Returns whether an op reads a tensor, or the tensor is a result."""
         return self.is_result(tensor) or any(op in self._ops for op in tensor.readers)
 
     def has_node(self, node: Node) -> bool:
-        """Whether a node is in the graph, and was not removed."""
+        """Returns whether a node is in the graph and was not removed."""
         if node.graph is not self:
             return False
         if node.model_op is not None:
@@ -201,7 +205,7 @@ class GraphView(NodeGraph):
         return node.is_result or (node.tensor is not None and self._ends.get(node.tensor) is node)
 
     def has_source(self, tensor: Tensor) -> bool:
-        """Whether a tensor that no op writes has a value all the same, or had no op in the file already."""
+        """Returns whether a tensor without a producer has a value, or already had no producer in the file."""
         return (
             tensor.is_constant
             or 0 in tensor.shape
@@ -211,25 +215,25 @@ class GraphView(NodeGraph):
         )
 
     def topological_sort(self, reverse: bool = False) -> list[Node]:
-        """Puts the ops of the subgraph in an order in which they can run; those that can stay do.
+        """Puts the ops of the subgraph into an order of execution; ops that can keep their position do.
 
         Returns:
-          The ops in this order, or the last one first.
+          The ops in this order; with `reverse`, the last op first.
 
         Raises:
-          LiteRtError: INVALID_GRAPH_INVARIANT for a cycle, with its members.
+          LiteRtError: INVALID_GRAPH_INVARIANT, if the ops form a cycle, with the ops of the cycle.
         """
         self.sort_ops()
         return self.nodes[::-1] if reverse else self.nodes
 
     def sort_ops(self) -> None:
-        """As `topological_sort`, which makes a node of each op."""
+        """Same as `topological_sort`, but does not create a node for each op."""
         ops = self._ops.sort()
         if ops is not None:
             self.subgraph.ops = ops
 
     def sort_by_place(self, nodes: Iterable[Node]) -> list[Node]:
-        """Ops of the graph in an order in which they can run."""
+        """Returns ops of the graph in an order of execution."""
         if not self._ops.is_valid:
             self.sort_ops()
         ops = self._ops.by_place(node.model_op for node in nodes if node.model_op is not None)
@@ -317,5 +321,5 @@ def _has_attributes(node: Node, wanted: Mapping[str, Any]) -> bool:
 
 
 def not_in_graph(what: str) -> LiteRtError:
-    """An error for what belongs to another graph."""
+    """Returns the error for an object that belongs to another graph."""
     return refused(f"{what} is not in this graph")

@@ -1,6 +1,6 @@
-"""What is known of the data in a graph: shapes, types and values, and of what edits have touched nothing yet.
+"""Keeps the shapes, types and values of a graph's data, and which nodes edits have touched.
 
-Ports ask here. What was touched is inferred when somebody asks for a shape, type or value, and at the end of each
+Ports read their data here. Touched nodes are inferred when a shape, type or value is read, and at the end of each
 transformation.
 """
 
@@ -25,26 +25,26 @@ from litert.model.tensor_data import Array, decode_constant, encode_constant
 
 
 class Inference(Protocol):
-    """Finds shapes, types and values of what edits have touched."""
+    """Infers the shapes, types and values of touched nodes."""
 
     def infer(self, graph: InferredGraph, nodes: Sequence[Node]) -> None:
-        """Sets shapes and types of the nodes' outputs, and of what depends on them while anything changes.
+        """Sets shapes and types of the nodes' outputs, and of dependent nodes, until nothing changes.
 
-        The nodes were touched; they are in an order in which they can run.
+        The nodes are touched nodes in an order of execution.
         """
 
     def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
-        """The value of an op's output, where it depends on constants alone."""
+        """Returns the value of an op's output if it depends only on constants."""
 
 
 class InferredGraph(GraphView):
     """A graph with the shapes, types and values of its tensors.
 
     Attributes:
-      stage: the phase that it is in; in FRONT only shapes of inputs and constants are known.
-      layout: what tensors of rank 4 and 5 are in; NCHW only within a vendor's partition that asked for it.
-      static_shape: whether shapes are final: the model need not be resizable any more.
-      seen_data: data that were made, or whose value somebody has asked for; equal ones can be shared.
+      stage: Phase of the graph; in FRONT, only shapes of inputs and constants are known.
+      layout: Layout of tensors of rank 4 and 5; NCHW only within a partition of a vendor that asks for NCHW.
+      static_shape: Whether shapes are final, so that the model need not be resizable any more.
+      seen_data: Data that were created, or whose value was read; equal data can be shared.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class InferredGraph(GraphView):
 
     @property
     def graph(self) -> Mapping[str, Any]:
-        """As the Model Optimizer has it: `layout`, `fw`, and `cmd_params` with `static_shape`."""
+        """The Model Optimizer's attributes of a graph: `layout`, `fw`, and `cmd_params` with `static_shape`."""
         flags = SimpleNamespace(static_shape=self.static_shape, framework="tflite")
         return {"layout": self.layout, "fw": flags.framework, "cmd_params": flags}
 
     @property
     def touched(self) -> Collection[Node]:
-        """The nodes whose outputs are to be inferred again."""
+        """The nodes whose outputs are inferred again."""
         return self._touched.keys()
 
     def touch(self, node: Node) -> None:
-        """Notes that a node's outputs are to be inferred again, unless that is what goes on."""
+        """Marks a node's outputs to be inferred again, unless an inference is in progress."""
         if self._is_inferring:
             return
         self.edit_count += 1
@@ -89,10 +89,10 @@ class InferredGraph(GraphView):
             self.forget_values(node)
 
     def infer(self) -> None:
-        """Infers what edits have touched, but in the front phase.
+        """Infers the outputs of touched nodes, except in the front phase.
 
         Raises:
-          LiteRtError: where an op cannot have the inputs that it was given, or there is a cycle.
+          LiteRtError: If an op cannot have its inputs, or the ops form a cycle.
         """
         if not self._touched or self._is_inferring or self.stage is Phase.FRONT:
             return
@@ -110,7 +110,7 @@ class InferredGraph(GraphView):
             self._is_inferring = False
 
     def find_shape(self, port: OutPort) -> tuple[int, ...] | None:
-        """For ports: `PortData.get_shape`."""
+        """Implements `PortData.get_shape` for ports."""
         tensor = port.tensor
         if port.node.is_op:
             if self.stage is Phase.FRONT:
@@ -119,7 +119,7 @@ class InferredGraph(GraphView):
         return None if tensor in self._shapeless else tensor.shape_signature or tensor.shape
 
     def set_shape(self, port: OutPort, shape: Sequence[int]) -> None:
-        """For ports: `PortData.set_shape`."""
+        """Implements `PortData.set_shape` for ports."""
         node, tensor = port.node, port.tensor
         known = _checked_shape(shape, port)
         self._unset.discard(tensor)
@@ -140,10 +140,11 @@ class InferredGraph(GraphView):
         self._touch_readers(tensor)
 
     def set_type(self, port: OutPort, element_type: ElementType) -> None:
-        """For ports: `OutPort.set_data_type`."""
+        """Implements `OutPort.set_data_type` for ports."""
         if port.node.is_const and element_type is not port.tensor.element_type:
             raise refused(
-                f"{port} is of type {port.tensor.element_type.name}, and its data cannot be of another",
+                f"{port} has the type {port.tensor.element_type.name}, and its data cannot have "
+                "another type",
                 "Create another constant.",
             )
         if port.tensor.element_type is not element_type:
@@ -151,13 +152,13 @@ class InferredGraph(GraphView):
             self._touch_readers(port.tensor)
 
     def find_type(self, port: OutPort) -> ElementType:
-        """For ports: `OutPort.get_data_type`."""
+        """Implements `OutPort.get_data_type` for ports."""
         if port.node.is_op:
             self.infer()
         return port.tensor.element_type
 
     def find_value(self, port: OutPort) -> Array | None:
-        """For ports: `PortData.get_value`."""
+        """Implements `PortData.get_value` for ports."""
         tensor = port.tensor
         if port.node.is_const:
             if not tensor.is_constant and 0 not in tensor.shape:
@@ -174,7 +175,7 @@ class InferredGraph(GraphView):
         return None if self._inference is None else self._inference.find_value(self, port)
 
     def set_value(self, port: OutPort, value: Any) -> None:
-        """For ports: `PortData.set_value`."""
+        """Implements `PortData.set_value` for ports."""
         import numpy as np  # here, since most transformations need none
 
         node, tensor = port.node, port.tensor
@@ -202,34 +203,37 @@ class InferredGraph(GraphView):
         self._values[tensor] = array
 
     def check_editable(self) -> None:
-        """Refuses an edit by an op's `infer`: what is inferred around it would be of another graph."""
+        """Refuses an edit of the graph by an op's `infer`, which would invalidate the inference in progress."""
         if self._is_inferring:
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
                 "infer cannot change the graph",
-                hint="Let it set shapes, values and types of its outputs, and a transformation do the rest.",
+                hint=(
+                    "Let it set shapes, values and types of its outputs, and a transformation do "
+                    "the rest."
+                ),
             )
 
     def expect_shapes(self, node: Node) -> None:
-        """Notes that an op's `infer` is to set the shapes of its outputs: what they have is of another op."""
+        """Records that an op's `infer` is to set its outputs' shapes; the old shapes are those of another op."""
         self._unset = set(node.output_tensors)
 
     def is_unset(self, port: OutPort) -> bool:
-        """Whether nothing has set a port's shape that was expected, and it is needed."""
+        """Returns whether a port needs a shape that an op's `infer` was expected to set, but has not set."""
         is_stale = port.tensor in self._unset and bool(port.get_destinations())
         return is_stale or not self.has_rank(port.tensor)
 
     def forget_values(self, node: Node) -> None:
-        """Forgets what an op's `infer` has found its outputs to be."""
+        """Forgets the output values that an op's `infer` has found."""
         for tensor in node.output_tensors:
             self._values.pop(tensor, None)
 
     def has_rank(self, tensor: Tensor) -> bool:
-        """Whether a tensor's rank is known, as the graph stands; nothing is inferred."""
+        """Returns whether a tensor's rank is known, without inferring anything."""
         return tensor not in self._shapeless
 
     def create_buffer(self, blob: Blob) -> Buffer:
-        """For constants: a buffer of the model for new data."""
+        """Creates a buffer of the model for the data of a new constant."""
         buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
         self.model.buffers.append(buffer)
         self.seen_data[buffer] = None
@@ -249,7 +253,7 @@ def _checked_shape(shape: Sequence[int], port: OutPort) -> tuple[int, ...]:
         known = (-2,)
     if any(size < -1 for size in known):
         raise refused(
-            f"{shape!r:.200} is no shape for {port}",
-            "Give whole numbers, with -1 for a dimension that only a run tells.",
+            f"{shape!r:.200} is not a shape for {port}",
+            "Give whole numbers, with -1 for a dimension that is known only in a run.",
         )
     return known

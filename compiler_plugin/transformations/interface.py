@@ -1,6 +1,6 @@
-"""What is asked of a model's inputs and outputs: shapes (`--input_shape`), and their layout (`--data_layout`).
+"""Changes the shapes (`--input_shape`) and the layout (`--data_layout`) of a model's inputs and outputs.
 
-Transformations themselves leave both as they are.
+Transformations themselves change neither.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from litert.model.builtin_options import get_builtin_option, option_names
 
 
 def set_input_shapes(graphs: Sequence[Graph], shapes: Mapping[str, Sequence[int]]) -> None:
-    """Gives inputs of a model other shapes; what depends on them is to be inferred then.
+    """Gives inputs of a model new shapes; tensors that depend on these inputs must then be inferred again.
 
     Args:
-      graphs: all subgraphs of the model.
-      shapes: by the names of inputs, as tensors or in signatures; -1 for a dimension that only a run tells.
+      graphs: Graphs of all subgraphs of the model.
+      shapes: New shapes by input name, of the tensor or in a signature; -1 for a dimension that is known only in a
+        run.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a name that no input has.
+      LiteRtError: NOT_FOUND, if no input has the name.
     """
     inputs = [pair for graph in _find_entries(graphs) for pair in _find_inputs(graph)]
     for name, shape in shapes.items():
@@ -46,16 +47,16 @@ def set_input_shapes(graphs: Sequence[Graph], shapes: Mapping[str, Sequence[int]
 
 
 def make_channels_first(graphs: Sequence[Graph]) -> bool:
-    """Gives a model NCHW inputs and outputs, as far as they have four or five dimensions.
+    """Gives a model NCHW inputs and outputs, if they have four or five dimensions.
 
-    Its ops stay: a TRANSPOSE follows each input, and one is before each output. Those that meet their like in the
-    model are for other transformations to cancel.
+    The model's ops stay the same: a TRANSPOSE follows each input and precedes each output. Other transformations
+    remove pairs of TRANSPOSE ops that cancel each other.
 
     Returns:
-      Whether there are any.
+      Whether the model has such inputs or outputs.
 
     Raises:
-      LiteRtError: UNSUPPORTED, where an op of the model calls what the inputs and outputs are of.
+      LiteRtError: UNSUPPORTED, if an op of the model calls the subgraph whose inputs and outputs would change.
     """
     count = 0
     for graph in _find_entries(graphs):
@@ -122,7 +123,7 @@ def _check_not_called(graph: Graph) -> None:
                     Status.UNSUPPORTED,
                     f"{op.name} calls subgraph {index}, whose inputs and outputs are to change",
                     "--data_layout=NCHW",
-                    "Leave it NHWC.",
+                    "Keep the layout NHWC.",
                 )
 
 

@@ -1,10 +1,11 @@
-"""What TFLite's kernels say of their results before a run: element types, quantization, and ranks.
+"""The rules by which TFLite's kernels determine element types, quantization and ranks of their results.
 
-Most ops write what their first input is. The others are here: a fixed type, that of another input, or what the
-options say. Where none of these holds (QUANTIZE, BITCAST), the op's maker sets it.
+Most ops write the element type of their first input. This module contains the other rules: a fixed type, the type
+of another input, or a type from the options. If no rule applies (QUANTIZE, BITCAST), the creator of the op sets
+the type.
 
-Stock leaves the results of some ops without a shape until they run, and a new op's results have no shape from the
-file either: their rank at least is known.
+Stock LiteRT leaves the results of some ops without a shape until they run, and the file has no shapes for a new
+op: the rules give at least the rank.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ _OF_RANK_ONE = frozenset({"NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "R
 
 
 def find_output_type(op: Op, index: int) -> ElementType | None:
-    """The element type of a builtin op's output; None where neither inputs nor options say it."""
+    """Returns the element type of a builtin op's output; None if neither inputs nor options determine the type."""
     name = op.name
     if name in _OPEN:
         return None
@@ -138,7 +139,7 @@ def find_output_type(op: Op, index: int) -> ElementType | None:
 
 
 def find_output_quantization(op: Op, index: int) -> Quantization | None:
-    """The quantization of an output that has that of an input, for the whole tensor; None for all others."""
+    """Returns the quantization of an output that takes an input's per-tensor quantization, otherwise None."""
     if op.name not in _SAME_QUANTIZATION or find_output_type(op, index) is None:
         return None
     source = _input(op, _source_index(op.name, index))
@@ -165,9 +166,10 @@ def _option_type(op: Op, option: str) -> ElementType | None:
 
 
 def find_data_shape(op: Op, shape_of: ShapeOf) -> Shape | None:
-    """What is known of the shape of a builtin op's outputs that stock gives none before a run.
+    """Returns the known dimensions of outputs for which stock LiteRT infers no shape before a run.
 
-    It has -1 for dimensions that only a run tells, as those of `shape_of`; None where not even the rank is known.
+    The shape has -1 for unknown dimensions, as the shapes of `shape_of` do; None means that not even the rank is
+    known.
     """
     name = op.name
     if name in _OF_RANK_ONE:

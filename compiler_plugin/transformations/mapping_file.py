@@ -1,10 +1,10 @@
-"""The mapping file (`--ops_mapping`): ops that are declared in a few lines of JSON, without any Python.
+"""The mapping file (`--ops_mapping`): declares ops in a few lines of JSON, without any Python.
 
     {"version": 1, "ops": [
         {"op": "Upscale", "parameters": "all", "output_shapes": [["B", "INPUT0_SHAPE[1]*2", "X", "F"]]},
         {"op": "Gate", "parameters": "none", "output_shapes": [{"input": 0}], "output_types": ["int8"]}]}
 
-Formulas are those of custom layers. The format is published as a JSON Schema, `ops_mapping.schema.json`.
+The formulas are those of custom layers. The JSON Schema `ops_mapping.schema.json` describes the format.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _MOST_PORTS = 65_535
 
 @dataclass(frozen=True, slots=True)
 class MappedOp:
-    """What the file says of an op.
+    """The declaration of an op in the mapping file.
 
     Attributes:
-      op: its custom code.
-      has_parameters: whether all of its options become attributes, or none.
-      output_shapes: how each output's shape is found; None for one that stays as the model has it, as do those
-        that are left out at the end.
-      output_types: of each output a type, or the number of the input that has the same; None and left out as
-        above.
-      description: for people.
-      place: in which file, and where there.
+      op: Custom code of the op.
+      has_parameters: Whether all options of the op become attributes; otherwise no option does.
+      output_shapes: Rule for each output's shape; None for an output that keeps the shape in the model, as do
+        outputs without an entry at the end.
+      output_types: Type of each output, or the number of the input with the same type; None and missing entries as
+        for `output_shapes`.
+      description: Description for people.
+      place: File of the declaration, and place within the file.
     """
 
     op: str
@@ -54,10 +54,10 @@ class MappedOp:
 
 
 class MappedOpDefinition(Op):
-    """An op of the mapping file, as the definition of one node."""
+    """An op of the mapping file, as the definition for one node."""
 
     def __init__(self, node: Node, mapped: MappedOp) -> None:
-        """Sets the functions that the file declares; the node is a custom op of that name."""
+        """Sets the functions that the file declares; the node is a custom op with the declared name."""
         functions = {
             "infer": self._set_shapes if any(mapped.output_shapes) else None,
             "type_infer": self._set_types
@@ -73,7 +73,7 @@ class MappedOpDefinition(Op):
         return self._mapped.place
 
     def backend_attrs(self) -> Sequence[Record]:
-        """All parameters of the node, whatever they are called."""
+        """Returns all parameters of the node under their own names."""
         return [
             (name, lambda node, name=name: node.custom_attributes()[name])
             for name in self._node.custom_attributes()
@@ -98,12 +98,12 @@ class MappedOpDefinition(Op):
                 port.set_data_type(found)
             elif found is not None:
                 if not node.is_in_port_connected(found):
-                    raise refused(f"it has the type of input {found}, which the op has not")
+                    raise refused(f"the op has the type of input {found}, but it has no such input")
                 port.set_data_type(node.in_port(found).get_data_type())
 
 
 def read_mapping_file(path: str | os.PathLike[str]) -> Mapping[str, MappedOp]:
-    """What a mapping file declares, by op."""
+    """Returns the declarations of a mapping file, by op name."""
     with MappedFile(path) as file:
         root = JsonNode.parse(file.view, file.path, Status.INVALID_ARGUMENT)
     fields = root.fields(("version", "ops"), ("$schema", "description"))
@@ -125,8 +125,8 @@ def _read_name(node: JsonNode) -> str:
         raise node.error("an empty name")
     if is_builtin(name):
         raise node.error(
-            f"'{name}' is one of TFLite's own operators, of which all is known",
-            "Declare custom ops, by their custom code.",
+            f"'{name}' is a builtin operator, which needs no declaration",
+            "Declare only custom ops, by their custom code.",
         )
     return name
 
@@ -161,5 +161,5 @@ def _sizes(node: Node, index: int) -> Sequence[Size] | None:
         return None
     shape = node.in_port(index).data.get_shape()
     if shape is None:
-        raise refused(f"not even the rank of input {index} is known before a run")
+        raise refused(f"the rank of input {index} is not known before a run")
     return [Dimension(index, d) if size < 0 else size for d, size in enumerate(shape)]

@@ -1,4 +1,4 @@
-"""Finds a pattern in a graph: candidates by the name of the last op, and from there against the data's way."""
+"""Finds a pattern in a graph: looks up the last op by name, then follows its inputs backwards."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from litert.core.quantization import QuantizationKind
 from litert.model.tensor_data import Array
 
 Bound: TypeAlias = Node | OutPort | None
-"""What a part of a pattern stands for: an op or constant, a port; None for an input that is left out."""
+"""The match of a part of a pattern: an op or constant, a port, or None for an input that is left out."""
 
 _Bindings: TypeAlias = dict[Pattern | str, Bound]
 """What parts of a pattern stand for, and their names."""
 
 IsWhole: TypeAlias = Callable[[Mapping[str, Bound]], bool]
-"""A condition on what all names of a pattern stand for."""
+"""A condition on the matches of all names of a pattern."""
 
 _Goals: TypeAlias = "tuple[Pattern | IsWhole | None, OutPort | None, _Goals] | None"
 """What is still to be matched: a pattern with what is there, and the rest; at the end a condition on all of it."""
@@ -40,11 +40,11 @@ _UNBOUND = object()
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """A place that a pattern fits.
+    """A place in the graph that matches a pattern.
 
     Attributes:
-      named: what the names of the pattern stand for.
-      nodes: the ops that `Match` patterns stand for, each once, the last op first.
+      named: Match for each name of the pattern.
+      nodes: Ops that match the `Match` patterns, without duplicates, the last op first.
     """
 
     named: Mapping[str, Bound]
@@ -57,15 +57,15 @@ def find_match(
     others: Sequence[tuple[Match, Node]] = (),
     is_whole: IsWhole | None = None,
 ) -> PatternMatch | None:
-    """Whether a pattern, which was checked, fits where `root` is its last op; None where it does not.
+    """Matches a checked pattern against the ops that end in `root`; returns None if the pattern does not match.
 
-    Conditions and values of constants are looked at only where all else fits.
+    Conditions and values of constants are tested only if all other parts match.
 
     Args:
-      pattern: with a name for each part, if there is more.
-      root: its last op.
-      others: further last ops of the pattern, each with where it is to be.
-      is_whole: a condition on what the names stand for.
+      pattern: Pattern, with names for its parts if needed.
+      root: Node for the last op of the pattern.
+      others: Additional last ops of the pattern, each with its node.
+      is_whole: Condition on the matches of all names.
     """
     goals: _Goals = (is_whole, None, None) if is_whole else None
     for other, node in others:
@@ -84,7 +84,7 @@ def find_match(
 
 
 def find_candidates(graph: Graph, ops: Sequence[str]) -> list[Node]:
-    """The nodes with one of these names, in execution order; others are not looked at."""
+    """Returns the nodes with one of these op names, in execution order, without looking at other nodes."""
     if len(ops) == 1:
         return graph.get_op_nodes(op=ops[0])
     found = {node for op in ops for node in graph.get_op_nodes(op=op)}

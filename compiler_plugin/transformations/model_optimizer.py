@@ -1,4 +1,4 @@
-"""The Model Optimizer's names, for extensions that were written for it: their imports change, and nothing else.
+"""The names of the Model Optimizer, for extensions that were written for it: only their imports need to change.
 
     from compiler_plugin.transformations.model_optimizer import FrontReplacementOp, Graph, Mul, Node
 
@@ -8,12 +8,12 @@
         def replace_op(self, graph: Graph, node: Node):
             return [Mul(graph, {"name": node.name + "/mul"}).create_node([node.in_node(0)] * 2).id]
 
-Classes of TFLite's operators are here too: `Mul` is MUL's, `Conv2d` CONV_2D's. New extensions are shorter with the
-classes of `compiler_plugin.transformations`, which these adapt: a pattern there is checked when it is loaded, and
-what `rewrite` returns gets names and readers of what it replaces.
+The module also has classes for TFLite's operators: `Mul` for MUL, `Conv2d` for CONV_2D. New extensions are shorter
+with the classes of `compiler_plugin.transformations`, on which these classes are built: patterns are checked when
+the extension loads, and the result of `rewrite` gets the names and readers of the replaced ops.
 
-As in the Model Optimizer, a transformation here finds all its matches first and goes through them once, and ids
-stand for nodes. What was matched goes once nobody reads it.
+As in the Model Optimizer, a transformation first finds all its matches and then changes each match once, and ids
+may stand for nodes. Matched nodes are removed when they have no readers any more.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ Port: TypeAlias = InPort | OutPort
 
 
 class Error(Exception):
-    """What an extension raises where it cannot go on."""
+    """The error that an extension raises if it cannot continue."""
 
 
 class FrontExtractorOp(Extractor):
-    """Finds attributes of the ops of one name; `extract` may be a class method, and returns `cls.enabled`."""
+    """An extractor for ops of one name; `extract` may be a class method, and returns `cls.enabled`."""
 
 
 class _Replacement(Transformation):
@@ -124,19 +124,19 @@ class _PatternReplacement(_Replacement):
 
 
 class FrontReplacementPattern(_PatternReplacement):
-    """A transformation of the front phase, by `find_and_replace_pattern`, or `pattern` and `replace_pattern`."""
+    """A front-phase transformation with `find_and_replace_pattern`, or with `pattern` and `replace_pattern`."""
 
     phase = Phase.FRONT
 
 
 class MiddleReplacementPattern(_PatternReplacement):
-    """A transformation of the middle phase, as `FrontReplacementPattern`."""
+    """A transformation of the middle phase with the same functions as `FrontReplacementPattern`."""
 
     phase = Phase.MIDDLE
 
 
 class BackReplacementPattern(_PatternReplacement):
-    """A transformation of the back phase, as `FrontReplacementPattern`."""
+    """A transformation of the back phase with the same functions as `FrontReplacementPattern`."""
 
     phase = Phase.BACK
 
@@ -174,50 +174,50 @@ class _GeneratedSubGraph(Transformation):
 
 
 class FrontReplacementSubgraph(_Replacement, _GeneratedSubGraph):
-    """A transformation of the front phase, by `pattern` and `replace_sub_graph`."""
+    """A transformation of the front phase with `pattern` and `replace_sub_graph`."""
 
     phase = Phase.FRONT
 
     def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
-        """Changes the graph where the pattern was found; `match` has nodes by the pattern's names."""
+        """Changes the graph at a match of the pattern; `match` has nodes by the pattern's names."""
         self._generate(graph, match)
         remove_unread(graph, [graph.as_node(n) for n in self.nodes_to_remove(graph, match)])
 
     def nodes_to_remove(self, graph: Graph, match: dict[str, Any]) -> Sequence[Node | str]:
-        """The nodes that go after `generate_sub_graph`, or their ids, if nothing that stays reads them."""
+        """Returns nodes, or their ids, to remove after `generate_sub_graph` if no remaining node reads them."""
         return [node for node in match.values() if node.is_op]
 
     def find_and_replace_pattern(self, graph: Graph) -> int | None:
-        """Calls `replace_sub_graph` for each match; or, of a class of its own, does all of its work."""
+        """Calls `replace_sub_graph` for each match; a class may override this function to do all the work."""
         return self._replace_matches(graph, self.replace_sub_graph)
 
 
 class FrontReplacementOp(FrontReplacementSubgraph):
-    """A transformation of the front phase, by `op` and `replace_op`.
+    """A transformation of the front phase with `op` and `replace_op`.
 
     Attributes:
-      op: the operator's name in the schema, or the custom code.
+      op: Name of the operator in the schema, or custom code.
     """
 
     op: str = ""
 
     def pattern(self) -> Mapping[str, Any]:
-        """A node of that name: `match["op"]` of `replace_sub_graph`."""
+        """Returns a pattern for one node with the name `op`: `replace_sub_graph` gets it as `match["op"]`."""
         if not self.op:
             raise _missing(self, "op")
         return {"nodes": [("op", {"op": self.op})], "edges": []}
 
     def replace_op(self, graph: Graph, node: Node) -> Any:
-        """What takes an op's place.
+        """Returns the replacement of an op.
 
         Returns:
-          A list with a node for each output of the op: its id, `(id, output)`, the node or the port. None or an
-          empty list where its readers were connected by hand, or it is to stay.
+          The replacement is a list with a node for each output of the op: the node's id, `(id, output)`, the node,
+            or the port. Return None or an empty list if the op's readers were connected by hand, or the op stays.
         """
         raise _missing(self, "replace_op")
 
     def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
-        """Calls `replace_op`, and connects what it returns."""
+        """Calls `replace_op`, and connects the returned replacement."""
         node: Node = match["op"]
 
         def rewrite() -> Replacement:
@@ -235,21 +235,21 @@ class FrontReplacementFromConfigFileSubGraph(_GeneratedSubGraph, SubgraphReplace
     phase = Phase.FRONT
 
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
-        """Changes the graph, where a class of its own does not say by the other methods how."""
+        """Changes the graph at a match, for classes without the other functions."""
         self._generate(graph, match)
         return None
 
 
 class FrontReplacementFromConfigFileOp(FrontReplacementFromConfigFileSubGraph):
-    """Puts one op, the description's `op`, in the place of each sub-graph that it describes."""
+    """Replaces each sub-graph of the description by one op, the description's `op`."""
 
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
-        """The op, with the custom attributes."""
+        """Returns the new op, with the custom attributes."""
         return SubgraphReplacement.replace_sub_graph(self, graph, match)
 
 
 class FrontReplacementFromConfigFileGeneral(GeneralReplacement):
-    """Changes the whole graph, with `custom_attributes` of the description under `replacement_id`."""
+    """Changes the whole graph, with the `custom_attributes` of the description for `replacement_id`."""
 
     phase = Phase.FRONT
 
@@ -297,14 +297,14 @@ class BackFinish(_Anchor):
 
 
 class Const:
-    """A constant to be: `Const(graph, {"value": int32_array([0, 1]), "name": "axes"}).create_node()`."""
+    """A constant to create: `Const(graph, {"value": int32_array([0, 1]), "name": "axes"}).create_node()`."""
 
     def __init__(self, graph: Graph, attrs: Mapping[str, Any]) -> None:
-        """`value` is an array or number; `name` and `data_type` may be there too."""
+        """`value` is an array or number; `attrs` may also have `name` and `data_type`."""
         self._graph, self._attrs = graph, attrs
 
     def create_node(self) -> Node:
-        """Adds it to the graph."""
+        """Adds the constant to the graph."""
         attrs = self._attrs
         name = attrs.get("name") or "const"
         return self._graph.create_const(attrs["value"], name, attrs.get("data_type"))
@@ -317,7 +317,7 @@ def create_op_with_const_inputs(
     op_attrs: Mapping[str, Any] | None = None,
     input_node: Node | OutPort | None = None,
 ) -> Node:
-    """A new op that reads constants at some input ports, by their numbers, and a node at port 0."""
+    """Creates an op that reads constants at some input ports, by port number, and a node at port 0."""
     inputs: dict[int, Any] = {0: input_node, **port_value_dict}
     values = [inputs.get(index) for index in range(max(inputs) + 1)]
     attrs = {"in_ports_count": len(values), **(op_attrs or {})}
@@ -331,42 +331,42 @@ def create_op_node_with_second_input(
     op_attrs: Mapping[str, Any] | None = None,
     input_node: Node | OutPort | None = None,
 ) -> Node:
-    """A new op that reads a node at port 0 and a constant at port 1."""
+    """Creates an op that reads a node at port 0 and a constant at port 1."""
     return create_op_with_const_inputs(graph, op, {1: second_input_value}, op_attrs, input_node)
 
 
 def rename_node(node: Node, name: str) -> None:
-    """Gives a node another name."""
+    """Renames a node."""
     node.name = name
 
 
 def rename_nodes(nodes: Iterable[tuple[Node, str]]) -> None:
-    """Gives nodes other names, one after another."""
+    """Renames nodes in the order of the list."""
     for node, name in nodes:
         rename_node(node, name)
 
 
 def int32_array(values: Any) -> Array:
-    """Whole numbers as TFLite's operators read shapes and axes, most of them no other way."""
+    """Returns whole numbers as int32, the type in which most operators of TFLite read shapes and axes."""
     import numpy as np
 
     return np.array(values, np.int32)
 
 
 def float_array(values: Any) -> Array:
-    """Numbers as a constant of float32."""
+    """Returns numbers as an array of float32."""
     import numpy as np
 
     return np.array(values, np.float32)
 
 
 def get_backend_pad(pads: Any, spatial_dims: Iterable[int], begin_end: int) -> list[int]:
-    """Of `pads`, a pair for each dimension, the beginnings (0) or ends (1) of some dimensions."""
+    """Returns the beginnings (0) or ends (1) of some dimensions from `pads`, a pair for each dimension."""
     return [pads[dim][begin_end] for dim in spatial_dims]
 
 
 def __getattr__(name: str) -> OpClass:
-    """The class of one of TFLite's operators: `Conv2d` of CONV_2D."""
+    """Returns the class of a builtin operator of TFLite, such as `Conv2d` for CONV_2D."""
     classes = {builtin_class_name(op): op for op in BUILTIN_NUMBERS if op != "CUSTOM"}
     if name in classes:
         return builtin_op_class(classes[name])
@@ -374,14 +374,14 @@ def __getattr__(name: str) -> OpClass:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     longer = [known for known in classes if known.startswith(name)]
     hint = _NOT_HERE.get(name) or did_you_mean(name, longer or [*__all__, *classes])
-    hint = hint or "An op of your own is imported from its file: from ..ops.my_op import MyOp."
+    hint = hint or "Import an op of your own from its file: from ..ops.my_op import MyOp."
     raise ImportError(f"{__name__} has no {name}. {hint}", name=name)
 
 
 _NOT_HERE = {
-    "int64_array": "TFLite's shapes and axes are int32: import int32_array, `as int64_array` if you like.",
+    "int64_array": "TFLite's shapes and axes are int32: import int32_array, perhaps `as int64_array`.",
     **dict.fromkeys(
-        ("Parameter", "Result"), "Inputs and results of a model are not a transformation's to make."
+        ("Parameter", "Result"), "A transformation cannot create inputs and results of a model."
     ),
 }
 
@@ -424,5 +424,7 @@ def _out_ports(graph: Graph, given: Any) -> list[OutPort]:
 def _missing(transformation: Transformation, what: str) -> LiteRtError:
     name = type(transformation).__name__
     return LiteRtError(
-        Status.INVALID_TRANSFORMATION, f"{name} has no {what}", hint="Write it in this class."
+        Status.INVALID_TRANSFORMATION,
+        f"{name} does not define {what}",
+        hint="Define it in this class.",
     )

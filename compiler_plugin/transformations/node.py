@@ -1,12 +1,13 @@
-"""What transformations hold in their hands: nodes of a graph, their ports, and connections between ports.
+"""Nodes of a graph, the ports of nodes, and connections between ports: the objects that transformations edit.
 
-A node is an op, or an end of data: an input, a constant, a variable or a result of the model. Ports are where data
-go in and out, numbered from 0 for inputs and outputs apart. An output port stands for one tensor, an input port
-for one place among an op's inputs. Ports are values: two of the same node and number are equal. The data of a port
-are those of its tensor: shape, value, element type. A connection is an output port with all input ports that read
-it, or an input port that reads nothing yet.
+A node is an op, an input, a constant, a variable or a result of the model. Data enter and leave a node at ports;
+input ports and output ports are numbered separately from 0.
+An output port stands for one tensor, and an input port stands for one position among an op's inputs. Ports are
+values: two ports are equal if their node, kind and number are equal. The data of a port are the data of its
+tensor: shape, value, element type. A connection is an output port with all input ports that read the port, or an
+input port that reads nothing yet.
 
-All of them hand edits on to the graph.
+Nodes, ports and connections pass edits on to the graph.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _FIXED = ("graph", "id", "model_op", "op", "type")
 
 
 class NodeGraph(Protocol):
-    """The graph that a node is in, as nodes, ports and ops see it; `Graph` in `graph.py` describes all of it."""
+    """The graph as nodes, ports and ops use it; `Graph` in `graph.py` describes the complete graph."""
 
     model: Model
     subgraph: Subgraph
@@ -102,13 +103,13 @@ class NodeGraph(Protocol):
 
 
 class Node(NodeAttributes):
-    """An op of a subgraph, or an end of its data; made by the graph, one for each.
+    """An op, input, constant, variable or result of a subgraph; the graph creates one node object for each.
 
     Attributes:
-      graph: that it is in.
-      creation: which of the ops that the graph was asked to create it is, from 1; 0 for all others.
-      result_index, result_name, result_signatures: of a result, where and under which names the model has it.
-      first_tensor: of a result, what it was in the file.
+      graph: Graph of the node.
+      creation: Number of the op among those that the graph was asked to create, from 1; 0 for other nodes.
+      result_index, result_name, result_signatures: For a result, its position and its names in the model.
+      first_tensor: For a result, its tensor in the file.
     """
 
     graph: NodeGraph
@@ -129,10 +130,10 @@ class Node(NodeAttributes):
     def __init__(
         self, graph: NodeGraph, kind: str, model_op: Op | None = None, tensor: Tensor | None = None
     ) -> None:
-        """For `Graph`; `kind` is one of the four ends, and "" for an op."""
+        """Only `Graph` calls this; `kind` is the kind of a node that is not an op, and "" for an op."""
         if model_op is None and tensor is None:
             raise refused(
-                f"Node(graph, {kind!r:.100}) makes no node",
+                f"Node(graph, {kind!r:.100}) does not create a node",
                 "Use graph.find_node(name), or graph.find_by_id(id).",
             )
         super().__init__(kind, model_op, tensor)
@@ -149,18 +150,21 @@ class Node(NodeAttributes):
 
     @property
     def id(self) -> str:
-        """Unique in the graph, and never reused: its name when this is first asked for, numbered if need be."""
+        """The id of the node, which is unique in the graph and never reused.
+
+        The id is the node's name at the first access, with a number if needed.
+        """
         if not self._id:
             self.take_id(self.name or self.op)
         return self._id
 
     def take_id(self, base: str) -> None:
-        """For the graph: gives it an id that no other node has, made of a text."""
+        """Gives the node an id that no other node has, derived from a text; only the graph calls this."""
         object.__setattr__(self, "_id", self.graph.new_id(self, base))
 
     @property
     def name(self) -> str:
-        """The name of its first output tensor; of a result, the name that the model gives it."""
+        """The name of the first output tensor; for a result, the name in the model."""
         if self._kind == RESULT:
             return self.result_name
         tensors = self.output_tensors
@@ -174,77 +178,82 @@ class Node(NodeAttributes):
 
     @property
     def version(self) -> int:
-        """Of the operator, in the schema's numbers; 1 for ends."""
+        """The version of the operator in the schema's numbers; 1 for nodes that are not ops."""
         return 1 if self.model_op is None else self.model_op.code.version
 
     @version.setter
     def version(self, version: int) -> None:
         op = self._check_op()
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-            raise refused(f"version {version!r:.100} of {self}", "Give a whole number from 1 on.")
+            raise refused(
+                f"version {version!r:.100} of {self}", "Give a whole number, 1 or greater."
+            )
         op.code = self.graph.model.operator_code(op.code.builtin_code, op.code.custom_code, version)
         self.touch()
 
     @property
     def is_alive(self) -> bool:
-        """Whether it is still in its graph."""
+        """Whether the node is still in its graph."""
         return self.graph.has_node(self)
 
     def check_alive(self) -> None:
-        """Refuses a node that was removed."""
+        """Refuses a node that was removed from its graph."""
         if not self.is_alive:
-            raise refused(f"{self} was removed from the graph", "Ask for it again.")
+            raise refused(
+                f"{self} was removed from the graph", "Get the node from the graph again."
+            )
 
     def touch(self) -> None:
-        """Notes that its outputs are to be inferred again."""
+        """Marks the node's outputs to be inferred again."""
         self.graph.touch(self)
 
     def in_port(self, index: int = 0) -> InPort:
-        """An input port.
+        """Returns an input port.
 
-        Those that its op's class counts are there, though the model has fewer; they become the op's when they are
-        connected.
+        A port exists if the op's class counts it, even if the model has fewer inputs; the op gets the input when
+        the port is connected.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there is none of that number.
+          LiteRtError: INVALID_ARGUMENT, if the node has no input port with this number.
         """
         self._check_index(index, self._count_in_ports(), "input")
         return InPort(self, index)
 
     def out_port(self, index: int = 0) -> OutPort:
-        """An output port.
+        """Returns an output port.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there is none of that number.
+          LiteRtError: INVALID_ARGUMENT, if the node has no output port with this number.
         """
         self._check_index(index, len(self.output_tensors), "output")
         return OutPort(self, index)
 
     def in_ports(self) -> dict[int, InPort]:
-        """All input ports, connected or not, by their numbers."""
+        """Returns all input ports by number, connected or not."""
         return {index: InPort(self, index) for index in range(self._count_in_ports())}
 
     def out_ports(self) -> dict[int, OutPort]:
-        """All output ports, by their numbers."""
+        """Returns all output ports by number."""
         return {index: OutPort(self, index) for index in range(len(self.output_tensors))}
 
     def is_in_port_connected(self, index: int) -> bool:
-        """Whether there is such a port, and it reads something."""
+        """Returns whether the input port exists and reads a tensor."""
         return 0 <= index < len(self.input_tensors) and self.input_tensors[index] is not None
 
     def is_out_port_connected(self, index: int) -> bool:
-        """Whether there is such a port, and something reads it."""
+        """Returns whether the output port exists and has a reader."""
         return 0 <= index < len(self.output_tensors) and self.out_port(index).is_read
 
     def add_input_port(
         self, source: OutPort | int | None = None, skip_if_exist: bool = False
     ) -> InPort:
-        """Adds an input port behind the others.
+        """Adds an input port after the other input ports.
 
         Args:
-          source: what it reads; nothing, if it is not given. Or the number that the port is to have: ports before
-            it that are missing are added, too, and read nothing.
-          skip_if_exist: gives the port of that number where there is one; it is an error otherwise.
+          source: Output port that the new input port reads; by default none. With a number, the new port gets this
+            number; missing ports before it are added too, unconnected.
+          skip_if_exist: Whether to return the port with this number if it exists; otherwise an existing port is an
+            error.
         """
         op = self._check_op()
         if source is not None and not isinstance(source, int):
@@ -265,13 +274,15 @@ class Node(NodeAttributes):
         quantization: Quantization | None = None,
         skip_if_exist: bool = False,
     ) -> OutPort:
-        """Adds an output port behind the others, with a tensor of its own.
+        """Adds an output port with a new tensor after the other output ports.
 
         Args:
-          element_type: of the tensor; NONE is inferred. Or the number of the port, which is the next one.
-          name: of the tensor; made from the node's where it is not given.
-          quantization: of the tensor.
-          skip_if_exist: gives the port of that number where there is one; it is an error otherwise.
+          element_type: Element type of the tensor; NONE means that the type is inferred. Alternatively the number
+            of the port, which must be the next free number.
+          name: Name of the tensor; by default derived from the node's name.
+          quantization: Quantization of the tensor.
+          skip_if_exist: Whether to return the port with this number if it exists; otherwise an existing port is an
+            error.
         """
         op = self._check_op()
         check_name(name)
@@ -281,7 +292,8 @@ class Node(NodeAttributes):
                 return OutPort(self, index)
             if index > count:
                 raise refused(
-                    f"{self} cannot have output port {index} yet", f"Its next one is {count}."
+                    f"{self} cannot have output port {index} yet",
+                    f"The next output port has number {count}.",
                 )
             element_type = ElementType.NONE
         base = name or (f"{self.name}:{len(op.outputs)}" if op.outputs else self.op)
@@ -290,10 +302,10 @@ class Node(NodeAttributes):
         return OutPort(self, len(op.outputs) - 1)
 
     def delete_input_port(self, index: int) -> None:
-        """Takes an input port away; those behind it move up.
+        """Removes an input port; later ports move up.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there is none of that number, or the node is no op.
+          LiteRtError: INVALID_ARGUMENT, if the node has no port with this number, or is not an op.
         """
         op = self._check_op()
         self._check_index(index, len(op.inputs), "input")
@@ -301,10 +313,11 @@ class Node(NodeAttributes):
         op.remove_input(index)
 
     def delete_output_port(self, index: int) -> None:
-        """Takes an output port that nobody reads away; those behind it move up.
+        """Removes an output port without readers; later ports move up.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there is none of that number, it is read, or the node is no op.
+          LiteRtError: INVALID_ARGUMENT, if the node has no port with this number or is not an op, or the port has
+            readers.
         """
         op = self._check_op()
         port = self.out_port(index)
@@ -314,18 +327,18 @@ class Node(NodeAttributes):
         self.touch()
 
     def in_node(self, index: int = 0) -> Node | DataNode:
-        """The Model Optimizer's: in the front phase the node that an input port reads, later that port's data."""
+        """Returns the node that an input port reads; after the front phase, the port's data (Model Optimizer)."""
         source = self.in_port(index).get_source()
         if source is None:
             raise refused(f"input {index} of {self} is not connected")
         return source.node if self._is_front() else DataNode(source)
 
     def in_nodes(self) -> dict[int, Node | DataNode]:
-        """The Model Optimizer's: `in_node` of each input port that is connected."""
+        """Returns `in_node` for each connected input port (Model Optimizer)."""
         return {i: self.in_node(i) for i, tensor in enumerate(self.input_tensors) if tensor}
 
     def out_node(self, index: int = 0) -> Node | DataNode:
-        """The Model Optimizer's: in the front phase the node that reads an output port, later that port's data."""
+        """Returns the node that reads an output port; after the front phase, its data (Model Optimizer)."""
         port = self.out_port(index)
         if not self._is_front():
             return DataNode(port)
@@ -335,19 +348,19 @@ class Node(NodeAttributes):
         return destinations[0].node
 
     def out_nodes(self) -> dict[int, Node | DataNode]:
-        """The Model Optimizer's: `out_node` of each output port, in the front phase of each that is read."""
+        """Returns `out_node` for each output port, in the front phase if it has readers (Model Optimizer)."""
         ports = [port for port in self.out_ports().values() if port.is_read or not self._is_front()]
         return {port.index: self.out_node(port.index) for port in ports}
 
     def replace_node(self, new: Node) -> None:
-        """Puts another node in this one's place: `graph.replace_node(self, new)`."""
+        """Replaces the node by another node, as `graph.replace_node(self, new)` does."""
         self.graph.replace_node(self, new)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED:
             raise refused(
                 f"'{name}' of {self} cannot be set",
-                "Create another op, and put it into this one's place: node.replace_node(new).",
+                "Create another op, and replace this node by the op: node.replace_node(new).",
             )
         if isinstance(getattr(Node, name, None), property | MemberDescriptorType):
             object.__setattr__(self, name, value)
@@ -390,18 +403,19 @@ class Node(NodeAttributes):
     def _check_op(self) -> Op:
         self.check_alive()
         if self.model_op is None:
-            raise refused(f"{self} is no op, which this needs")
+            raise refused(f"{self} is not an op, but this call needs an op")
         return self.model_op
 
     def _is_there(self, index: int, count: int, what: str, is_allowed: bool) -> bool:
         """Whether a port that is to be added is there already; refuses that where it is not allowed."""
         if isinstance(index, bool) or index < 0:
             raise refused(
-                f"{index!r:.100} is no number of a port", "Give a whole number from 0 on."
+                f"{index!r:.100} is not a port number", "Give a whole number, 0 or greater."
             )
         if index < count and not is_allowed:
             raise refused(
-                f"{self} has {what} port {index} already", "skip_if_exist=True takes that one."
+                f"{self} has {what} port {index} already",
+                "skip_if_exist=True returns the existing port.",
             )
         return index < count
 
@@ -416,7 +430,7 @@ class Node(NodeAttributes):
 
 
 class PortData:
-    """Shape and value of what goes through a port."""
+    """The shape and the value of the data at a port."""
 
     __slots__ = ("_port",)
 
@@ -424,33 +438,36 @@ class PortData:
         self._port = port
 
     def get_shape(self) -> tuple[int, ...] | None:
-        """The shape, with -1 for dimensions that only a run tells.
+        """Returns the shape, with -1 for dimensions that are known only in a run.
 
-        None where it is not known: in the front phase for all but inputs and constants of the model, later where
-        the rank cannot be inferred.
+        None means that the shape is not known: in the front phase for all data except inputs and constants of the
+        model, and later if the rank cannot be inferred.
         """
         return self._port.node.graph.find_shape(self._port)
 
     def set_shape(self, shape: Sequence[int]) -> None:
-        """Sets the shape; an op's `infer` does it for its outputs, and others for inputs of the model.
+        """Sets the shape, in an op's `infer` of an output, and in a transformation of an input of the model.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for what is no shape, or a constant's.
+          LiteRtError: INVALID_ARGUMENT, if the argument is not a shape, or the port belongs to a constant.
         """
         self._port.node.graph.set_shape(self._port, shape)
 
     def get_value(self) -> Array | None:
-        """The value, where it depends on constants alone; read-only. None where it is not known."""
+        """Returns the value as a read-only array if it depends only on constants.
+
+        None means that the value is not known.
+        """
         return self._port.node.graph.find_value(self._port)
 
     def set_value(self, value: Any) -> None:
-        """Sets a constant's data, or, within an op's `infer`, what its output is; the shape follows.
+        """Sets a constant's data or, within an op's `infer`, an output's value; the shape follows from the value.
 
         Args:
-          value: an array or number; of the port's element type already, or one that this can hold.
+          value: Array or number, of a type that the port's element type can represent.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for what gets its value in a run, or a value that the type cannot hold.
+          LiteRtError: INVALID_ARGUMENT, if the data are computed in a run, or the type cannot represent the value.
         """
         self._port.node.graph.set_value(self._port, value)
 
@@ -484,14 +501,14 @@ class _Port:
 
 
 class OutPort(_Port):
-    """An output port of a node: a tensor."""
+    """An output port of a node, which stands for a tensor."""
 
     __slots__ = ()
     type = "out"
 
     @property
     def tensor(self) -> Tensor:
-        """The model's tensor."""
+        """The tensor in the model."""
         return self.node.output_tensors[self.index]
 
     @property
@@ -500,22 +517,22 @@ class OutPort(_Port):
 
     @property
     def name(self) -> str:
-        """The tensor's name."""
+        """The name of the tensor."""
         return self.tensor.name
 
     @property
     def is_read(self) -> bool:
-        """Whether anything reads it; quicker than a list of all that does."""
+        """Whether the port has a reader; faster than listing all readers."""
         return self.node.graph.is_read(self.tensor)
 
     @property
     def is_result(self) -> bool:
-        """Whether a result of the model is among what reads it."""
+        """Whether a result of the model is one of the readers."""
         return self.node.graph.is_result(self.tensor)
 
     @property
     def quantization(self) -> Quantization | None:
-        """How the tensor's integers stand for real numbers."""
+        """The quantization of the tensor: how its integers stand for real numbers."""
         return self.tensor.quantization
 
     @quantization.setter
@@ -525,42 +542,45 @@ class OutPort(_Port):
         self.node.touch()
 
     def get_data_type(self) -> ElementType:
-        """The tensor's element type, inferred where an edit has touched it."""
+        """Returns the tensor's element type, which is inferred first if an edit has touched the node."""
         return self.node.graph.find_type(self)
 
     def set_data_type(self, element_type: TypeLike) -> None:
-        """Sets the tensor's element type, or what NumPy or a name say of one; an op's `type_infer` does it."""
+        """Sets the tensor's element type, also from a NumPy type or a name; an op's `type_infer` calls this."""
         self.node.graph.set_type(self, as_element_type(element_type))
 
     def disconnected(self) -> bool:
-        """Whether nothing reads it."""
+        """Returns whether the port has no readers."""
         return not self.is_read
 
     def get_connection(self) -> Connection:
-        """This port, with all that read it."""
+        """Returns the connection of this port with all its readers."""
         return Connection(self, self.get_destinations())
 
     def get_destinations(self) -> list[InPort]:
-        """The input ports that read it, results of the model too."""
+        """Returns the input ports that read this port, including results of the model."""
         return self.node.graph.find_readers(self.tensor)
 
     def get_destination(self) -> InPort | None:
-        """The only reader; an error where there are several."""
+        """Returns the only reader; several readers are an error."""
         return self.get_connection().get_destination()
 
     def connect(self, destination: InPort) -> None:
-        """Lets an input port read this one; what it read before is disconnected."""
+        """Connects an input port to this port; the input port's previous source is disconnected."""
         self.check_destination(destination)
         destination.connect(self)
 
     def disconnect(self) -> None:
-        """Takes all readers away."""
+        """Disconnects all readers."""
         self.get_connection().remove()
 
     def check_destination(self, destination: InPort) -> None:
-        """Refuses what is no input port, or cannot read this one."""
+        """Refuses an object that is not an input port, or an input port that cannot read this port."""
         if not isinstance(destination, InPort):
-            raise refused(f"{destination!r:.100} is no input port", "node.in_port(0) is one.")
+            raise refused(
+                f"{destination!r:.100} is not an input port",
+                "For example, node.in_port(0) is an input port.",
+            )
         destination.check_source(self)
 
     def __repr__(self) -> str:
@@ -568,47 +588,47 @@ class OutPort(_Port):
 
 
 class InPort(_Port):
-    """An input port of a node: a place among its inputs, connected or not."""
+    """An input port of a node: a position among its inputs, connected or not."""
 
     __slots__ = ()
     type = "in"
 
     @property
     def data(self) -> PortData:
-        """The data of the port that is read.
+        """The data of the output port that this port reads.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where nothing is connected.
+          LiteRtError: INVALID_ARGUMENT, if the port is not connected.
         """
         source = self.get_source()
         if source is None:
-            raise refused(f"{self} is not connected", "Ask is_in_port_connected() first.")
+            raise refused(f"{self} is not connected", "Call is_in_port_connected() first.")
         return source.data
 
     def get_data_type(self) -> ElementType:
-        """The element type of what is read.
+        """Returns the element type of the tensor that this port reads.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where nothing is connected.
+          LiteRtError: INVALID_ARGUMENT, if the port is not connected.
         """
         return self.data._port.get_data_type()
 
     def get_source(self) -> OutPort | None:
-        """The output port that is read; None where the port is not connected (an optional input left out)."""
+        """Returns the output port that this port reads; None if the port is not connected (an optional input)."""
         tensors = self.node.input_tensors
         tensor = tensors[self.index] if self.index < len(tensors) else None
         return None if tensor is None else self.node.graph.out_port_of(tensor)
 
     def disconnected(self) -> bool:
-        """Whether it reads nothing."""
+        """Returns whether the port is not connected."""
         return self.get_source() is None
 
     def get_connection(self) -> Connection:
-        """What this port reads, with this port as the only destination."""
+        """Returns the connection from this port's source to this port only."""
         return Connection(self.get_source(), [self])
 
     def connect(self, source: OutPort) -> None:
-        """Reads an output port from now on.
+        """Connects this port to an output port.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if `source` is not an output port, or belongs to another graph, to a
@@ -620,17 +640,17 @@ class InPort(_Port):
         self.node.graph.set_input(self.node, self.index, source.tensor)
 
     def disconnect(self) -> None:
-        """Reads nothing from now on.
+        """Disconnects this port from its source.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a result of the model.
+          LiteRtError: INVALID_ARGUMENT, if the port belongs to a result of the model.
         """
         self.check_disconnect()
         if self.get_source() is not None:
             self.node.graph.set_input(self.node, self.index, None)
 
     def check_source(self, source: OutPort, *, is_new: bool = False) -> None:
-        """Refuses what is no output port, or one of another graph, of a removed node or of the node itself."""
+        """Refuses an argument that is not an output port of another node, in this graph and not removed."""
         if not isinstance(source, OutPort):
             raise not_an_output(source)
         for node in (self.node, source.node):
@@ -639,23 +659,23 @@ class InPort(_Port):
             self.node.in_port(self.index)  # is there still
         if source.node.graph is not self.node.graph:
             raise refused(
-                f"{self} cannot read {source}, which is of another subgraph",
+                f"{self} cannot read {source}, which belongs to another subgraph",
                 "Pass values between subgraphs as inputs and outputs of a call.",
             )
         if source.node is self.node:
             raise refused(
                 f"{self.node} would read its own output {source.index}",
-                "To put a node behind another use connection.insert_node(node).",
+                "To insert a node after another node, use connection.insert_node(node).",
             )
 
     def check_disconnect(self) -> None:
-        """Refuses to leave a result of the model without data."""
+        """Refuses to leave a result of the model without a source."""
         self.node.check_alive()
         self.node.in_port(self.index)  # is there still
         if self.node.is_result:
             raise refused(
-                f"result '{self.node.name}' of the model cannot be without a source",
-                "Connect it to another port; that replaces the source.",
+                f"result '{self.node.name}' of the model must have a source",
+                "Connect the result to another port, which replaces the source.",
             )
 
     def __repr__(self) -> str:
@@ -663,9 +683,9 @@ class InPort(_Port):
 
 
 class Connection:
-    """Where data come from, and who reads them.
+    """The source of some data, and the input ports that read the data.
 
-    A connection of an output port has all of its readers; one of an input port has that port alone.
+    The connection of an output port includes all readers; the connection of an input port includes only that port.
     """
 
     __slots__ = ("_destinations", "_source")
@@ -675,18 +695,18 @@ class Connection:
         self._destinations = list(destinations)
 
     def get_source(self) -> OutPort | None:
-        """The output port that is read; None where there is none."""
+        """Returns the output port that is the source; None if there is no source."""
         return self._source
 
     def get_destinations(self) -> list[InPort]:
-        """The input ports that read it, results of the model too."""
+        """Returns the input ports that read the source, including results of the model."""
         return list(self._destinations)
 
     def get_destination(self) -> InPort | None:
-        """The only reader; None where there is none.
+        """Returns the only reader; None if there is no reader.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there are several.
+          LiteRtError: INVALID_ARGUMENT, if there are several readers.
         """
         if len(self._destinations) > 1:
             raise refused(
@@ -699,13 +719,13 @@ class Connection:
     destination = property(get_destination)
 
     def set_source(self, source: OutPort) -> None:
-        """Lets all destinations read another output port.
+        """Connects all destinations to another output port.
 
-        Where a destination is a result of the model, its name goes to the new source's tensor if that has no
-        public name of its own.
+        If a destination is a result of the model, the new source's tensor gets the result's name, unless it has a
+        public name already.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a port of another graph, or of a node that would read itself.
+          LiteRtError: INVALID_ARGUMENT, if the port belongs to another graph, or a node would read itself.
         """
         for destination in self._destinations:
             destination.check_source(source)
@@ -714,10 +734,10 @@ class Connection:
         self._source = source
 
     def set_destination(self, destination: InPort) -> None:
-        """Lets one input port read the source, and nobody else.
+        """Connects one input port to the source, and disconnects all others.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where a result of the model would be left without data.
+          LiteRtError: INVALID_ARGUMENT, if a result of the model would have no source.
         """
         source = self._known_source()
         source.check_destination(destination)
@@ -730,18 +750,18 @@ class Connection:
         self._destinations = [destination]
 
     def add_destination(self, destination: InPort) -> None:
-        """Lets one more input port read the source."""
+        """Connects one more input port to the source."""
         self._known_source().connect(destination)
         if destination not in self._destinations:
             self._destinations.append(destination)
 
     def insert_node(self, node: Node) -> None:
-        """Puts a node between the source and its destinations: its input 0, and its output 0.
+        """Inserts a node between the source and its destinations, with the node's input 0 and output 0.
 
-        Where the node reads the source already, that stays as it is.
+        If the node already reads the source, this input stays connected.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a node without input or output port.
+          LiteRtError: INVALID_ARGUMENT, if the node has no input or no output port.
         """
         source = self._known_source()
         in_port, out_port = node.in_port(0), node.out_port(0)
@@ -758,7 +778,7 @@ class Connection:
         """Disconnects all destinations.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where a result of the model would be left without data.
+          LiteRtError: INVALID_ARGUMENT, if a result of the model would have no source.
         """
         for destination in self._destinations:
             destination.check_disconnect()
@@ -771,15 +791,15 @@ class Connection:
 
     def _known_source(self) -> OutPort:
         if self._source is None:
-            raise refused("a connection without a source", "Set its source.")
+            raise refused("the connection has no source", "Set the source of the connection.")
         return self._source
 
 
 def not_an_output(value: object) -> LiteRtError:
-    """An error for what stands where an output port should."""
+    """Returns the error for an argument that should be an output port."""
     hints = {
-        "InPort": "Take what it reads: get_source().",
-        "Node": "Take its port: node.out_port(0).",
+        "InPort": "Use the port that it reads: get_source().",
+        "Node": "Use the node's port: node.out_port(0).",
     }
-    hint = hints.get(type(value).__name__, "node.out_port(0) is one.")
-    return refused(f"{value!r:.100} is no output port", hint)
+    hint = hints.get(type(value).__name__, "For example, node.out_port(0) is an output port.")
+    return refused(f"{value!r:.100} is not an output port", hint)

@@ -1,9 +1,9 @@
-"""What a node says of its op: what it is, its tensors, and its attributes by name.
+"""The attributes of a node: its op, its tensors, and its named attributes.
 
-Attributes are read and set by name (`node.stride_w`, `node["stride_w"]`). Those of a builtin op are the fields
-of its options in TFLite's schema, enums by their names there; setting one changes the op at once. Those of a
-custom op are what its extractor found, or the entries of its FlexBuffer; they are written when the model is
-emitted. Any other name is free for the transformations, and is not written.
+Attributes are read and set by name (`node.stride_w`, `node["stride_w"]`). The attributes of a builtin op are the
+fields of its options in TFLite's schema, with enums by name; setting an attribute changes the op immediately. The
+attributes of a custom op come from its extractor, or are the entries of its FlexBuffer; they are written when the
+model is completed. Transformations may use any other name; such attributes are not written to the model.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from litert.model.graph import Op, Tensor
 from litert.model.raw_options import RawField
 
 PARAMETER, CONST, VARIABLE, RESULT = "Parameter", "Const", "Variable", "Result"
-"""What `op` says of nodes that are no ops: an input of the subgraph, constant data, a tensor that keeps its value
-between runs, and an output of the subgraph."""
+"""Values of `op` for nodes that are not ops: an input of the subgraph, a constant, a variable, and an output."""
 
 ENDS = (PARAMETER, CONST, VARIABLE, RESULT)
 
 MISSING: Any = object()
-"""Where there is no attribute."""
+"""Marks a missing attribute."""
 
 _INFERS = (
     "infer",
@@ -38,7 +37,7 @@ _STANDARD = ("id", "name", "op", "type", "version")  # attributes that each node
 
 
 class OpDefinition(Protocol):
-    """What a user's op says of its nodes; `Op` in `op.py` is one."""
+    """The definition of a user's op for its nodes; `Op` in `op.py` implements this interface."""
 
     attrs: dict[str, Any]
     keeps_type: bool
@@ -53,14 +52,14 @@ class OpDefinition(Protocol):
 
 
 class NodeAttributes:
-    """The part of a node that needs no graph.
+    """The part of a node that does not need the graph.
 
     Attributes:
-      model_op: the op in the model; None for `Parameter`, `Const`, `Variable` and `Result`.
-      tensor: of these four their tensor.
-      op_definition: the user's definition of a custom op (`Op`); None where there is none.
-      is_changed: whether attributes were set that are not in the model yet.
-      has_lost: whether options were taken away that are in the model still.
+      model_op: Op in the model; None for `Parameter`, `Const`, `Variable` and `Result`.
+      tensor: Tensor of a `Parameter`, `Const`, `Variable` or `Result`; None for an op.
+      op_definition: The user's definition of a custom op (`Op`); None if there is none.
+      is_changed: Whether the node has attributes that are not yet written to the model.
+      has_lost: Whether options were removed from the node that the model still has.
     """
 
     model_op: Op | None
@@ -90,17 +89,17 @@ class NodeAttributes:
 
     @property
     def op(self) -> str:
-        """What it does: a builtin operator's name in the schema, a custom code, or one of the four ends."""
+        """The name of the op: a builtin operator's name in the schema, a custom code, or the node's kind."""
         return self._kind if self.model_op is None else self.model_op.name
 
     @property
     def type(self) -> str | None:
-        """What is written as the op; None for one that is for transformations only."""
+        """The op name that is written to the file; None for an op that exists only for transformations."""
         return self.op if self.op_definition is None else self.op_definition.type
 
     @property
     def is_op(self) -> bool:
-        """Whether it is an op, and none of the four ends."""
+        """Whether the node is an op, rather than an input, constant, variable or result."""
         return not self._kind
 
     @property
@@ -117,26 +116,26 @@ class NodeAttributes:
 
     @property
     def custom_options(self) -> memoryview:
-        """The bytes of a custom op's options, as they are in the model; empty where there are none."""
+        """The bytes of a custom op's options in the model; empty if there are no options."""
         blob = None if self.model_op is None else self.model_op.custom_options
         return memoryview(b"") if blob is None else blob.view
 
     @property
     def input_tensors(self) -> Sequence[Tensor | None]:
-        """What its input ports read."""
+        """The tensors that the input ports read."""
         if self.model_op is not None:
             return self.model_op.inputs
         return [self.tensor] if self._kind == RESULT else []
 
     @property
     def output_tensors(self) -> Sequence[Tensor]:
-        """The tensors of its output ports."""
+        """The tensors of the output ports."""
         if self.model_op is not None:
             return self.model_op.outputs
         return [] if self.tensor is None or self._kind == RESULT else [self.tensor]
 
     def attributes(self) -> dict[str, Any]:
-        """The op's options by name, and behind them what transformations have set."""
+        """Returns the op's options by name, followed by the attributes that transformations have set."""
         found: dict[str, Any] = {}
         op = self.model_op
         if op is not None and not op.is_custom:
@@ -144,32 +143,32 @@ class NodeAttributes:
         return {**found, **self._custom_options(), **self._free}
 
     def custom_attributes(self) -> Mapping[str, Any]:
-        """A custom op's options by name, as they are to be written; without what is free."""
+        """Returns a custom op's options by name, as they are written; without attributes of transformations."""
         return dict(self._custom_options())
 
     def set_extracted(self, attributes: Mapping[str, Any]) -> None:
-        """For extractors: what the bytes of a custom op's options say, in place of what was known.
+        """Replaces the attributes of a custom op by those that an extractor found in its options.
 
-        Lists become tuples, and arrays read-only: a change is seen where the attribute is set.
+        Lists become tuples, and arrays become read-only: only setting an attribute can change it.
         """
         frozen = {name: _freeze(value) for name, value in attributes.items()}
         object.__setattr__(self, "_options", frozen)
 
     def soft_get(self, name: str, default: Any = None) -> Any:
-        """An attribute; the default where there is none."""
+        """Returns an attribute; the default if the node has no such attribute."""
         found = self._find(name)
         return default if found is MISSING else found
 
     def has(self, name: str) -> bool:
-        """Whether there is such an attribute."""
+        """Returns whether the node has the attribute."""
         return self._find(name) is not MISSING
 
     def has_valid(self, name: str) -> bool:
-        """Whether there is such an attribute, and it is not None."""
+        """Returns whether the node has the attribute, and the attribute is not None."""
         return self.soft_get(name) is not None
 
     def has_and_set(self, name: str) -> bool:
-        """Whether there is such an attribute, and it is true."""
+        """Returns whether the node has the attribute, and the attribute is true."""
         return bool(self.soft_get(name))
 
     def __getitem__(self, name: str) -> Any:
@@ -223,7 +222,9 @@ class NodeAttributes:
         elif self._find(name) is MISSING:
             raise self._unknown(name)
         else:
-            raise refused(f"{self} cannot be without '{name}'", "Set another value.")
+            raise refused(
+                f"attribute '{name}' of {self} cannot be removed", "Set another value instead."
+            )
         return name in _INFERS
 
     def _find(self, name: str) -> Any:
@@ -255,20 +256,20 @@ class NodeAttributes:
 
     def _unknown(self, name: str) -> LiteRtError:
         names = ", ".join(self.attributes())
-        hint = f"It has {names}." if names else "It has none."
+        hint = f"It has {names}." if names else "The node has no attributes."
         if name in NODE_NAMES:
-            hint = f"That is {NODE_NAMES[name]} here."
+            hint = f"Here, use {NODE_NAMES[name]}."
         return refused(f"{self} has no attribute '{name}'", hint)
 
 
 def flexbuffer_entries(data: memoryview) -> Mapping[str, Any]:
-    """A custom op's options by name; empty where they are no FlexBuffer map."""
+    """Returns a custom op's options by name; empty if the options are not a FlexBuffer map."""
     found = find_flexbuffer_options(data)
     return found if isinstance(found, Mapping) else {}
 
 
 def is_same_value(value: Any, other: Any) -> bool:
-    """Whether two values of an attribute are equal; lists, tuples and arrays are by their elements."""
+    """Returns whether two values of an attribute are equal; lists, tuples and arrays are compared by element."""
     return bool(_as_plain(value) == _as_plain(other))
 
 
@@ -283,7 +284,7 @@ def _check_free_name(node: NodeAttributes, name: str, options: Collection[str]) 
     if hint:
         raise refused(
             f"{node} has no attribute '{name}'",
-            f"{hint} An attribute of your own needs a name that is less like it.",
+            f"{hint} Give an attribute of your own a less similar name.",
         )
 
 

@@ -1,10 +1,11 @@
-"""What `Transformation` is: a class that finds something in a graph and puts another thing in its place.
+"""The base class of transformations: a transformation finds ops in a graph and replaces them.
 
-One lies in a file of an extension folder's `front`, `middle` or `back`, and nothing registers it: the folder is
-its phase. Most are an `OpReplacement` or a `PatternReplacement` (`replacement.py`).
+A transformation lies in a file of an extension folder's `front`, `middle` or `back`; the folder determines the
+phase, and no registration is needed. Most transformations are an `OpReplacement` or a `PatternReplacement`
+(`replacement.py`).
 
-The transformations of a phase run in the order that `run_before` and `run_after` say, then by their names; it does
-not depend on the order in which files were found.
+The transformations of a phase run in the order of `run_before` and `run_after`, and otherwise by name; the order
+of files does not matter.
 """
 
 from __future__ import annotations
@@ -29,18 +30,21 @@ _COMMAND_LINE = "the command line"
 
 
 class Transformation(ABC):
-    """Changes a graph; the first sentence of its docstring is what lists say of it.
+    """Changes a graph. Lists of transformations show the first sentence of the class's docstring.
 
-    A class whose name begins with `_`, or that others of the folder are made from and that lacks a method, is a
-    base and does not run.
+    A class is a base class and does not run if its name begins with `_`, or if it lacks a method and has
+    subclasses in the folder.
 
     Attributes:
-      enabled: whether it runs without being named (`--transformations=NAME` runs it all the same).
-      phase: the only one that it may run in; None for any.
-      anchor: "start" or "finish", for one that only stands for the beginning or end of its phase in rules.
-      graph_condition: functions of the graph that must all be true, or it does not run on that graph.
-      force_shape_inference: whether all shapes are inferred again after it, not only those its edits touched.
-      force_clean_up: whether ops whose results nobody reads go after it.
+      enabled: Whether the transformation runs by default; `--transformations=NAME` runs disabled transformations
+        too.
+      phase: Only phase in which the transformation may run; None for any phase.
+      anchor: "start" or "finish" for a class that only marks the beginning or the end of its phase in ordering
+        rules.
+      graph_condition: Functions of the graph; the transformation runs on a graph only if all of them return true.
+      force_shape_inference: Whether all shapes are inferred again after the transformation, not only those that
+        depend on its edits.
+      force_clean_up: Whether ops without readers are removed after the transformation.
     """
 
     enabled: ClassVar[bool] = True
@@ -52,46 +56,46 @@ class Transformation(ABC):
 
     @property
     def name(self) -> str:
-        """Its class's name in snake case, as flags and reports have it: `fuse_swish` of `FuseSwish`."""
+        """The class's name in snake case, as in flags and reports: `fuse_swish` for `FuseSwish`."""
         return snake_case(type(self).__name__)
 
     @property
     def description(self) -> str:
-        """The first sentence of its docstring; "" where it has none of its own."""
+        """The first sentence of the class's docstring; "" if the class has no docstring."""
         text = " ".join((type(self).__dict__.get("__doc__") or "").split())
         return re.split(r"(?<=\.)\s", text, maxsplit=1)[0].rstrip(".")
 
     def run_before(self) -> Sequence[str | type[Transformation]]:
-        """Transformations of the same phase, by name or class, that it runs before."""
+        """Returns the transformations of the same phase that must run after this one, by name or class."""
         return ()
 
     def run_after(self) -> Sequence[str | type[Transformation]]:
-        """Transformations of the same phase, by name or class, that it runs after."""
+        """Returns the transformations of the same phase that must run before this one, by name or class."""
         return ()
 
     def wanted_ops(self) -> Sequence[str]:
-        """The names of the ops that it looks for, as far as it says so beforehand."""
+        """The names of the ops that the transformation looks for, if they are known in advance."""
         return ()
 
     @abstractmethod
     def find_and_replace_pattern(self, graph: Graph) -> int | None:
-        """Does its work on one subgraph.
+        """Transforms one subgraph.
 
         Args:
-          graph: to be changed, by its own methods and those of its nodes, ports and connections.
+          graph: Graph to change, with its methods and those of its nodes, ports and connections.
 
         Returns:
-          How often it matched; None for once if it has changed the graph, and else not at all.
+          Number of matches; None counts as one match if the graph has changed, and otherwise as no match.
         """
 
 
 def snake_case(name: str) -> str:
-    """A class's name as lists and flags have it: `fold_nhwc_top_k` of `FoldNHWCTopK`."""
+    """Converts a class's name to the form in lists and flags: `fold_nhwc_top_k` for `FoldNHWCTopK`."""
     return _WORD_START.sub("_", name).lower()
 
 
 class OrderRule(NamedTuple):
-    """That one transformation runs before another, and who says so."""
+    """A rule that one transformation runs before another, with the origin of the rule."""
 
     first: str
     second: str
@@ -101,13 +105,13 @@ class OrderRule(NamedTuple):
 def order_transformations(
     transformations: Collection[Transformation], named: Sequence[str] = ()
 ) -> list[Transformation]:
-    """Puts transformations of one phase, of different names, in order.
+    """Sorts the transformations of one phase, which have different names, into their order of execution.
 
-    Those that are among `named` keep that order. Each comes after those that must run before it; among those that
-    may come next, the first by name does. What rules say of others does not count.
+    The transformations in `named` keep their given order. Each transformation comes after those that must run
+    before it; of several candidates, the first by name comes next. Rules about other transformations are ignored.
 
     Raises:
-      LiteRtError: INVALID_TRANSFORMATION, for rules that contradict each other, with all that are in the circle.
+      LiteRtError: INVALID_TRANSFORMATION, if rules contradict each other, with all rules of the cycle.
     """
     by_name = {transformation.name: transformation for transformation in transformations}
     rules = sorted(rule for t in by_name.values() for rule in find_rules(t))
@@ -122,7 +126,7 @@ def order_transformations(
     except CycleError as error:
         circle = _find_circle(rules, error.args[1][1:])
         if all(rule.source != _COMMAND_LINE for rule in circle):
-            raise _circle_error(circle, "Take out one of these rules.") from None
+            raise _circle_error(circle, "Remove one of these rules.") from None
         allowed = [t.name for t in order_transformations(transformations) if t.name in present]
         hint = f"Name them in another order: {','.join(allowed)}."
         raise _circle_error(circle, hint) from None
@@ -138,7 +142,7 @@ def order_transformations(
 
 
 def find_rules(transformation: Transformation) -> list[OrderRule]:
-    """What a transformation says of its place."""
+    """Returns the ordering rules of a transformation."""
     name = transformation.name
     before = [
         OrderRule(name, other, f"run_before of {name}")
@@ -161,8 +165,9 @@ def _names(transformation: Transformation, method: str) -> list[str]:
         elif isinstance(other, type) and issubclass(other, Transformation) and other.anchor:
             if (other.anchor == "start") == (method == "run_before"):
                 raise refused(
-                    f"{method} of {transformation.name} names {other.__name__}, beyond which nothing runs",
-                    "Name the transformations that it is to run before or after.",
+                    f"{method} of {transformation.name} names {other.__name__}, at the other end "
+                    "of the phase",
+                    "Name the transformations that this one must run before or after.",
                 )
         elif isinstance(other, type) and issubclass(other, Transformation):
             names.append(snake_case(other.__name__))
@@ -174,7 +179,7 @@ def _names(transformation: Transformation, method: str) -> list[str]:
 def _wrong_rule(transformation: Transformation, method: str, given: object) -> LiteRtError:
     return refused(
         f"{method} of {transformation.name} gives {given!r:.100}",
-        "It gives a list of transformations: their names or classes.",
+        "Return a list of transformations, by name or class.",
     )
 
 
@@ -190,6 +195,6 @@ def _circle_error(circle: Sequence[OrderRule], hint: str) -> LiteRtError:
     steps = ", ".join(f"{rule.first} before {rule.second} ({rule.source})" for rule in circle)
     return LiteRtError(
         Status.INVALID_TRANSFORMATION,
-        f"transformations that must each run before the next: {steps}",
+        f"these transformations must each run before the next: {steps}",
         hint=hint,
     )

@@ -115,7 +115,7 @@ def test_what_goes_wrong_with_a_model_is_its_problem(
     paths = [str(tmp_path / "cut.tflite"), compiled, good]
     cut, twice, fine = find_coverage(paths, cobalt).models
     assert "INVALID_FLATBUFFER" in cut.problem and not cut.ops
-    assert "is compiled already" in twice.problem
+    assert "is already compiled" in twice.problem
     assert not fine.problem and fine.num_ops == 63
 
 
@@ -260,7 +260,9 @@ def test_dynamic_shapes_are_unknown_or_the_user_s(tmp_path: Path) -> None:
     known = costs_of(path, CostOptions(shapes={"x": (5, 8)}))
     assert known.ops[0].operations == 40 and known.ops[0].bytes == 2 * 40 * 4
     (warning,) = known.warnings
-    assert "--shape" in warning and "nobody can infer the shapes of My" in warning
+    assert (
+        "--shape" in warning and "the shapes of My" in warning and "cannot be inferred" in warning
+    )
     for shapes, words in (
         ({"x": (5, 9)}, "cannot be 5x9"),
         ({"q": (1,)}, "no input is called 'q'"),
@@ -281,7 +283,7 @@ def test_a_bound_goes_to_the_models_that_have_such_a_tensor(tmp_path: Path) -> N
     models = find_coverage(paths, bounded("x", 5, 8)).models
     assert not any(model.problem for model in models)
     models = find_coverage(paths, bounded("x", 5, 9)).models
-    assert "5x9 is no bound" in models[0].problem and not models[1].problem
+    assert "5x9 is not a bound" in models[0].problem and not models[1].problem
     with pytest.raises(LiteRtError, match="no model has a tensor 't0'") as error:
         find_coverage(paths, bounded("t0", 5))  # a fixed shape
     assert error.value.status is Status.INVALID_TOOL_CONFIG and "x." in error.value.hint

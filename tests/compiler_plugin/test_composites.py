@@ -127,7 +127,9 @@ def test_who_takes_a_composite_s_name_for_an_op_s_is_told(
     report = apply_plugin(tmp_path / "model.tflite", tmp_path / "out.bin", options)
     assert "'acme.angle' is the name of a composite" in report.warnings[0]
     options = replace(options, require_npu=["acme.angle"])
-    with pytest.raises(LiteRtError, match=r"no op 'acme\.angle', but a composite of that name"):
+    with pytest.raises(
+        LiteRtError, match=r"no op 'acme\.angle', but it has a composite with this name"
+    ):
         apply_plugin(tmp_path / "model.tflite", tmp_path / "out.bin", options)
 
 
@@ -138,14 +140,15 @@ def test_what_stays_on_the_cpu_stays_a_composite(partitioned: Partitioned) -> No
     assert names(after) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE", "DISPATCH_OP"]
     assert names(after, 1) == ["ATAN2"]
     assert fates(report) == [
-        "acme.angle: whole on the CPU: the plugin does not take it, nor any op that it stands for"
+        "acme.angle: whole on the CPU: the plugin does not take it, "
+        "and the plugin takes no op of its decomposition"
     ]
     assert [(op.name, op.subgraph) for op in report.cpu_ops] == [
         ("STABLEHLO_COMPOSITE", 0),
         ("ATAN2", 1),
     ]
     assert report.cpu_ops[1].reason == (
-        "it is a part of composite 'acme.angle', which is not taken apart"
+        "the op is part of composite 'acme.angle', which is not taken apart"
     )
     _, untouched = partitioned(model, fake_ops="NEG")
     assert to_bytes(untouched) == before
@@ -253,20 +256,20 @@ def no_subgraph(model: Model) -> None:
 
 Change = Callable[[Model], object]
 CLOSED: dict[str, tuple[Change, str]] = {
-    "no subgraph": (no_subgraph, "is subgraph 7, which the model does not have"),
+    "no subgraph": (no_subgraph, "is subgraph 7, but the model has no such subgraph"),
     "no ops": (lambda m: m.subgraphs[1].ops.clear(), "has no ops"),
-    "an input less": (lambda m: m.subgraphs[1].inputs.clear(), "has other inputs or outputs"),
+    "an input less": (lambda m: m.subgraphs[1].inputs.clear(), "differ in their inputs or outputs"),
     "handed on": (
         lambda m: m.subgraphs[1].outputs.__setitem__(0, m.subgraphs[1].inputs[0]),
-        "hands an input on",
+        "returns an input unchanged",
     ),
     "another shape": (
         lambda m: setattr(m.subgraphs[1].inputs[0], "shape", (8, 1)),
-        "has another type for 'a'",
+        "have different types for tensor 'a'",
     ),
     "another scale": (
         lambda m: setattr(m.subgraphs[1].outputs[0], "quantization", Quantization([0.5], [0])),
-        "has another type for 'difference'",
+        "have different types for tensor 'difference'",
     ),
     "state": (
         lambda m: setattr(m.subgraphs[1].tensors[1], "is_variable", True),
@@ -278,11 +281,11 @@ CLOSED: dict[str, tuple[Change, str]] = {
     ),
     "an input with data": (
         lambda m: setattr(m.subgraphs[1].inputs[0].buffer, "blob", Blob(bytes(32))),
-        "hands an input on, or uses one tensor twice",
+        "returns an input unchanged, or lists a tensor twice",
     ),
     "nobody's output": (
         lambda m: m.subgraphs[1].ops[-1].release(),
-        "is computed by none of its ops",
+        "no op of its decomposition computes one of the outputs",
     ),
 }
 
@@ -336,7 +339,7 @@ def test_a_decomposition_with_itself_in_it_ends(partitioned: Partitioned) -> Non
     b.output(composite(b, "acme.loop", body, [x], "y"))
     report, model = partitioned(b.build(), fake_ops="NEG")
     assert names(model) == ["STABLEHLO_COMPOSITE", "DISPATCH_OP"]
-    assert "its decomposition has it in itself" in fates(report)[1]
+    assert "its decomposition contains the composite itself" in fates(report)[1]
 
 
 def test_decompositions_that_double_end(
@@ -367,7 +370,7 @@ def test_the_limit_of_ops_is_that_of_all_that_are_taken_apart_at_once(
     report, model = partitioned(between_sums("acme.poly", twice_less_once, 7), fake_ops="SUB")
     assert names(model).count("STABLEHLO_COMPOSITE") == 2
     assert [item.num_parts for item in report.composites] == [2, 2, 2, 2, 2, 0, 0]
-    assert "there would be more than 10 ops of decompositions" in fates(report)[6]
+    assert "the decompositions would have more than 10 ops" in fates(report)[6]
 
 
 def test_composites_in_each_other_are_taken_apart_to_a_depth(
@@ -384,7 +387,9 @@ def test_composites_in_each_other_are_taken_apart_to_a_depth(
     b.output(composite(b, "acme.all", body, [b.input("x", *F32)], "y"))
     report, model = partitioned(b.build(), fake_ops="NEG")
     assert names(model) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE"]
-    assert fates(report)[2].endswith("and cannot have it in parts: it is in 2 others")
+    assert fates(report)[2].endswith(
+        "and the composite cannot be taken apart: it is nested in 2 other composites"
+    )
 
 
 def test_control_dependencies_of_large_composites_are_few() -> None:

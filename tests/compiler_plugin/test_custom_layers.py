@@ -152,5 +152,7 @@ def test_a_vendor_without_such_layers_says_so(chain: Chain, tmp_path: Path, mode
     with pytest.raises(LiteRtError) as error:
         apply_plugin(chain("A"), tmp_path / "out.bin", fake_options(mode))
     assert error.value.status is Status.UNSUPPORTED
-    assert "it has no layers for any model (vendor 'Fake', custom_layers)" in str(error.value)
+    assert "the vendor has no layers that serve any model (vendor 'Fake', custom_layers)" in str(
+        error.value
+    )
     assert "--npu_custom_op_info=op,path" in error.value.hint

@@ -160,7 +160,9 @@ def test_the_largest_partitions_stay_where_there_is_a_limit(
         source, tmp_path / "out.bin", fake_options(fake_ops="A,B,C", max_partitions=1)
     )
     assert [op.name for op in report.npu_ops] == ["B", "B"]
-    assert reasons(report)["A"] == "3 partitions, of which the limit of 1 leaves it out"
+    assert reasons(report)["A"] == (
+        "there are 3 partitions, and the limit of 1 excludes this partition"
+    )
 
 
 def test_the_limit_holds_for_what_a_refused_partition_becomes(
@@ -169,7 +171,9 @@ def test_the_limit_holds_for_what_a_refused_partition_becomes(
     options = fake_options(fake_max_ops="2", max_partitions=2)
     report = apply_plugin(chain("A", "B", "C", "D", "E"), tmp_path / "out.bin", options)
     assert [op.name for op in report.npu_ops] == ["A", "B", "D", "E"]
-    assert reasons(report) == {"C": "3 partitions, of which the limit of 2 leaves it out"}
+    assert reasons(report) == {
+        "C": "there are 3 partitions, and the limit of 2 excludes this partition"
+    }
     with read_model(tmp_path / "out.bin") as model:
         assert len(model.byte_code) == len(calls(model)) == 2
 
@@ -205,7 +209,7 @@ def test_chosen_subgraphs_alone_are_compiled(fake_options: Options, tmp_path: Pa
     source = two_subgraphs(tmp_path / "in.tflite")
     report = apply_plugin(source, output, fake_options(subgraphs=[1]))
     assert [(op.subgraph, op.reason) for op in report.cpu_ops] == [
-        (0, "subgraph 0 is not among those to compile")
+        (0, "subgraph 0 is not selected for compilation")
     ]
     with pytest.raises(LiteRtError, match=r"no subgraph 2: the model has 2"):
         apply_plugin(source, tmp_path / "other.bin", fake_options(subgraphs=[2]))
@@ -336,12 +340,12 @@ def test_a_compiled_model_is_not_compiled_again(
     chain: Chain, fake_options: Options, tmp_path: Path
 ) -> None:
     apply_plugin(chain("A"), tmp_path / "out.bin", fake_options())
-    with pytest.raises(LiteRtError, match="compiled already for Fake F1"):
+    with pytest.raises(LiteRtError, match="already compiled for Fake F1"):
         apply_plugin(tmp_path / "out.bin", tmp_path / "again.bin", fake_options())
     with read_model(tmp_path / "out.bin") as model:
         model.set_metadata(STAMP_KEY, Blob(b"a stamp of another size"))
         write_model(model, tmp_path / "old.bin")
-    with pytest.raises(LiteRtError, match="compiled already"):
+    with pytest.raises(LiteRtError, match="already compiled"):
         apply_plugin(tmp_path / "old.bin", tmp_path / "again.bin", fake_options())
 
 
@@ -560,7 +564,7 @@ def test_byte_code_that_no_call_is_in_is_left_out(
 ) -> None:
     output = tmp_path / "out.bin"
     report = apply_plugin(chain("A"), output, fake_options(fake_mode="compile_unused"))
-    assert report.warnings == ["no call is in byte code module 1 (8 bytes): it is left out"]
+    assert report.warnings == ["byte code module 1 (8 bytes) contains no call and is left out"]
     assert b"left out" not in output.read_bytes()
 
 
@@ -586,7 +590,7 @@ def test_an_op_without_outputs_stays_on_the_cpu(fake_options: Options, tmp_path:
     b.output(b.custom("A", [x], [("a", "float32", (4,))]))
     write_model(b.build(), tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
-    assert reasons(report) == {"Sink": "it has no output, and an NPU call needs one"}
+    assert reasons(report) == {"Sink": "the op has no output, and an NPU call needs an output"}
 
 
 def test_a_subgraph_without_an_order_stays_on_the_cpu(
@@ -597,7 +601,8 @@ def test_a_subgraph_without_an_order_stays_on_the_cpu(
         write_model(model, tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
     assert {op.name: op.reason for op in report.cpu_ops}["A"] == (
-        "tensor 't0' has no single value: B reads it before it is written (op 0 of subgraph 'main')"
+        "tensor 't0' has no unique value: B reads the tensor before an op writes the tensor "
+        "(op 0 of subgraph 'main')"
     )
 
 
@@ -611,7 +616,9 @@ def test_state_stays_on_the_cpu_whatever_a_vendor_takes(
     b.output(b.op("CALL", [x], [("y", "float32", (4,))], subgraph=body))
     write_model(b.build(), tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
-    assert reasons(report) == {"CALL": "it runs other subgraphs, which a partition does not have"}
+    assert reasons(report) == {
+        "CALL": "the op runs other subgraphs, which a partition does not contain"
+    }
     assert [op.name for op in report.npu_ops] == ["A"]
 
 
@@ -712,7 +719,7 @@ def test_a_model_in_memory_is_compiled_as_its_file_is(
     assert other.model_path == "model from a buffer"
     assert other.calls == report.calls
     with (
-        pytest.raises(LiteRtError, match=r"compiled already.*\(model from a buffer\)"),
+        pytest.raises(LiteRtError, match=r"already compiled.*\(model from a buffer\)"),
         apply_in_memory(output.read_bytes(), options),
     ):
         pass

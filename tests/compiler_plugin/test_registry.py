@@ -51,7 +51,7 @@ def test_exactly_a_plugins_name_goes_before_one_in_another_case(tmp_path: Path) 
     write(tmp_path, "ACME", file="1")
     libs = write(tmp_path, "Acme", file="2")
     assert load_plugin("Acme", libs).factory.soc_manufacturer == "Acme"
-    with pytest.raises(LiteRtError, match=r"Plugin1.py .*Plugin2.py.* exactly") as error:
+    with pytest.raises(LiteRtError, match=r"Plugin1.py .*Plugin2.py.* exact spelling") as error:
         load_plugin("acme", libs)
     assert error.value.status is Status.ALREADY_EXISTS
 
@@ -80,7 +80,7 @@ def test_a_folder_without_plugins_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     libs = [str(tmp_path / "empty"), *write(tmp_path / "full")]
     sentence = (
-        "no compiler plugin in this folder, nor below: no file is called LiteRtCompilerPlugin*.py "
+        "there is no compiler plugin in this folder or below: no file name matches LiteRtCompilerPlugin*.py "
         "or libLiteRtCompilerPlugin*.so"
     )
     for vendor in ("Acme", "Null"):
@@ -121,7 +121,7 @@ def test_an_installed_plugin_that_does_not_load_is_listed_with_its_problem(
     monkeypatch.syspath_prepend(tmp_path)
     problems = {info.soc_manufacturer: info.problem for info in list_plugins()}
     assert "No module named 'no_such_driver'" in problems["Broken"]
-    assert "the plugin is of 'Null'" in problems["Liar"]
+    assert "the plugin is for 'Null'" in problems["Liar"]
     assert not problems["Null"]
 
 
@@ -210,7 +210,7 @@ def test_the_first_soc_model_is_the_default_and_others_are_checked(tmp_path: Pat
     plugin = load_plugin("Acme", write(tmp_path))
     assert choose_soc_model(plugin, "") == "M1"
     assert choose_soc_model(plugin, "M2") == "M2"
-    with pytest.raises(LiteRtError, match="Name one of M1, M2"):
+    with pytest.raises(LiteRtError, match="Use one of M1, M2"):
         choose_soc_model(plugin, "M3")
 
 

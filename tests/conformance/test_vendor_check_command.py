@@ -350,7 +350,7 @@ def test_what_an_exported_vendor_refuses_is_in_its_own_words(
 def test_a_vendor_in_c_says_which_soc_models_it_has(broken_vendor: Path) -> None:
     with pytest.raises(LiteRtError) as error:
         check(broken_vendor, "--soc_model=BRK3")
-    assert error.value.hint == "Did you mean 'BRK2'? Name one of BRK1, BRK2."
+    assert error.value.hint == "Did you mean 'BRK2'? Use one of BRK1, BRK2."
 
 
 def test_a_vendor_that_breaks_whatever_it_is_asked_for_is_checked_all_the_same(

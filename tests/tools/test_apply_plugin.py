@@ -149,7 +149,7 @@ def test_a_folder_of_libs_without_plugins_is_a_warning_in_the_report(
     (tmp_path / "empty").mkdir()
     libs = f"--libs={VENDORS},{tmp_path / 'empty'}"
     assert apply(libs, "--soc_manufacturer=Fake", source, "none") == 0
-    assert f"Warning: {tmp_path / 'empty'}: no compiler plugin in this folder" in (
+    assert f"Warning: {tmp_path / 'empty'}: there is no compiler plugin in this folder" in (
         capsys.readouterr().out
     )
 
@@ -236,7 +236,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (["--plugin_timeout=0", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "seconds from 0.001"),
         (["--plugin_timeout=nan", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "seconds from 0.001"),
         (["--plugin_timeout=inf", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "to 1e+07"),
-        (["--soc_model=F9", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "Name one of F1, F2"),
+        (["--soc_model=F9", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "Use one of F1, F2"),
         (["--npu_custom_op_inf=A,k", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "Did you mean"),
         (["--other_ops=A", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no flag '--other_ops=A'"),
         (["--fake_a=1", "--fake_a=2", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "twice"),

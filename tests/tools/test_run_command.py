@@ -428,5 +428,5 @@ def test_flags_to_compile_with_mean_nothing_to_a_compiled_file(
 ) -> None:
     assert litert_npu("run", copying, "--soc_manufacturer=Null") == 2
     printed = capsys.readouterr().err
-    assert "the model is compiled already for Null" in printed
+    assert "the model is already compiled for Null" in printed
     assert "Leave out the flags that say how to compile it" in printed

@@ -1,8 +1,9 @@
-"""What DEQUANTIZE makes of a constant becomes a constant: a transformation that a host runs for a plugin.
+"""Replaces DEQUANTIZE ops of constants by constants: a transformation that a host runs for a plugin.
 
-A host that groups ops in runs has a DEQUANTIZE and the op that it feeds in different partitions where other ops
-lie between them. That op's weights would then come from the CPU at each run, which no layer with data of its own
-takes. Only what feeds ops that there are assets for is changed, since it grows by the change.
+A host that makes partitions of successive ops puts a DEQUANTIZE and the op that reads it into different partitions
+if other ops lie between them. The CPU would then dequantize that op's weights in each run, and no layer with
+constant weights takes such an input. Only constants for ops with assets are dequantized, because a dequantized
+constant is larger.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _TYPES = (ElementType.FLOAT16, ElementType.INT8, ElementType.UINT8, ElementType.
 def dequantize_for(
     context: HostContext, op_names: Collection[str], builder: Any, handle: Any
 ) -> bool:
-    """Replaces a `LiteRtOp` that is a DEQUANTIZE of a constant by what it gives; says whether it was replaced.
+    """Replaces a `LiteRtOp` that dequantizes a constant by the dequantized constant; returns whether it did so.
 
     Args:
-      context: of the host.
-      op_names: custom codes of the ops whose inputs are wanted.
-      builder: a `LiteRtBuilder`.
-      handle: a `LiteRtOp`, of any kind.
+      context: Compiler context of the host.
+      op_names: Custom codes of the ops whose inputs become constants.
+      builder: A `LiteRtBuilder`.
+      handle: A `LiteRtOp` of any kind.
     """
     if context.answer("get_op_code", handle, "int32_t") != _DEQUANTIZE:
         return False

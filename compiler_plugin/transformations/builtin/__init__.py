@@ -1,1 +1,1 @@
-"""Our own transformations, written as extensions."""
+"""The transformations that come with this project, written as extensions."""

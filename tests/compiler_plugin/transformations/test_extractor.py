@@ -268,7 +268,7 @@ def reads_a_flexbuffer(node: Node) -> bool:
         (raises, "KeyError: 'gamma'", Status.INVALID_TRANSFORMATION),
         (reads_beyond, "error: unpack_from requires a buffer of", Status.INVALID_TRANSFORMATION),
         (reads_a_struct, "field 'all' at bytes 0 to 72 of options that have 8", Status.INVALID_ARGUMENT),
-        (reads_a_flexbuffer, "the 8 bytes of options are no FlexBuffer", Status.INVALID_FLATBUFFER),
+        (reads_a_flexbuffer, "the 8 bytes of options are not a FlexBuffer", Status.INVALID_FLATBUFFER),
         (lambda node: None, "it returns None", Status.INVALID_TRANSFORMATION),
         (lambda node: exit(3), "SystemExit: 3", Status.INVALID_TRANSFORMATION),
     ],
@@ -336,9 +336,9 @@ def test_a_name_that_is_taken_twice_is_an_error_with_both_files() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("CONV_2D", "'CONV_2D' is one of TFLite's own operators"),
-        ("", "its op is ''"),
-        (None, "its op is None"),
+        ("CONV_2D", "'CONV_2D' is a builtin operator"),
+        ("", "the class's op is ''"),
+        (None, "the class's op is None"),
     ],
 )
 def test_a_name_that_no_user_op_can_have_is_refused(name: Any, says: str) -> None:

@@ -105,16 +105,19 @@ def _result_without_source(graph: Graph) -> None:
     [
         (_cycle, "wait for each other: .*ABS 'abs' -> .*"),
         (_read_foreign, "NEG 'neg' reads tensor 'z', which is not in this subgraph"),
-        (_read_removed, "NEG 'neg' reads tensor 'abs', which nothing writes"),
+        (_read_removed, "NEG 'neg' reads tensor 'abs', but no op writes this tensor"),
         (_two_writers, "two ops write tensor 'neg'"),
         (_write_input, "MUL 'x' writes tensor 'x', which is an input"),
         (_write_constant, "ABS 'w' writes tensor 'w', which is a constant"),
         (_write_foreign, "MUL 'z' writes tensor 'z', which is not in this subgraph"),
-        (_shape, "constant tensor 'w' have 16 bytes, where .*5xf32.* takes 20"),
-        (_no_type, "nothing says of what type tensor 'untyped' is"),
+        (_shape, "constant tensor 'w' have 16 bytes, but .*5xf32.* takes 20"),
+        (_no_type, "the type of tensor 'untyped', which .* writes, is not known"),
         (_foreign_output, "the outputs have tensor 'z'"),
         (_foreign_signature, "the inputs of signature 'main' have tensor 'z'"),
-        (_result_without_source, "Result 'y' of the model is tensor 'y', which nothing writes"),
+        (
+            _result_without_source,
+            "Result 'y' of the model is tensor 'y', but no op writes this tensor",
+        ),
     ],
     ids=lambda value: value.__name__[1:] if callable(value) else "",
 )

@@ -119,7 +119,7 @@ def test_an_op_that_is_declared_without_shapes_keeps_those_of_the_model(tmp_path
         ({"output_shapes": [["Y-6"]]}, "formula 'Y-6' is -2 where B=1, F=3, Y=4, X=6"),
         ({"output_shapes": [[1], [1]]}, "2 output_shapes, and the op has 1 outputs"),
         ({"output_types": ["int8", "int8"]}, "2 output_types, and the op has 1 outputs"),
-        ({"output_types": [{"input": 2}]}, "the type of input 2, which the op has not"),
+        ({"output_types": [{"input": 2}]}, "the type of input 2, but it has no such input"),
     ],
 )
 def test_what_the_op_has_not_is_an_error_with_op_and_file(
@@ -183,7 +183,7 @@ def test_reader_and_schema_refuse_the_same(value: object, says: str, tmp_path: P
         ("", "not JSON"),
         ('{"version": 1, "version": 1}', "'version' occurs twice"),
         (json.dumps({"version": 1, "ops": [{"op": "A"}, {"op": "A"}]}), "'A' is declared twice"),
-        (json.dumps({"version": 1, "ops": [{"op": "CONV_2D"}]}), "one of TFLite's own operators"),
+        (json.dumps({"version": 1, "ops": [{"op": "CONV_2D"}]}), "'CONV_2D' is a builtin operator"),
     ],
 )
 def test_a_file_that_is_none_is_refused(text: str, says: str, tmp_path: Path) -> None:

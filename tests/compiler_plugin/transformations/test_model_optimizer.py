@@ -521,11 +521,13 @@ def test_ports_come_and_go_by_number() -> None:
     assert node.add_input_port(2, skip_if_exist=True) == node.in_port(2)
     with pytest.raises(LiteRtError, match="has input port 2 already"):
         node.add_input_port(2)
-    with pytest.raises(LiteRtError, match="-1 is no number of a port"):
+    with pytest.raises(LiteRtError, match="-1 is not a port number"):
         node.add_input_port(-1)
     assert node.add_output_port(1) == node.out_port(1)
     assert node.add_output_port(1, skip_if_exist=True) == node.out_port(1)
-    with pytest.raises(LiteRtError, match=r"cannot have output port 3 yet\. Its next one is 2"):
+    with pytest.raises(
+        LiteRtError, match=r"cannot have output port 3 yet\. The next output port has number 2"
+    ):
         node.add_output_port(3)
     node.delete_output_port(1)
     node.delete_input_port(1)
@@ -555,7 +557,7 @@ def test_neighbours_are_nodes_in_the_front_phase_and_data_behind_it(graph: Graph
     assert tuple(parameter.shape) == SHAPE and parameter.has_valid("shape")
     with pytest.raises(LiteRtError, match="output 0 of Parameter 'x' has 2 readers"):
         parameter.out_node(0)
-    with pytest.raises(AttributeError, match=r"That is out_port\(0\).data.get_shape\(\) here"):
+    with pytest.raises(AttributeError, match=r"Here, use out_port\(0\).data.get_shape\(\)"):
         assert relu.shape
     graph.stage = Phase.MIDDLE
     data = add.in_node(0)
@@ -601,8 +603,8 @@ def test_attributes_can_be_taken_away() -> None:
     del mine.own
     for node, name, says in [
         (mine, "own", "has no attribute 'own'"),
-        (mine, "op", "cannot be without 'op'"),
-        (relu, "name", "cannot be without 'name'"),
+        (mine, "op", "attribute 'op' of Mine 'mine_1' cannot be removed"),
+        (relu, "name", "attribute 'name' of RELU 'relu_2' cannot be removed"),
     ]:
         with pytest.raises(LiteRtError, match=says):
             del node[name]
@@ -616,20 +618,23 @@ def test_nodes_are_sorted_and_given_and_removed_by_id(graph: Graph) -> None:
     made = graph.create_op("NEG", [relu])
     graph.remove_node(made.id)
     assert not made.is_alive and graph.find_by_id(made.id) is None
-    with pytest.raises(LiteRtError, match=r"'none' is no node. Give a node, or its id"):
+    with pytest.raises(LiteRtError, match=r"'none' is not a node. Give a node, or a node's id"):
         graph.remove_node("none")
 
 
 @pytest.mark.parametrize(
     ("use", "says"),
     [
-        (lambda g: g.nodes(data=True), "graph.nodes is a list of nodes, and no function"),
+        (lambda g: g.nodes(data=True), "graph.nodes is a list of nodes, not a function"),
         (lambda g: g.nodes["relu"], "graph.nodes is a list, and has no 'relu'"),
         (lambda g: g.node["relu"], "a graph has no attribute 'node'. Use graph.nodes"),
         (lambda g: g.edges(data=True), "a graph has no attribute 'edges'. Use ports"),
         (lambda g: g.in_edges("relu"), "a graph has no attribute 'in_edges'. Use ports"),
         (lambda g: g.erase_node(g.nodes[0]), "a graph has no attribute 'erase_node'. Connect"),
-        (lambda g: Node(g, "relu"), r"Node\(graph, 'relu'\) makes no node. Use graph.find_node"),
+        (
+            lambda g: Node(g, "relu"),
+            r"Node\(graph, 'relu'\) does not create a node. Use graph.find_node",
+        ),
         (lambda g: g.nothing, "'Graph' object has no attribute 'nothing'"),
     ],
 )
@@ -662,10 +667,10 @@ def test_functions_that_make_ops_and_names(graph: Graph) -> None:
     ("name", "says"),
     [
         ("int64_array", "TFLite's shapes and axes are int32: import int32_array"),
-        ("Result", "Inputs and results of a model are not a transformation's to make"),
+        ("Result", "A transformation cannot create inputs and results of a model"),
         ("Concat", r"Did you mean 'Concatenation'\?"),
         ("FrontReplacementSubGraph", r"Did you mean 'FrontReplacementSubgraph'\?"),
-        ("MVN", r"An op of your own is imported from its file: from \.\.ops"),
+        ("MVN", r"Import an op of your own from its file: from \.\.ops"),
     ],
 )
 def test_a_name_that_is_not_here_says_what_is(name: str, says: str) -> None:
@@ -689,19 +694,19 @@ CLASS = f"{IMPORT}*\n\nclass A({{}}):\n    pass\n"
             CLASS.format("MiddleReplacementPattern"),
             "A is of the middle phase, and does not",
         ),
-        ("front", CLASS.format("FrontReplacementOp"), "A has no op"),
-        ("front", CLASS.format("FrontReplacementSubgraph"), "A has no pattern"),
+        ("front", CLASS.format("FrontReplacementOp"), "A does not define op"),
+        ("front", CLASS.format("FrontReplacementSubgraph"), "A does not define pattern"),
         (
             "middle",
             f"{CLASS.format('MiddleReplacementPattern')}    def pattern(self):\n"
             "        return dict(nodes=[('a', dict(op='RELU'))], edges=[])\n",
-            "A has no replace_pattern",
+            "A does not define replace_pattern",
         ),
         (
             "front",
             f"{CLASS.format('FrontReplacementPattern')}    def run_before(self):\n"
             "        return [FrontStart]\n",
-            "run_before of a names FrontStart, beyond which nothing runs",
+            "run_before of a names FrontStart, at the other end of the phase",
         ),
         (
             "front",
@@ -724,18 +729,27 @@ def test_a_class_that_cannot_work_is_an_error(
     [
         ("None", "pattern() gives None"),
         ("dict(nodes=[('a', {})])", "pattern() gives {'nodes'"),
-        ("dict(nodes=[], edges=[])", "a pattern has at least one op"),
-        ("dict(nodes=['a'], edges=[])", "'a' is no node"),
+        ("dict(nodes=[], edges=[])", "the pattern needs at least one op"),
+        ("dict(nodes=['a'], edges=[])", "'a' is not a node"),
         ("dict(nodes=[('a', {}), ('a', {})], edges=[])", "two nodes are named 'a'"),
-        ("dict(nodes=[('a', {})], edges=['a'])", "'a' is no edge"),
-        ("dict(nodes=[('ab', {})], edges=[('ab', 'abc')])", "no node is named 'abc'"),
-        ("dict(nodes=[('a', {})], edges=[('a', 'a')])", "its edges make no circle"),
-        ("dict(nodes=[('a', {'kind': 'data'})], edges=[])", "the pattern ends in 'a'"),
-        ("dict(nodes=[('a', {'op': 'Result'})], edges=[])", "the pattern ends in 'a'"),
-        ("dict(nodes=[('a', {}), ('b', {})], edges=[('a', 'b', {'at': 0})])", "{'at'} of an edge"),
+        ("dict(nodes=[('a', {})], edges=['a'])", "'a' is not an edge"),
+        ("dict(nodes=[('ab', {})], edges=[('ab', 'abc')])", "the pattern has no node 'abc'"),
+        ("dict(nodes=[('a', {})], edges=[('a', 'a')])", "its edges must not form a cycle"),
+        (
+            "dict(nodes=[('a', {'kind': 'data'})], edges=[])",
+            "the pattern ends in 'a', which is not an op",
+        ),
+        (
+            "dict(nodes=[('a', {'op': 'Result'})], edges=[])",
+            "the pattern ends in 'a', which is not an op",
+        ),
+        (
+            "dict(nodes=[('a', {}), ('b', {})], edges=[('a', 'b', {'at': 0})])",
+            "an edge has no attribute {'at'}",
+        ),
         (
             "dict(nodes=[('a', {}), ('b', {'kind': 'data'}), ('c', {})], edges=[('a', 'b'), ('c', 'b')])",
-            "'b' is data, and one op writes it",
+            "'b' is a data node, and only one op can write it",
         ),
     ],
 )

@@ -87,7 +87,7 @@ def test_an_order_that_rules_allow_is_of_those_named_alone() -> None:
 
 def test_a_circle_of_rules_alone_is_none_of_the_order_named() -> None:
     error = refusal(Named("a", before=["b"]), Named("b", before=["a"]), named=["b", "a"])
-    assert error.hint == "Take out one of these rules." and "command line" not in error.what
+    assert error.hint == "Remove one of these rules." and "command line" not in error.what
 
 
 def test_a_circle_names_its_members_and_no_others() -> None:

@@ -1,4 +1,4 @@
-"""GELU becomes sums, products and TANH or EXP, for NPUs that do not have it."""
+"""Replaces GELU by sums, products and TANH or EXP, for NPUs without GELU."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ _ERF_FACTORS = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.06140542
 
 
 class DecomposeGelu(OpReplacement):
-    """GELU becomes TANH, or for the exact one EXP, with sums and products (arXiv:1606.08415)."""
+    """Replaces GELU by TANH, or by EXP for the exact variant, with sums and products (arXiv:1606.08415)."""
 
     enabled = False  # slower where the op is known
     op = "GELU"
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
-        """The last product. Quantized ones stay: they are a table of 256 values, which no parts can be."""
+        """Returns the last MUL of the decomposition.
+
+        Quantized GELU ops stay, because a quantized GELU is a table of 256 values, which smaller ops cannot
+        express.
+        """
         x = node.in_port(0).get_source()
         if x is None or x.get_data_type() is not ElementType.FLOAT32:
             return None

@@ -1,4 +1,4 @@
-"""HARD_SWISH becomes ADD with RELU6 and two MUL, for NPUs that do not have it."""
+"""Replaces HARD_SWISH by ADD with RELU6 and two MUL, for NPUs without HARD_SWISH."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from litert.core.element_type import ElementType
 
 
 class DecomposeHardSwish(OpReplacement):
-    """HARD_SWISH becomes x * (relu6(x + 3) / 6), of ops that every NPU has."""
+    """Replaces HARD_SWISH by x * (relu6(x + 3) / 6), whose ops every NPU has."""
 
     enabled = False  # slower where the op is known
     op = "HARD_SWISH"
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
-        """The last product. Quantized ones stay: they round once, and their parts would do so each."""
+        """Returns the last MUL of the decomposition.
+
+        Quantized HARD_SWISH ops stay, because they round once, but each op of the decomposition would round.
+        """
         x = node.in_port(0).get_source()
         if x is None or x.get_data_type() is not ElementType.FLOAT32:
             return None

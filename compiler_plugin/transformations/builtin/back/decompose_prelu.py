@@ -1,4 +1,4 @@
-"""PRELU becomes RELU, MINIMUM, MUL and ADD, for NPUs that do not have it."""
+"""Replaces PRELU by RELU, MINIMUM, MUL and ADD, for NPUs without PRELU."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from litert.core.element_type import ElementType
 
 
 class DecomposePrelu(OpReplacement):
-    """PRELU becomes relu(x) + alpha * min(x, 0), of ops that every NPU has."""
+    """Replaces PRELU by relu(x) + alpha * min(x, 0), whose ops every NPU has."""
 
     enabled = False  # slower where the op is known
     op = "PRELU"
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
-        """The sum. Quantized ones stay: they round once, and their parts would do so each."""
+        """Returns the ADD of the decomposition.
+
+        Quantized PRELU ops stay, because they round once, but each op of the decomposition would round.
+        """
         if len(node.in_ports()) != 2:
             return None
         x, alpha = (port.get_source() for port in node.in_ports().values())

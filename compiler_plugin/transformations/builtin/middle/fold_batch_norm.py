@@ -1,4 +1,4 @@
-"""Products and sums with constants behind a convolution or fully connected op move into its weights and bias."""
+"""Folds products and sums with constants after a convolution or fully connected op into its weights and bias."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.model.tensor_data import Array
 
 
 class FoldBatchNorm(PatternReplacement):
-    """MUL, DIV, ADD or SUB by a constant for each channel is folded into the linear op before it."""
+    """Folds MUL, DIV, ADD or SUB by a constant for each channel into the linear op before it."""
 
     pattern = Match(
         ("ADD", "DIV", "MUL", "SUB"),
@@ -31,7 +31,7 @@ class FoldBatchNorm(PatternReplacement):
     )
 
     def run_before(self) -> tuple[str, ...]:
-        """An activation behind the scale fuses with the linear op then."""
+        """Runs before activations are fused, so that an activation after the scale can fuse with the linear op."""
         return ("fuse_activation",)
 
     def rewrite(
@@ -43,7 +43,7 @@ class FoldBatchNorm(PatternReplacement):
         bias: Node | None,
         constant: Node,
     ) -> Node | None:
-        """The linear op with new weights and bias, and the activation of the op that is gone."""
+        """Returns the linear op with new weights and bias, and with the activation of the removed op."""
         import numpy as np
 
         if not _is_for_channels(scale, linear, weights, constant):

@@ -1,4 +1,4 @@
-"""Ops that depend on constants alone become constants."""
+"""Replaces ops that depend only on constants by constants."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from compiler_plugin.transformations.transformation import Transformation
 
 
 class FoldConstants(Transformation):
-    """Computes ops that depend on constants alone, as stock's kernels do, within `--fold_limit`.
+    """Computes ops that depend only on constants with the kernels of stock LiteRT, within `--fold_limit`.
 
-    What is computed from the shape of an input stays, so that the model can be resized; `--static_shape` folds it
-    too. DEQUANTIZE is left to `fold_dequantize`, and DENSIFY to `fold_densify`.
+    Values computed from the shape of an input stay ops, so that the model can be resized; `--static_shape` folds
+    these ops too. `fold_dequantize` folds DEQUANTIZE ops, and `fold_densify` folds DENSIFY ops.
     """
 
     def run_after(self) -> Sequence[str]:

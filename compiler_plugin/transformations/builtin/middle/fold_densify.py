@@ -1,4 +1,4 @@
-"""Sparse constants, which DENSIFY makes dense in each run, are stored with their zeros."""
+"""Stores sparse constants, which DENSIFY expands in each run, as dense constants."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from compiler_plugin.transformations.transformation import Transformation
 
 
 class FoldDensify(Transformation):
-    """Makes the result of a sparse constant's DENSIFY a constant, within `--fold_limit`.
+    """Replaces the DENSIFY of a sparse constant by a dense constant, within `--fold_limit`.
 
-    For NPUs that want weights as constants, and kernels that do not make use of zeros. XNNPACK's may: they know by
-    DENSIFY that it pays to look for them.
+    Use this transformation for NPUs that need weights as constants, and for kernels that do not exploit sparsity.
+    The kernels of XNNPACK may exploit sparsity: a DENSIFY tells them to look for zeros.
     """
 
     enabled = False  # the file grows, and sparse kernels are not chosen any more

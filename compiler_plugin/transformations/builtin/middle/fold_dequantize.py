@@ -1,4 +1,4 @@
-"""Constants that are stored small, and dequantized in each run, are stored as the real numbers that they are."""
+"""Stores constants that DEQUANTIZE expands in each run as real numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from compiler_plugin.transformations.transformation import Transformation
 
 
 class FoldDequantize(Transformation):
-    """Makes the result of a constant's DEQUANTIZE a constant, within `--fold_limit`.
+    """Replaces the DEQUANTIZE of a constant by a constant, within `--fold_limit`.
 
-    Weights of float16, and integers with scales. Where a model is cut between such an op and its reader, XNNPACK
-    would refuse the whole part that it is in, since there it is a result. What ops read that are likely to be cut
-    off, custom ops, comes first if not all can be folded.
+    The constants are weights of float16, and integers with scales. If a model is cut between such a DEQUANTIZE and
+    its reader, XNNPACK would refuse the whole part with the reader, because the weights are then not constant. If
+    not all constants can be folded, inputs of custom ops come first, because custom ops are likely to be cut off.
     """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:

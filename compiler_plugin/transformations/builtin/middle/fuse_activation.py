@@ -1,4 +1,4 @@
-"""RELU, RELU6 or RELU_N1_TO_1 moves into the op before it, where nobody else reads that."""
+"""Moves RELU, RELU6 or RELU_N1_TO_1 into the op before it if no other op reads that op's output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOSTS = (
 
 
 class FuseActivation(PatternReplacement):
-    """RELU, RELU6 or RELU_N1_TO_1 becomes the fused activation of the op before it."""
+    """Makes RELU, RELU6 or RELU_N1_TO_1 the fused activation of the op before it."""
 
     pattern = Match(
         ("RELU", "RELU6", "RELU_N1_TO_1"),
@@ -24,9 +24,10 @@ class FuseActivation(PatternReplacement):
     )
 
     def rewrite(self, graph: Graph, host: Node, activation: Node) -> Node | None:
-        """The op before, with the activation in it.
+        """Returns the op before the activation, with the activation fused.
 
-        Quantized values of another scale would be rounded once less, which changes results: such are left alone.
+        If the op and the activation have different scales, both stay: fusion would skip a rounding step and change
+          results.
         """
         if host.out_port(0).quantization != activation.out_port(0).quantization:
             return None

@@ -1,4 +1,4 @@
-"""x * relu6(x + 3) / 6 becomes HARD_SWISH, in all the spellings that converters have for it."""
+"""Replaces x * relu6(x + 3) / 6 by HARD_SWISH, in all forms that converters write."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TOLERANCE = 3e-6
 
 
 class FuseHardSwish(OpReplacement):
-    """x * relu6(x + 3) / 6 becomes HARD_SWISH (MobileNetV3, arXiv:1905.02244)."""
+    """Replaces x * relu6(x + 3) / 6 by HARD_SWISH (MobileNetV3, arXiv:1905.02244)."""
 
     op = ("MUL", "DIV")
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
-        """HARD_SWISH of x, where the op is the last of such a chain; quantized ones round elsewhere, and stay."""
+        """Returns HARD_SWISH of x if the op ends such a chain; quantized chains stay, as they round elsewhere."""
         result = node.out_port(0)
         if result.get_data_type() is not ElementType.FLOAT32:
             return None

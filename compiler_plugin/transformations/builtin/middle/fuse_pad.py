@@ -1,4 +1,4 @@
-"""A PAD with zeros moves into the convolution behind it, where that pads as `SAME` would."""
+"""Moves a PAD with zeros into the next convolution if `SAME` padding has the same effect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler_plugin.transformations.replacement import PatternReplacement
 
 
 class FusePad(PatternReplacement):
-    """PAD before a convolution without padding becomes the convolution's `SAME`, where both pad alike."""
+    """Replaces a PAD before a convolution without padding by the convolution's `SAME` padding, if equal."""
 
     pattern = Match(
         ("CONV_2D", "DEPTHWISE_CONV_2D"),
@@ -28,7 +28,7 @@ class FusePad(PatternReplacement):
     def rewrite(
         self, graph: Graph, x: OutPort, paddings: Node, value: Node | None, pad: Node, conv: Node
     ) -> Node | None:
-        """The convolution of what was padded, with padding of its own."""
+        """Returns the convolution of the unpadded tensor, with its own padding."""
         if x.quantization != pad.out_port(0).quantization or not _is_zero(value, pad):
             return None
         shape, kernel = x.data.get_shape(), conv.in_port(1).data.get_shape()

@@ -1,4 +1,4 @@
-"""x * sigmoid(beta * x) becomes one op Swish, which TFLite does not have: for NPUs with a kernel for it."""
+"""Replaces x * sigmoid(beta * x) by a custom op Swish, for NPUs with a kernel for Swish; TFLite has no such op."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from litert.core.element_type import ElementType
 
 
 class FuseSwish(OpReplacement):
-    """x * sigmoid(beta * x), or x / (1 + exp(-beta * x)), becomes a custom op Swish (arXiv:1710.05941)."""
+    """Replaces x * sigmoid(beta * x), or x / (1 + exp(-beta * x)), by a custom op Swish (arXiv:1710.05941)."""
 
     enabled = False  # stock LiteRT has no such op
     op = ("MUL", "DIV")
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
-        """Swish of x, where the op is the last of such a chain."""
+        """Returns Swish of x if the op ends such a chain."""
         result = node.out_port(0)
         if result.get_data_type() is not ElementType.FLOAT32:
             return None

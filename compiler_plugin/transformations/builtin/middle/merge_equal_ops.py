@@ -1,4 +1,4 @@
-"""Ops that do the same with the same inputs become one, whose result all read."""
+"""Merges ops that compute the same from the same inputs; all readers then read one result."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ _COMPARED_BYTES = 64
 
 
 class MergeEqualOps(Transformation):
-    """Makes one of ops that compute the same: twins of pools, pads and scales that converters leave."""
+    """Merges ops that compute the same result: duplicate pools, pads and scales that converters leave."""
 
     def run_before(self) -> Sequence[str]:
-        """What is merged is folded once."""
+        """Runs before folding, so that a merged op is folded once."""
         return ["fold_dequantize"]
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Keeps the first of each kind, in execution order; ops behind those that went become equal in turn."""
+        """Keeps the first of several equal ops, in execution order.
+
+        The readers of merged ops may then become equal too.
+        """
         kept: dict[Hashable, Node] = {}
         alike: dict[Hashable, Node] = {}
         count = 0

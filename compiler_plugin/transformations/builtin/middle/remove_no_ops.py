@@ -1,4 +1,4 @@
-"""Ops that change nothing go: reshapes to the same shape, transposes that cancel, casts to the same type, ..."""
+"""Removes ops that change nothing, such as reshapes to the same shape, transposes that cancel, and idle casts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler_plugin.transformations.scalar_chains import find_operands
 
 
 class RemoveNoOps(OpReplacement):
-    """Reshapes, transposes, casts, pads, slices and sums that change nothing are removed; pairs become one."""
+    """Removes reshapes, transposes, casts, pads, slices and sums that change nothing, and merges pairs."""
 
     op = (
         "ADD", "CAST", "CONCATENATION", "DIV", "EXPAND_DIMS", "MUL", "PAD", "PADV2", "QUANTIZE",
@@ -19,15 +19,15 @@ class RemoveNoOps(OpReplacement):
     )  # fmt: skip
 
     def run_after(self) -> Sequence[str]:
-        """Constants tell what changes nothing."""
+        """Runs after constant folding, because constants show which ops change nothing."""
         return ["fold_constants"]
 
     def run_before(self) -> Sequence[str]:
-        """What is between ops keeps them from being fused."""
+        """Runs before fusions, because no-ops between two ops prevent their fusion."""
         return ["fold_batch_norm", "fuse_activation", "fuse_hard_swish", "fuse_pad", "fuse_swish"]
 
     def replace_op(self, graph: Graph, node: Node) -> Node | OutPort | None:
-        """What is the same without the op; the op itself where it does the work of the one before it too."""
+        """Returns the same data without the op; returns the op itself if it now replaces the op before it too."""
         if not node.in_ports():
             return None
         find = _FINDERS.get(node.op, _find_reshaped)
