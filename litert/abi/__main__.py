@@ -1,4 +1,4 @@
-"""`python -m litert.abi` prints the folder of the headers: what a C compiler takes with `-I`."""
+"""`python -m litert.abi` prints the directory of the headers, for the option `-I` of a C compiler."""
 
 from litert.abi.headers import INCLUDE_FOLDER
 

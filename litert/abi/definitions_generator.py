@@ -1,4 +1,4 @@
-"""Writes `definitions.py`, what cffi has to know of the headers, so that nobody parses C at run time.
+"""Writes `definitions.py`, cffi's form of the headers, so that no program parses C at run time.
 
 python -m litert.abi.definitions_generator
 """

@@ -1,7 +1,8 @@
-"""Writes small shared libraries, function by function: users have no C compiler.
+"""Writes small shared libraries, function by function, because users may have no C compiler.
 
-An ELF file of two segments: headers, tables and code, which is read and run; then data, which is written, and the
-dynamic section. Code reaches the data by distances that do not depend on where the library lies.
+A library is an ELF file with two segments: headers, tables and code, which are readable and
+executable; then data, which are writable, with the dynamic section. Code finds the data by
+distances that do not depend on the load address.
 """
 
 from __future__ import annotations
@@ -16,27 +17,29 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 DATA = 0x10000
-"""Where the data begin, from the start of the library: the largest page size of aarch64."""
+"""Offset of the data from the start of the library, in bytes: the largest page size of aarch64."""
 
 CODE = 0x800
-"""Where the first function is; all tables are before it."""
+"""Offset of the first function, behind all tables, in bytes."""
 _HEADER_SIZE, _PROGRAM_HEADER_SIZE, _NUM_PROGRAM_HEADERS = 64, 56, 4
 _SYMBOL_SIZE = 24
-_VERSION = "LITERT_NPU"  # of all symbols: references to another library's never end here
+# Version of all symbols: references to other libraries never resolve to these
+_VERSION = "LITERT_NPU"
 _MACHINES = {"x86_64": 62, "aarch64": 183}
-_FILL = {"x86_64": b"\xcc", "aarch64": b"\0"}  # what is never run
+_FILL = {"x86_64": b"\xcc", "aarch64": b"\0"}  # filling that never runs
 
 Code = Callable[[str, int], bytes]
-"""Gives a function's code, for a machine, and from where it lies: an offset from the start of the library."""
+"""Function that returns a function's code for a machine and an offset from the start of the library."""
 
 
 def load_library(image: bytes, name: str, flags: int) -> Any:
-    """Loads an image of `elf_library`, with flags of dlopen beside RTLD_NOW; it stays loaded.
+    """Loads an image of `elf_library` with RTLD_NOW and further dlopen flags; the library stays loaded.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING.
     """
-    from litert.model.atomic_file import temporary_folder  # here: most libraries are built before
+    # Imported here, because most libraries are built before
+    from litert.model.atomic_file import temporary_folder
 
     try:
         with temporary_folder() as folder:
@@ -56,13 +59,13 @@ def load_library(image: bytes, name: str, flags: int) -> Any:
 def elf_library(
     name: str, functions: Sequence[tuple[str, Code]], data_size: int, machine: str = ""
 ) -> bytes:
-    """A library as it lies in a file.
+    """Returns a library as the bytes of a file.
 
     Args:
-      name: of the library; must be unique in a process.
-      functions: that it exports, each with its code.
-      data_size: bytes of data, a multiple of 8; zero when it is loaded.
-      machine: `x86_64` or `aarch64`; "" for this one.
+      name: Name of the library; must be unique in a process.
+      functions: Functions that the library exports, each with its code.
+      data_size: Number of bytes of data, a multiple of 8, which are zero after loading.
+      machine: Machine: `x86_64` or `aarch64`; "" for this machine.
 
     Raises:
       LiteRtError: UNSUPPORTED, for any other machine.
@@ -91,7 +94,7 @@ def elf_library(
 def _tables(
     places: dict[str, tuple[int, int]], soname: str, names: bytes
 ) -> tuple[bytes, Sequence[tuple[int, int]]]:
-    """Symbols, their hash table and versions, and names; and the entries of the dynamic section."""
+    """Builds symbols, their hash table, versions and names, and the entries of the dynamic section."""
     count = len(places) + 1
     symbols = bytes(_SYMBOL_SIZE) + b"".join(
         struct.pack("<IBBHQQ", _place(names, name), 0x12, 0, 1, at, size)  # global function
@@ -100,7 +103,7 @@ def _tables(
     hashes = struct.pack(f"<{3 + count}I", 1, count, 1, *[0, *range(2, count), 0])  # one bucket
     versions = struct.pack(f"<{count}H", 0, *[2] * (count - 1))
     versions += b"\0" * (-len(versions) % 4)
-    definitions = b"".join(  # version 1 is the library itself, version 2 that of its symbols
+    definitions = b"".join(  # version 1 is the library itself, version 2 is that of its symbols
         struct.pack(
             "<HHHHIIIII", 1, number == 1, number, 1, _elf_hash(text), 20, 28 * (number == 1),
             _place(names, text), 0,

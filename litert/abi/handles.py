@@ -1,7 +1,7 @@
-"""Handles: what C code holds in place of the host's objects.
+"""Handles: numbers that C code holds in place of the host's objects.
 
-A handle is a number that means nothing to anybody else. What a vendor passes back is looked up, never followed, so
-that a wrong one is an error and not a crash.
+A handle is a number without a meaning outside of the host. The host looks up a vendor's handle
+instead of following a pointer, so that a wrong handle causes an error instead of a crash.
 """
 
 from __future__ import annotations
@@ -13,35 +13,37 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 STEP = 16
-"""From a handle to the one that is made next, in any table."""
+"""Distance between consecutive handles, in any table."""
 
 _Object = TypeVar("_Object")
 
 
-# Of all tables together: a handle of one is unknown to the others. No address of a process looks like this.
+# The counter is common to all tables: a handle of one table is unknown to the others. No address of
+# a process looks like a handle.
 _numbers = itertools.count(0x4C52_0000_0000_0010, STEP)
 
 
 class Handles:
-    """The objects that C code has handles of; each is kept alive until its handle is dropped."""
+    """The objects behind the handles of C code; each object lives until its handle is dropped."""
 
     def __init__(self) -> None:
         self._objects: dict[int, object] = {}
 
     def put(self, value: object) -> int:
-        """Makes a handle of an object: never 0, and never one that was given before."""
+        """Makes a handle for an object: a new number that is never 0."""
         handle = next(_numbers)
         self._objects[handle] = value
         return handle
 
     def get(self, handle: Any, kind: type[_Object]) -> _Object:
-        """The object of a kind behind a handle, which is a number, or a pointer of cffi's.
+        """Returns the object of a kind behind a handle, which is a number or a cffi pointer.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for one that is NULL, never given, dropped, or of another kind.
+          LiteRtError: INVALID_ARGUMENT, for a handle that is NULL, was never given, was dropped, or
+            is of another kind.
         """
         found = self._objects.get(handle)
-        if found.__class__ is kind:  # mostly, and some plugins ask a million times
+        if found.__class__ is kind:  # the usual case, and some plugins call this a million times
             return found
         number = handle if isinstance(handle, int) else address_of(handle)
         found = self._objects.get(number)
@@ -56,16 +58,16 @@ class Handles:
         raise LiteRtError(Status.INVALID_ARGUMENT, what)
 
     def drop(self, handle: Any) -> None:
-        """Forgets a handle; one that is not known is fine."""
+        """Drops a handle; an unknown handle is ignored."""
         self._objects.pop(handle if isinstance(handle, int) else address_of(handle), None)
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Drops all handles."""
         self._objects.clear()
 
 
 def address_of(pointer: Any) -> int:
-    """A pointer of cffi's as a number."""
+    """Returns a cffi pointer as a number."""
     from litert.abi.definitions import ffi
 
     return int(ffi.cast("uintptr_t", pointer))

@@ -1,8 +1,9 @@
-"""Reads this package's C headers: they are the one source of the ABI, its documents and its checks.
+"""Reads this package's C headers: the one source of the ABI, its documents and its checks.
 
-`include/litert_npu/*.h` declares the structs, tables and functions that vendors' libraries and hosts share; the
-comments in them hold the contract. From them come the cffi definitions (`litert.abi.definitions_generator`), the
-reference of all functions, and the texts that the conformance suite reports by.
+`include/litert_npu/*.h` declares the structs, tables and functions that vendor libraries and hosts
+share; the comments in the headers hold the contract. The headers are the source of the cffi
+definitions (`litert.abi.definitions_generator`), the reference of all functions, and the rule texts
+in reports of the conformance suite.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 INCLUDE_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
-"""What a C compiler takes with `-I`."""
+"""Directory for the option `-I` of a C compiler."""
 
 HEADERS = (
     "types.h",
@@ -23,24 +24,26 @@ HEADERS = (
     "runtime_context.h",
     "dispatch.h",
 )
-"""In the order in which they include each other; in `include/litert_npu`."""
+"""Headers in the order in which they include each other, in `include/litert_npu`."""
 
 RULE = re.compile(r"\s*(?:/\*|\*)?\s*\[([a-z_]+\.[a-z_]+)\] ?(.*)")
-"""A line of a comment that begins a rule: its name, and the rest of the line."""
+"""A comment line that begins a rule: the rule's name, and the rest of the line."""
 _FUNCTION = re.compile(r"\(\*(\w+)\)\(|\b(LiteRt\w+)\(")
 _PROTOTYPE = re.compile(r"^([\w ]+?\**) ?(LiteRt\w+)\(([^()]*)\);", re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One sentence or more of the contract between a host and a vendor.
+    """A rule of the contract between a host and a vendor.
 
     Attributes:
-      name: such as `invoke.written`; unique.
-      text: what must hold, as the header has it.
-      function: that it is written at, without the prefix of an interface: `invoke`, `LiteRtDispatchGetApi`.
-      header: its name; for a rule that no header has, the package with its check.
-      line: of the header, counted from 1; 0 for a rule that no header has.
+      name: Unique name, such as `invoke.written`.
+      text: Text of the rule in the header.
+      function: Function that the rule belongs to, without the prefix of an interface: `invoke`,
+        `LiteRtDispatchGetApi`.
+      header: Name of the header; for a rule outside of all headers, the package with the rule's
+        check.
+      line: Line of the header, counted from 1; 0 for a rule outside of all headers.
     """
 
     name: str
@@ -51,28 +54,28 @@ class Rule:
 
     @property
     def is_recommended(self) -> bool:
-        """Whether hosts get along with a vendor that does not keep it."""
+        """Whether hosts work with a vendor that breaks the rule."""
         return self.text.startswith("Recommended:")
 
     @property
     def where(self) -> str:
-        """The place, for people."""
+        """The position of the rule, for people."""
         return f"litert_npu/{self.header}:{self.line}" if self.line else self.header
 
 
 def header_path(name: str) -> str:
-    """Where a header is."""
+    """Returns the path of a header."""
     return os.path.join(INCLUDE_FOLDER, "litert_npu", name)
 
 
 def read_header(name: str) -> str:
-    """A header's text."""
+    """Returns the text of a header."""
     with open(header_path(name), encoding="utf-8") as file:
         return file.read()
 
 
 def read_contract() -> Mapping[str, Rule]:
-    """All rules of all headers, by name, in their order."""
+    """Returns all rules of all headers by name, in their order."""
     rules: dict[str, Rule] = {}
     for header in HEADERS:
         for rule in _rules_of(header, read_header(header).splitlines()):
@@ -82,7 +85,7 @@ def read_contract() -> Mapping[str, Rule]:
 
 
 def read_prototypes(header: str) -> Mapping[str, str]:
-    """The functions that a header declares, in its order: the type of a pointer to each, by name."""
+    """Returns the type of a pointer to each function that a header declares, by name, in the header's order."""
     return {
         match[2]: f"{match[1]} (*)({' '.join(match[3].split())})"
         for match in _PROTOTYPE.finditer(_code(header))
@@ -106,7 +109,10 @@ def _rules_of(header: str, lines: list[str]) -> list[Rule]:
 
 
 def _function_after(lines: list[str], index: int) -> str:
-    """The function that a comment stands before; a struct's or header's comment has the first in it."""
+    """Returns the function that a comment stands before.
+
+    For a comment of a struct or header, the first function in it.
+    """
     ends = False
     for line in lines[index:]:
         match = _FUNCTION.search(line)
@@ -117,17 +123,17 @@ def _function_after(lines: list[str], index: int) -> str:
 
 
 def declarations() -> str:
-    """All headers as one text that a parser of C without a preprocessor takes."""
+    """Returns all headers as one text for a C parser without a preprocessor."""
     text = without_directives("\n".join(map(_code, HEADERS))).replace('extern "C" {', "")
     return re.sub(r"^\}$", "", text, flags=re.M)
 
 
 def without_directives(text: str) -> str:
-    """C without the lines that the preprocessor takes."""
+    """Returns C code without preprocessor lines."""
     return re.sub(r"^#(?:.*\\\n)*.*$", "", text, flags=re.M)
 
 
 def _code(header: str) -> str:
-    """A header without comments and what marks an export."""
+    """Returns a header without comments and export macros."""
     text = re.sub(r"/\*.*?\*/", "", read_header(header), flags=re.S)
     return re.sub("LITERT_CAPI_EXPORT ?", "", text)

@@ -1,4 +1,4 @@
-"""Options as C code reads them: opaque payloads by name, options of the environment by tag."""
+"""Options as C code reads them: opaque payloads by name, and environment options by tag."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ _TAGS = {
 
 
 class HostOptions(NamedTuple):
-    """What is behind a `LiteRtOptions`."""
+    """The object behind a `LiteRtOptions`."""
 
     opaque: int  # handle
 
 
 class HostOpaqueOptions(NamedTuple):
-    """What is behind a `LiteRtOpaqueOptions`: payloads by name, in C's memory."""
+    """The object behind a `LiteRtOpaqueOptions`: payloads by name, in C memory."""
 
     payloads: Mapping[str, Any]
     compiler: int  # handle
 
 
 class HostCompilerOptions(NamedTuple):
-    """What is behind a `LiteRtCompilerOptions`: names and paths, in C's memory."""
+    """The object behind a `LiteRtCompilerOptions`: names and paths, in C memory."""
 
     custom_op_infos: Sequence[tuple[Any, Any]]
 
 
 class HostEnvironmentOptions(NamedTuple):
-    """What is behind a `LiteRtEnvironmentOptions`: text by tag, in C's memory."""
+    """The object behind a `LiteRtEnvironmentOptions`: texts by tag, in C memory."""
 
     values: Mapping[int, Any]
 
 
 class OptionsTable:
-    """Options that C code has handles of, and the functions that it reads them by.
+    """The options behind handles of C code, and the functions that read them.
 
-    What a function hands out lives until the handle is dropped.
+    Memory that a function returns lives until the handle is dropped.
     """
 
     def __init__(self) -> None:
@@ -58,21 +58,21 @@ class OptionsTable:
     def put_options(
         self, payloads: Mapping[str, bytes], custom_op_infos: Sequence[CustomOpInfo] = ()
     ) -> int:
-        """Makes a `LiteRtOptions`, with opaque options by name; C sees a zero byte behind each."""
+        """Makes a `LiteRtOptions`, with opaque options by name; C sees a zero byte behind each payload."""
         infos = [(_text(info.op_name), _text(info.asset_path)) for info in custom_op_infos]
         compiler = self._handles.put(HostCompilerOptions(infos))
         texts = {name: ffi.new("char[]", payload) for name, payload in payloads.items()}
         return self._handles.put(HostOptions(self._handles.put(HostOpaqueOptions(texts, compiler))))
 
     def drop_options(self, handle: int) -> None:
-        """Releases a `LiteRtOptions`, and what it led to."""
+        """Releases a `LiteRtOptions` and everything that belongs to it."""
         options = self._handles.get(handle, HostOptions)
         opaque = self._handles.get(options.opaque, HostOpaqueOptions)
         for each in (handle, options.opaque, opaque.compiler):
             self._handles.drop(each)
 
     def put_environment(self, environment: EnvironmentOptions) -> int:
-        """Makes a `LiteRtEnvironmentOptions`; what is not set is not found."""
+        """Makes a `LiteRtEnvironmentOptions`; options without a value are not found."""
         values = {
             ffi.integer_const(tag): _text(value)
             for field, tag in _TAGS.items()
@@ -100,7 +100,7 @@ class OptionsTable:
         return None
 
     def destroy_options(self, options: int) -> None:
-        """`LiteRtDestroyOptions`: these are the host's, which releases them."""
+        """`LiteRtDestroyOptions`: does nothing, because the host owns these options and releases them."""
 
     def get_environment_options_value(self, options: int, tag: int, value: Any) -> Status | None:
         """`LiteRtGetEnvironmentOptionsValue`."""
@@ -133,7 +133,7 @@ _table = OptionsTable()
 
 
 def options_table() -> OptionsTable:
-    """The table of this process: functions that C code finds by name read it."""
+    """The table of this process, which C functions that are found by name read."""
     return _table
 
 

@@ -1,6 +1,7 @@
-"""Status codes at the border between C and Python: numbers become errors, and errors numbers.
+"""Converts status codes between C and Python: numbers become errors, and errors become numbers.
 
-Ctrl-C in a callback is kept: C cannot take it, and who has called C raises it when C is back.
+Ctrl-C during a callback is kept: C code cannot handle the interrupt, so the Python caller raises it
+after the C call.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _interrupts: list[KeyboardInterrupt] = []
 
 
 def check(status: int, what: str, where: str = "") -> None:
-    """Raises where a C function's status is not 0: UNKNOWN with the number for a status that there is not.
+    """Raises an error if a C function's status is not 0: an unknown status gives UNKNOWN with the number.
 
-    Ctrl-C that came in a callback of the function is raised first, in the main thread.
+    A Ctrl-C from a callback of the function is raised first, in the main thread.
     """
     if _interrupts and threading.current_thread() is threading.main_thread():
         raise _interrupts.pop()
@@ -31,13 +32,17 @@ def check(status: int, what: str, where: str = "") -> None:
 
 
 def status_of(error: BaseException, log: logging.Logger, function: str) -> int:
-    """The number that C code gets for an exception, which is logged, or kept for who has called C."""
+    """Returns the number that C code gets for an exception.
+
+    The exception is logged, or kept for the caller of the C code.
+    """
     if isinstance(error, KeyboardInterrupt):
         _interrupts[:] = [error]
         log.error("%s: interrupted", function)
         return Status.RUNTIME_FAILURE
     if isinstance(error, LiteRtError):
-        # As text: an error has frames, and with them what the caller holds, which a log may keep.
+        # The error is logged as text: an error object has frames, and with them the caller's
+        # objects, which a log may keep.
         log.error("%s: %s", function, str(error))
         return int(error.status)
     if isinstance(error, MemoryError):
@@ -53,15 +58,15 @@ def status_of(error: BaseException, log: logging.Logger, function: str) -> int:
 def answering(
     function: Callable[..., Any], name: str, log: logging.Logger = _logger
 ) -> Callable[..., int]:
-    """A function as the body of a C callback that returns a status.
+    """Wraps a function as the body of a C callback that returns a status.
 
-    The function returns None, or a status; what it raises is logged and becomes a status.
+    The function returns None or a status; an exception is logged and becomes a status.
     """
 
     def answer(*arguments: Any) -> int:
         try:
             result = function(*arguments)
-        except BaseException as error:  # nothing may pass the border
+        except BaseException as error:  # no exception may enter C code
             return status_of(error, log, name)
         return 0 if result is None else int(result)
 

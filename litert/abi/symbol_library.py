@@ -1,8 +1,8 @@
-"""A shared library of the four functions that plugins look up by name (`compiler_options.h`).
+"""A shared library with the four functions that plugins look up by name (`compiler_options.h`).
 
-They jump through slots, which callbacks of this process fill. The library is loaded with RTLD_GLOBAL, so that
-`dlsym(RTLD_DEFAULT, ...)` and plugins that link the names find them; stock's own `LiteRtGetOpaqueOptions@VERS_1.0`
-in the same process is another symbol.
+The functions jump through slots, which callbacks of this process fill. The library is loaded with
+RTLD_GLOBAL, so that `dlsym(RTLD_DEFAULT, ...)` and plugins that link the names find the functions.
+Stock LiteRT's `LiteRtGetOpaqueOptions@VERS_1.0` in the same process is another symbol.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SYMBOLS: Mapping[str, Callable[..., object]] = {
     "LiteRtGetCompilerOptionsNumCustomOpInfo": OptionsTable.get_num_custom_op_info,
     "LiteRtGetCompilerOptionsCustomOpInfo": OptionsTable.get_custom_op_info,
 }
-"""What answers each of them for this process's options."""
+"""Python functions that answer each call for this process's options."""
 
 _SONAME = "liblitert_npu_symbols.so"
 
@@ -34,18 +34,20 @@ _logger = logging.getLogger(__name__)
 
 
 def load_symbols() -> Sequence[object]:
-    """Makes the functions findable in this process, and gives what keeps them alive; a second call does nothing.
+    """Makes the functions visible in this process, and returns the object that keeps them alive.
+
+    A second call does nothing.
 
     Raises:
-      LiteRtError: UNSUPPORTED, on a machine of another kind; DYNAMIC_LOADING.
+      LiteRtError: UNSUPPORTED, on an unknown machine; DYNAMIC_LOADING.
     """
-    # Of two libraries all would find the first, and jump to functions that are gone.
+    # With two libraries, all callers would find the first, and jump to freed functions.
     with _loading:
         return _load_symbols()
 
 
 def symbol_library(machine: str = "") -> bytes:
-    """The library as it lies in a file, for this machine or another that `elf_library` knows."""
+    """Returns the library as the bytes of a file, for this machine or another machine that `elf_library` knows."""
     functions = [(name, jump_through(8 * index)) for index, name in enumerate(SYMBOLS)]
     return elf_library(_SONAME, functions, 8 * len(SYMBOLS), machine)
 
@@ -65,7 +67,7 @@ def _load_symbols() -> Sequence[object]:
 
 
 def jump_through(slot: int) -> Code:
-    """Code that goes on where a slot of the data points; the slot's offset in the data is given."""
+    """Returns code that jumps through a slot of the data; the argument is the slot's offset in the data."""
 
     def code(machine: str, at: int) -> bytes:
         distance = DATA + slot - at

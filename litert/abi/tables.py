@@ -1,8 +1,9 @@
 """Fills the host's tables of C functions with Python functions.
 
-Handles reach the functions as numbers, and where a handle is to be answered they write a number: `LiteRtOp op` is
-an `int`, `LiteRtOp* op` an `uintptr_t*`. To C there is no difference; in Python a lookup needs no conversion. A
-tensor type that comes by value is a `LiteRtRankedTensorTypeByValue`. All other arguments come as cffi has them.
+Python functions get handles as numbers, and return a handle by writing a number: `LiteRtOp op` is
+an `int`, `LiteRtOp* op` an `uintptr_t*`. C sees no difference, and a lookup in Python needs no
+conversion. A tensor type that C passes by value is a `LiteRtRankedTensorTypeByValue`. All other
+arguments have cffi's types.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from litert.abi.status_codes import answering, status_of
 from litert.core.status import Status
 
 _HEADER = "abi_header"
-# Structs without a definition that are not the host's: their pointers come as cffi has them.
+# Structs without a definition that the host does not own: their pointers stay cffi pointers.
 _FOREIGN = ("TfLiteOpaqueDelegate", "TfLiteTensor", "AHardwareBuffer")
 
 
@@ -31,14 +32,15 @@ def fill(
     """Sets each slot of a table, and its header.
 
     Args:
-      table: a pointer to one of the tables that begin with a `LiteRtAbiHeader`.
-      implementations: by slot. They return None, or a status as a number, or raise.
-      version: of the table, major and minor.
-      owner: whom the table is for: `vendor 'IntelOpenVINO'`, for the log.
-      log: gets what is raised, and once each slot that is called and not implemented.
+      table: Pointer to a table that begins with a `LiteRtAbiHeader`.
+      implementations: Functions by slot. The functions return None or a status number, or raise an
+        exception.
+      version: Major and minor version of the table.
+      owner: Owner of the table: `vendor 'IntelOpenVINO'`, for the log.
+      log: Logger of exceptions, and, once for each slot, of calls without an implementation.
 
     Returns:
-      What has to live as long as the table is used.
+      The objects that must live as long as the table is used.
     """
     type_of_table = ffi.typeof(table).item
     slots = dict(type_of_table.fields)
@@ -59,7 +61,7 @@ def fill(
 
 
 def slots_of(implementation: object, c_type: str) -> dict[str, Callable[..., Any]]:
-    """The methods of an object that are called as a slot of a table of some type in C, by their name."""
+    """Returns the methods of an object that have the names of slots of a C table type, by name."""
     names = [name for name, _ in ffi.typeof(c_type).fields]
     return {name: getattr(implementation, name) for name in names if hasattr(implementation, name)}
 
@@ -67,9 +69,9 @@ def slots_of(implementation: object, c_type: str) -> dict[str, Callable[..., Any
 def make_callback(
     function_type: Any, function: Callable[..., Any], name: str, log: logging.Logger
 ) -> Any:
-    """A C function pointer of one of the headers' types that calls a Python function, with arguments as above.
+    """Makes a C function pointer of a headers' type that calls a Python function, with arguments as above.
 
-    It has to be kept alive as long as it may be called.
+    The caller keeps the pointer alive as long as C may call it.
     """
     signature, answer = _signature(function_type), answering(function, name, log)
     has_status = function_type.result.kind != "void"
@@ -78,7 +80,7 @@ def make_callback(
         answer(*arguments)
 
     def fail(_kind: object, error: BaseException, _trace: object) -> int | None:
-        """What comes before the function's first statement, or behind its last."""
+        """Handles an error before the function's first statement, or after its last."""
         status = status_of(error, log, name)
         return int(status) if has_status else None
 
@@ -101,7 +103,7 @@ def _missing(name: str, owner: str, log: logging.Logger) -> Callable[..., Any]:
 
 @cache
 def _signature(function_type: Any) -> Any:
-    """The type of a callback: with numbers in place of handles."""
+    """Returns the type of a callback, with numbers in place of handles."""
     arguments = ", ".join(_spelling(argument) for argument in function_type.args)
     return ffi.typeof(f"{function_type.result.cname}(*)({arguments or 'void'})")
 

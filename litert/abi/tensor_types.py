@@ -1,4 +1,4 @@
-"""Tensor types and quantization between C and Python."""
+"""Converts tensor types and quantization between C and Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from litert.core.status import Status
 from litert.core.tensor_type import Layout, RankedTensorType
 
 MAX_RANK = 8
-"""Of `LiteRtLayout`."""
+"""Largest rank that `LiteRtLayout` can hold."""
 
 
 def to_c(tensor_type: RankedTensorType, target: Any) -> None:
@@ -41,8 +41,9 @@ def to_c(tensor_type: RankedTensorType, target: Any) -> None:
 
 
 def new_type(tensor_type: RankedTensorType) -> Any:
-    """A new `LiteRtRankedTensorType*`, which owns its memory; raises as `to_c`."""
-    from litert.abi.definitions import ffi  # here: others have memory of their own
+    """Makes a `LiteRtRankedTensorType*` that owns its memory; raises the errors of `to_c`."""
+    # Copied here, because other pointers have memory of their own
+    from litert.abi.definitions import ffi
 
     target = ffi.new("LiteRtRankedTensorType*")
     to_c(tensor_type, target)
@@ -50,10 +51,10 @@ def new_type(tensor_type: RankedTensorType) -> Any:
 
 
 def from_c(source: Any) -> RankedTensorType:
-    """Reads a `LiteRtRankedTensorType*`, or the struct.
+    """Reads a `LiteRtRankedTensorType*`, or the struct itself.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for NULL, a rank above 8, or an element type that there is not.
+      LiteRtError: INVALID_ARGUMENT, for NULL, a rank above 8, or an unknown element type.
     """
     if not source:
         raise LiteRtError(Status.INVALID_ARGUMENT, "a NULL pointer, where a tensor type belongs")
@@ -78,9 +79,9 @@ def quantization_from_c(
     """Reads a quantization.
 
     Args:
-      kind: of it.
-      source: the kind's struct: a `LiteRtQuantizationPerTensor`, or as it may be.
-      tensor_of: the tensor behind a `LiteRtTensor`.
+      kind: Kind of the quantization.
+      source: Struct of this kind: a `LiteRtQuantizationPerTensor`, or another.
+      tensor_of: Function that returns the tensor behind a `LiteRtTensor`.
     """
     if kind is QuantizationKind.PER_TENSOR:
         return Quantization((source.scale,), (source.zero_point,))

@@ -1,9 +1,11 @@
-"""Vendors' flags become what their plugins read: an opaque payload, TOML as a C string, under the vendor's name.
+"""Converts vendors' flags to the form that plugins read.
 
-`--intel_openvino_graph_backends=cpu` is `graph.-1.graph_backend = 0` for `intel_openvino`. Of the vendors in
-LiteRT's `litert/tools/flags/vendors`, flags whose key or value another name or number stands for are listed here;
-all others, and those of other vendors, keep their name without its prefix. Intel's are all known, as its plugin
-says nothing of a flag that is not its own.
+The form is an opaque payload, TOML as a C string, under the vendor's name.
+
+`--intel_openvino_graph_backends=cpu` becomes `graph.-1.graph_backend = 0` for `intel_openvino`. For
+vendors in LiteRT's `litert/tools/flags/vendors`, this module lists flags whose key or value differs
+in the payload; all other flags, including those of other vendors, keep their name without the
+prefix. All of Intel's flags are listed, because Intel's plugin does not report unknown flags.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ FLAGS_OF_FIELDS = {
     "intel_openvino_graph_backend": "intel_openvino_graph_backends",
     "qualcomm_num_hvx_threads": "qualcomm_num_hvx_thread",
 }
-"""Fields of stock's option groups, with the group's name before them, that flags call otherwise."""
+"""Fields of stock LiteRT's option groups, prefixed with the group's name, that have other names in flags."""
 
 _MODES = (
     "default", "sustained_high_performance", "burst", "high_performance", "power_saver",
@@ -29,12 +31,12 @@ _MODES = (
 
 
 class _Flag(NamedTuple):
-    """How a flag is written.
+    """The spelling of a flag in the payload.
 
     Attributes:
-      key: in the payload; "" for the flag's own name.
-      words: that the number may be said by.
-      kind: `number` (or words), `text`, `base64`, or `texts`: a list, separated by commas.
+      key: Key in the payload; "" for the flag's own name.
+      words: Words that stand for numbers.
+      kind: Kind: `number` (or words), `text`, `base64`, or `texts`: a list, separated by commas.
     """
 
     key: str = ""
@@ -120,13 +122,16 @@ _LITERAL = re.compile(r"true|false|[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[str, bytes]:
-    """What a vendor's flags, which begin with its name in any case and underscores, are for its plugin.
+    """Converts a vendor's flags to payloads for its plugin.
+
+    The flags begin with the vendor's name, in any case and with any underscores.
 
     Returns:
-      Payloads by their identifiers; none where there are no flags.
+      Payloads by their identifiers; empty if there are no flags.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value that the flag cannot have; for a flag that Intel does not have.
+      LiteRtError: INVALID_TOOL_CONFIG, for a value that the flag does not allow, or an unknown flag
+        of Intel's.
     """
     payloads: dict[str, list[str]] = {}
     for name, value in options.items():
@@ -148,14 +153,17 @@ def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[st
 
 
 def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, bytes]:
-    """What a dispatch library finds of the runtime's options: a payload for each vendor whose options are set.
+    """Makes the payloads of the runtime's options for a dispatch library.
+
+    Each vendor whose options are set gets one payload.
 
     Args:
-      vendor: whose options those are that name no vendor.
-      options: `tiles`, or `acme.tiles` for vendor acme's; entries of its maps as `acme.configs_map.KEY`.
+      vendor: Vendor of the options that name no vendor.
+      options: Options have names such as `tiles`, or `acme.tiles` for vendor acme; an entry of a
+        map is `acme.configs_map.KEY`.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value that an option cannot have.
+      LiteRtError: INVALID_TOOL_CONFIG, for a value that an option does not allow.
     """
     by_vendor: dict[str, dict[str, str]] = {}
     for name, value in options.items():
@@ -164,7 +172,7 @@ def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, b
             owner = stock
             if (
                 name == "allow_native_assets"
-            ):  # which the runtime tells all, and none of stock's reads
+            ):  # the runtime passes this to all vendors, and no stock library reads it
                 continue
         flags = by_vendor.setdefault(owner, {})
         table, dot, key = field.partition(".")
@@ -179,7 +187,10 @@ def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, b
 
 
 def _stock_identifier(vendor: str) -> str:
-    """Under which one of stock's vendors finds its payload, by any of its names; "" for other vendors."""
+    """Returns the identifier under which a stock vendor finds its payload, by any of its names.
+
+    "" for other vendors.
+    """
     plain = plain_name(vendor)
     return next((known for known in (_INTEL, *_FLAGS) if plain_name(known) == plain), "")
 
@@ -192,7 +203,7 @@ def _spell(flag: _Flag, name: str, value: str) -> str:
     if flag.kind == "texts":
         return "[" + ", ".join(_quoted(name, text) for text in value.split(",") if text) + "]"
     if flag.kind == "base64":
-        import base64  # here, as difflib below: few flags need it
+        import base64  # imported here, like difflib below, because few flags need it
 
         return f'"{base64.b64encode(value.encode()).decode()}"'
     if flag.kind == "text" or not _LITERAL.fullmatch(value):
@@ -201,21 +212,21 @@ def _spell(flag: _Flag, name: str, value: str) -> str:
 
 
 def _quoted(name: str, value: str) -> str:
-    # LiteRT's reader takes what stands between the first and the last quote, and knows no escapes.
+    # LiteRT's reader takes the text between the first and the last quote, and knows no escapes.
     if '"' in value and "'" in value:
         raise _unfit(name, value, "text with one kind of quotes")
     return f"'{value}'" if '"' in value else f'"{value}"'
 
 
 def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
-    """Lines for Intel's plugin, some of whose flags hold several options."""
+    """Writes lines for Intel's plugin, some of whose flags hold several options."""
     if suffix in _INTEL_PLAIN:
         yield f"{suffix} = {_spell(_INTEL_PLAIN[suffix], name, value)}"
     elif suffix == "configs_map":
         for key, text in _pairs(name, value.split(","), "="):
             yield f"configs_map.{key} = {_quoted(name, text)}"
     elif suffix in ("graph_backends", "graph_backend"):  # as stock's tool and its options say it
-        backends = [("-1", value)]  # of all graphs
+        backends = [("-1", value)]  # applies to all graphs
         if ":" in value or ";" in value:
             backends = _pairs(name, value.split(";"), ":")
         for graph, backend in backends:
@@ -226,7 +237,7 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
             for key, text in _pairs(name, [pair], "="):
                 index = _graph(name, value, graph)
                 yield f"graph.{index}.configs_map.{key} = {_quoted(name, text)}"
-    else:  # the plugin would pass over it in silence
+    else:  # the plugin would ignore it silently
         flags = [f"{_INTEL}_{flag}" for flag in _INTEL_FLAGS]
         from difflib import get_close_matches
 

@@ -1,4 +1,4 @@
-"""Loads a vendor's library, compiler plugin or dispatch, as both hosts and the checks of vendors do."""
+"""Loads a vendor's compiler plugin or dispatch library, for hosts and for the checks of vendors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from litert.core.status import Status
 
 
 def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
-    """A library, for cffi, with flags of `dlopen`; it stays loaded, since its threads outlive what they are for.
+    """Loads a library for cffi, with flags of `dlopen`.
 
-    It may be linked with the functions of `compiler_options.h`, in either of the two libraries: many vendors make
-    both of the same objects. A plugin may look them up as well, and so must find them; a dispatch library that is
-    not linked with them loads also where no temporary file can be executed.
+    The library stays loaded, because its threads may outlive its use.
+
+    Either kind of library may be linked with the functions of `compiler_options.h`: many vendors
+    build both from the same objects. A plugin may also look the functions up, and so must find
+    them; a dispatch library that is not linked with them loads even if temporary files cannot be
+    executed.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, with the loader's reason; INVALID_ARGUMENT, for what is no regular file.
+      LiteRtError: DYNAMIC_LOADING, with the loader's reason; INVALID_ARGUMENT, if the path is not a
+        regular file.
     """
     why_no_symbols = None
     try:
@@ -49,10 +53,10 @@ def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
 
 
 def _run_constructors(path: str, flags: int) -> None:
-    """Loads a library without Python's lock, for good; whoever loads it next gets the error, if there is one.
+    """Loads a library without Python's lock, permanently; the next load returns the error, if there is one.
 
-    cffi keeps the lock: a constructor that hangs would keep all threads of Python from running, also the one that
-    ends a child process with its parent.
+    cffi keeps the lock: a constructor that hangs would block all Python threads, including the
+    thread that ends a child process with its parent.
     """
     dlopen = ctypes.CDLL(None).dlopen  # called as any C function: without the lock
     dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
@@ -60,7 +64,7 @@ def _run_constructors(path: str, flags: int) -> None:
 
 
 def _without_path(message: str, path: str) -> str:
-    """The loader's message without what cffi and the loader put before it."""
+    """Returns the loader's message without the prefixes from cffi and the loader."""
     for prefix in (f"cannot load library '{os.path.abspath(path)}': ", f"{path}: "):
         message = message.removeprefix(prefix)
     return message.partition(".  Additionally, ctypes")[0]

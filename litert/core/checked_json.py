@@ -1,4 +1,4 @@
-"""JSON from outside, read field by field: each error names the element and says what was expected."""
+"""Reads JSON from outside field by field: each error names the JSON element and says what was expected."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 class JsonNode:
-    """A value in a JSON text; it stays as it is.
+    """An element of a JSON text, with its path for error messages.
 
-    No frozen dataclass, which takes three times as long to make: a large file has hundreds of thousands.
+    This class is not a frozen dataclass: a frozen dataclass takes three times as long to make, and
+    a large file has hundreds of thousands of nodes.
 
     Attributes:
-      value: as Python's `json` gives it.
-      where: the file or module, for messages.
-      status: of the errors that are raised about it.
+      value: The element's value, as Python's `json` returns it.
+      where: Name of the file or module, for messages.
+      status: Status of the errors that are raised about the element.
     """
 
     __slots__ = ("_parent", "_step", "status", "value", "where")
@@ -37,7 +38,7 @@ class JsonNode:
         status: Status,
         parent: JsonNode | None = None,
     ) -> None:
-        """Makes a root, whose path is `step`, or a child: the field or element `step` of its parent."""
+        """Makes the root element, whose path is `step`, or a child: the field or element `step` of `parent`."""
         self.value = value
         self.where = where
         self.status = status
@@ -46,7 +47,7 @@ class JsonNode:
 
     @property
     def path(self) -> str:
-        """From the root, as in `$.arguments[2].key`."""
+        """The path from the root to the element, as in `$.arguments[2].key`."""
         step, parent = self._step, self._parent
         if parent is None:
             return str(step)
@@ -54,10 +55,10 @@ class JsonNode:
 
     @classmethod
     def parse(cls, data: bytes | memoryview, where: str, status: Status) -> JsonNode:
-        """Reads UTF-8 text, with or without a byte order mark.
+        """Parses UTF-8 JSON text, with or without a byte order mark.
 
         Raises:
-          LiteRtError: `status`, with line and column.
+          LiteRtError: `status`, with line and column, if the text is not JSON.
         """
         try:
             text = str(data, "utf-8-sig")
@@ -74,21 +75,22 @@ class JsonNode:
         return cls(value, "$", where, status)
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
-        """An error about this element."""
+        """Makes an error about this element."""
         return LiteRtError(self.status, f"{self.path}: {what}", self.where, hint)
 
     def fields(
         self, required: Collection[str], optional: Collection[str] = (), is_open: bool = False
     ) -> Mapping[str, JsonNode]:
-        """The fields of an object; `null` counts as absent.
+        """Returns the fields of a JSON object; a field with the value `null` counts as absent.
 
         Args:
-          required: those that must be there.
-          optional: those that may be.
-          is_open: whether there may be others, which are left out.
+          required: Names of the fields that the object must have.
+          optional: Names of the fields that the object may have.
+          is_open: Whether other fields are allowed, which the result leaves out.
 
         Raises:
-          LiteRtError: for another kind of value, a field that is missing, and a field of another name.
+          LiteRtError: The value is of another kind, a required field is missing, or a field has an
+            unknown name.
         """
         value = self._expect(dict, "an object")
         known = (*required, *optional)
@@ -102,7 +104,7 @@ class JsonNode:
         return {name: self._child(v, name) for name, v in found.items() if v is not None}
 
     def entries(self) -> Mapping[str, JsonNode]:
-        """The entries of an object whose names are the user's own."""
+        """Returns the entries of a JSON object whose names the user chose."""
         value = self._expect(dict, "an object")
         for name in value:
             if _HALF_PAIR.search(str(name)):
@@ -110,7 +112,7 @@ class JsonNode:
         return {str(name): self._child(v, str(name)) for name, v in value.items()}
 
     def items(self, least: int = 0, most: int | None = None) -> list[JsonNode]:
-        """The elements of an array of `least` to `most` elements."""
+        """Returns the elements of an array, which must have `least` to `most` elements."""
         value = self._expect(list, "an array")
         if len(value) < least or (most is not None and len(value) > most):
             allowed = f"{least} or more" if most is None else f"{least} to {most}"
@@ -118,7 +120,7 @@ class JsonNode:
         return [self._child(v, i) for i, v in enumerate(value)]
 
     def integer(self, low: int, high: int) -> int:
-        """A whole number from `low` to `high`, both included."""
+        """Returns a whole number from `low` to `high`, both included."""
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.error(f"{_shown(value)} is not a whole number")
@@ -127,7 +129,7 @@ class JsonNode:
         return value
 
     def number(self) -> float:
-        """A finite number."""
+        """Returns a finite number."""
         value = self.value
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.error(f"{_shown(value)} is not a number")
@@ -140,11 +142,15 @@ class JsonNode:
         return number
 
     def boolean(self) -> bool:
-        """`true` or `false`."""
+        """Returns a boolean: `true` or `false`."""
         return self._expect(bool, "true or false")
 
     def text(self, allowed: Collection[str] = (), for_c: bool = True) -> str:
-        """A string that UTF-8 can hold, and C (no NUL) where it is for C; one of `allowed`, where something is."""
+        """Returns a string that UTF-8 can encode.
+
+        With `for_c`, the string must not contain NUL; with `allowed`, the string must be one of
+        these texts.
+        """
         value = self._expect(str, "a string")
         if (for_c and "\0" in value) or _HALF_PAIR.search(value):
             raise self.error(f"{value!a} has a NUL or half of a surrogate pair")
@@ -153,7 +159,7 @@ class JsonNode:
         return value
 
     def at(self, *steps: str | int) -> JsonNode:
-        """The element that these names and indices lead to; null where there is none."""
+        """Returns the element at these names and indices, or an element with the value null if there is none."""
         node = self
         for step in steps:
             value: Any = node.value
@@ -179,7 +185,7 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _meant(name: str, known: Collection[str]) -> str:
-    """What to write instead."""
+    """Returns a hint with a similar spelling."""
     from difflib import get_close_matches  # here: few texts are wrong
 
     near = get_close_matches(name, known, 1)
@@ -192,5 +198,5 @@ def _shown(value: object) -> str:
 
 
 def _printable(text: str) -> str:
-    """A text with its halves of surrogate pairs, which no stream takes, by their numbers."""
+    """Returns a text in which escapes replace halves of surrogate pairs, which streams refuse."""
     return text.encode("utf-8", "backslashreplace").decode()

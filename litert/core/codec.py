@@ -1,10 +1,11 @@
-"""Dataclasses as plain data that JSON can have, and back: one declaration for both directions.
+"""Converts dataclasses to plain data for JSON, and back: one declaration describes both directions.
 
     POINT = record(Point, x=integer(0, 100), name=TEXT)
     POINT.dump(Point(3, "a"))  # {"x": 3, "name": "a"}
     POINT.read(node)           # a Point, or an error that names the element
 
-What a dataclass has a default for may be left out, and is left out where it has that value.
+A field that has a default may be absent from the plain data; a field with its default value is not
+written.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ def _as_it_is(value: object) -> object:
 
 
 class Codec(Generic[_Value]):
-    """How values of one kind are written as plain data, and read.
+    """Describes how values of one kind are written as plain data, and read from plain data.
 
     Attributes:
-      read: makes a value of a node; raises the node's error for what `dump` does not make.
-      dump: makes plain data of a value.
+      read: Function that makes a value from a JSON node; it raises the node's error for data that
+        `dump` never writes.
+      dump: Function that converts a value to plain data.
     """
 
     __slots__ = ("dump", "read")
@@ -50,18 +52,18 @@ class Codec(Generic[_Value]):
 
 TEXT: Codec[str] = Codec(JsonNode.text)
 ANY_TEXT: Codec[str] = Codec(lambda node: node.text(for_c=False))
-"""A text that need not be one in C."""
+"""A text that may contain NUL, because C code never reads the text."""
 NUMBER: Codec[float] = Codec(JsonNode.number, float)
 BOOLEAN: Codec[bool] = Codec(JsonNode.boolean)
 
 
 def integer(low: int, high: int) -> Codec[int]:
-    """A whole number from `low` to `high`, both included."""
+    """Describes a whole number from `low` to `high`, both included."""
     return Codec(lambda node: node.integer(low, high), int)
 
 
 def checked(codec: Codec[_Value], find_mistake: Callable[[_Value], str]) -> Codec[_Value]:
-    """Values in which `find_mistake` finds nothing; it returns what is wrong, or ""."""
+    """Describes values that `find_mistake` accepts; `find_mistake` returns a description of the mistake, or ""."""
 
     def read(node: JsonNode) -> _Value:
         value = codec.read(node)
@@ -75,23 +77,23 @@ def checked(codec: Codec[_Value], find_mistake: Callable[[_Value], str]) -> Code
 def converted(
     codec: Codec[_Value], read: Callable[[_Value], _Other], dump: Callable[[_Other], _Value]
 ) -> Codec[_Other]:
-    """Values that are made of those of another codec, and back."""
+    """Describes values that are converted from, and to, the values of another codec."""
     return Codec(lambda node: read(codec.read(node)), lambda value: codec.dump(dump(value)))
 
 
 def named(values: Mapping[str, _Value]) -> Codec[_Value]:
-    """One of some values, each by its name."""
+    """Describes one value of a fixed set; plain data hold the value's name."""
     names = {value: name for name, value in values.items()}
     return Codec(lambda node: values[node.text(values)], names.__getitem__)
 
 
 def enumeration(kind: type[_Enum]) -> Codec[_Enum]:
-    """A member of an enumeration, by its text."""
+    """Describes a member of an enumeration by the member's text."""
     return named({member.value: member for member in kind})
 
 
 def nullable(codec: Codec[_Value]) -> Codec[_Value | None]:
-    """A value, or null."""
+    """Describes a value that may be null."""
     return Codec(
         lambda node: None if node.value is None else codec.read(node),
         lambda value: None if value is None else codec.dump(value),
@@ -99,7 +101,7 @@ def nullable(codec: Codec[_Value]) -> Codec[_Value | None]:
 
 
 def array(item: Codec[_Value], least: int = 0, most: int | None = None) -> Codec[Sequence[_Value]]:
-    """A list of `least` to `most` values."""
+    """Describes a list of `least` to `most` values."""
     return Codec(
         lambda node: [item.read(part) for part in node.items(least, most)],
         lambda values: [item.dump(value) for value in values],
@@ -109,12 +111,12 @@ def array(item: Codec[_Value], least: int = 0, most: int | None = None) -> Codec
 def frozen_array(
     item: Codec[_Value], least: int = 0, most: int | None = None
 ) -> Codec[tuple[_Value, ...]]:
-    """The same as a tuple, which can be a part of a key."""
+    """Same as `list_of`, but reads a tuple, which can be a part of a dictionary key."""
     return converted(array(item, least, most), tuple, list)
 
 
 def entries(item: Codec[_Value]) -> Codec[Mapping[str, _Value]]:
-    """Values by names that are the user's own."""
+    """Describes a mapping from names that the user chose to values."""
     return Codec(
         lambda node: {name: item.read(part) for name, part in node.entries().items()},
         lambda values: {name: item.dump(value) for name, value in values.items()},
@@ -122,7 +124,7 @@ def entries(item: Codec[_Value]) -> Codec[Mapping[str, _Value]]:
 
 
 def row(make: Callable[..., _Value], **parts: Codec[Any]) -> Codec[_Value]:
-    """A value as an array of some of its attributes, which `make` takes in this order."""
+    """Describes a value as an array of some of its attributes; `make` takes the attributes in this order."""
 
     def read(node: JsonNode) -> _Value:
         found = node.items(len(parts), len(parts))
@@ -134,7 +136,7 @@ def row(make: Callable[..., _Value], **parts: Codec[Any]) -> Codec[_Value]:
 
 
 class Renamed:
-    """A field that plain data call otherwise than the dataclass."""
+    """Names the key in plain data of a dataclass field, where the key differs from the field's name."""
 
     __slots__ = ("codec", "key")
 
@@ -153,16 +155,17 @@ def record(
     fixed: Mapping[str, object] = MappingProxyType({}),
     **fields: Codec[Any] | Renamed,
 ) -> Codec[_Value]:
-    """A dataclass as an object with a field for each of its own, in this order.
+    """Describes a dataclass as an object that has a key for each field, in this order.
 
     Args:
-      make: the dataclass.
-      check: raises an error of the node, or of one below it, for values that do not fit each other.
-      always: names the fields that are written also where they have their default.
-      required: fields that must be there, although they have a default.
-      is_open: whether there may be other fields, which are left out.
-      fixed: values of the fields that plain data do not have.
-      fields: what each field is.
+      make: The dataclass.
+      check: Function that raises an error of the node, or of a child node, if the values contradict
+        each other.
+      always: Names of the fields that are written even if they have their default values.
+      required: Names of the fields that must be present although they have a default.
+      is_open: Whether the object may have other fields, which are ignored.
+      fixed: Values of the fields that plain data do not hold.
+      fields: Codec of each field.
     """
     defaults = {f.name: _default(f) for f in dataclasses.fields(make)}  # type: ignore[arg-type]
     assert defaults.keys() == fields.keys() | fixed.keys(), f"fields of {make.__name__}"
@@ -190,7 +193,7 @@ def record(
         found: dict[str, object] = {}
         for name, key, dump_field, default, may_be_empty in writers:
             field = getattr(value, name)
-            # Sequences of any kind are equal where they are empty.
+            # Empty sequences of any kind are equal.
             is_default = field == default or (may_be_empty and field is not None and not field)
             if not is_default or name in written:
                 found[key] = dump_field(field)
@@ -200,7 +203,10 @@ def record(
 
 
 def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) -> Codec[_Value]:
-    """Objects of several kinds: each has exactly one of some fields, whose name says what it is."""
+    """Describes objects of several kinds.
+
+    Each object has exactly one of these keys, and the key names the kind.
+    """
     names = ", ".join(kinds)
 
     def read(node: JsonNode) -> _Value:
@@ -215,7 +221,7 @@ def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) ->
 
 
 def hexadecimal(least: int = 0, most: int | None = None) -> Codec[bytes]:
-    """Bytes as hex digits."""
+    """Describes bytes as a text of hexadecimal digits."""
 
     def read(node: JsonNode) -> bytes:
         digits = node.text()
@@ -236,7 +242,7 @@ def _digest_mistake(digest: str) -> str:
 
 
 SHA256 = checked(TEXT, _digest_mistake)
-"""A digest in lower-case hex."""
+"""Describes a SHA-256 digest in lower-case hexadecimal digits."""
 
 
 def _default(field: dataclasses.Field[Any]) -> object:

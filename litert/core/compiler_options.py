@@ -1,4 +1,4 @@
-"""Options that the host hands to a compiler plugin (LiteRT's `LiteRtCompilerOptions`)."""
+"""Options that the host passes to a compiler plugin (LiteRT's `LiteRtCompilerOptions`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from litert.core.status import Status
 DEFAULT_MANUFACTURER = "Reference"
 
 PARTITION_STRATEGIES = ("default", "weakly_connected")
-"""How ops become partitions: as a plugin has it, or those that data join; the names are stock's, in its order."""
+"""Strategies that group ops into partitions: the plugin's own way, or the largest groups that tensors connect.
+
+The names and their order are stock LiteRT's.
+"""
 
 CUSTOM_LAYERS_VARIABLE = "LITERT_NPU_CUSTOM_LAYERS"
 
@@ -25,11 +28,11 @@ _TO_PLUGIN = Goes.ENVIRONMENT | Goes.PAYLOAD
 
 @dataclass(frozen=True, slots=True)
 class CustomOpInfo:
-    """One `--npu_custom_op_info=op,path` (guide, section 2).
+    """The value of one flag `--npu_custom_op_info=op,path` (guide, section 2).
 
     Attributes:
-      op_name: the custom code of the ops it is for.
-      asset_path: the user's file.
+      op_name: Custom code of the ops that the asset implements.
+      asset_path: Path of the user's asset.
     """
 
     op_name: str
@@ -37,10 +40,10 @@ class CustomOpInfo:
 
     @classmethod
     def parse(cls, text: str) -> CustomOpInfo:
-        """Reads `op,path`; the path may hold commas and spaces, the op's name no comma.
+        """Parses `op,path`; the path may contain commas and spaces, the op's name no comma.
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, if there is no comma, no name or no path.
+          LiteRtError: INVALID_TOOL_CONFIG, if the comma, the name or the path is missing.
         """
         op_name, comma, asset_path = text.partition(",")
         if not comma or not op_name.strip() or not asset_path:
@@ -54,7 +57,7 @@ class CustomOpInfo:
 
 
 def environment_layers() -> Sequence[str]:
-    """The files and folders of layers for every model that the environment names, with `:` between them."""
+    """Returns the paths in the environment variable for layers of all models, which separates paths with `:`."""
     return [p for p in os.environ.get(CUSTOM_LAYERS_VARIABLE, "").split(os.pathsep) if p]
 
 
@@ -63,25 +66,31 @@ _SIZE = "[1-9][0-9]*"
 
 
 def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
-    """Reads `--shape_bounds`, as `parse_shapes`: each is the largest shape of one tensor."""
+    """Parses the texts of `--shape_bounds` the way `parse_shapes` does.
+
+    Each text gives the largest shape of one tensor.
+    """
     return parse_shapes(texts, "shape_bounds", "bound")
 
 
 def write_shapes(shapes: Mapping[str, Sequence[int]]) -> Sequence[str]:
-    """The texts that `parse_shapes` reads."""
+    """Returns the texts from which `parse_shapes` reads these shapes."""
     return [f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes.items()]
 
 
 def parse_shapes(
     texts: Sequence[str], flag: str, noun: str, *, may_be_open: bool = False
 ) -> dict[str, Sequence[int]]:
-    """Reads the texts of a flag, each the shape of one tensor: `input:1x3x300`; messages call it by the noun.
+    """Parses the texts of a flag, each of which gives the shape of one tensor: `input:1x3x300`.
 
-    A text may have those of several, as a manifest has them: `input:1x3x300,other:4`. Where shapes may be open, a
-    size may be -1.
+    Error messages call the value `noun`.
+
+    One text may hold several shapes, separated by commas, as a manifest writes them:
+    `input:1x3x300,other:4`. A size may be -1 where the flag allows an open dimension.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a text that is none, or two for one tensor.
+      LiteRtError: INVALID_TOOL_CONFIG, if a text does not give a shape, or two texts give the shape
+        of one tensor.
     """
     bounds: dict[str, Sequence[int]] = {}
     pairs: list[tuple[str, str]] = []
@@ -112,7 +121,8 @@ def parse_replacements(texts: Sequence[str]) -> dict[str, str]:
     """Reads `--replace_ir`.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a text that is none, or two for one function.
+      LiteRtError: INVALID_TOOL_CONFIG, if a text is not an assignment, or two texts name one
+        function.
     """
     files: dict[str, str] = {}
     for text in texts:
@@ -128,12 +138,14 @@ def parse_replacements(texts: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What a vendor's compiler writes for people to read.
+    """Selects the files that a vendor's compiler writes for people to read.
 
     Attributes:
-      folder: where to; made if it is not there.
-      ir_after: name of a pass, after which the vendor's IR is written; `all` for each; "" for none.
-      kernels: whether each kernel is written as its compiler gets it.
+      folder: Directory for the files; the compiler makes the directory if it does not exist.
+      ir_after: Name of the pass after which the compiler writes the vendor's IR; `all` for every
+        pass, "" for none.
+      kernels: Whether the compiler writes the source of each kernel, as the kernel compiler gets
+        the source.
     """
 
     folder: str = option(
@@ -163,24 +175,28 @@ class DumpOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompilerOptions:
-    """What a plugin may read of the user's wishes.
+    """The user's settings that a plugin may read.
 
     Attributes:
-      custom_op_infos: in the order given; no op twice.
-      max_partitions: the most partitions that the host makes; 0 is no limit.
-      check_kernels: whether the plugin builds each kernel once, so that its errors show now.
-      allow_native_assets: whether machine code of the user's may run in this process.
-      vendor_options: the plugin's own, by name, as text.
-      custom_layers: files and folders of layer descriptions that hold for all models; an asset of
-        `custom_op_infos` goes before them, and they before those of `environment_layers()`.
-      asset_root: the folder that files named by assets may lie in; "" for each asset's own.
-      shape_bounds: the largest shapes of tensors of dynamic shape, by name: of inputs, and of those for which
-        no bound is derived.
-      dump: what of the compilation is written for people to read.
-      partition_strategy: one of `PARTITION_STRATEGIES`.
-      taps: whether the byte code is to name tensors inside calls, for `invoke_tapped` of the dispatch table. Byte
-        code may be larger and slower for it; its results must be the same.
-      replace_ir: files of the vendor's IR, edited, by the names of functions that are compiled from there.
+      custom_op_infos: Assets of custom ops, in the order of the flags; each op occurs once.
+      max_partitions: Largest number of partitions that the host makes; 0 for no limit.
+      check_kernels: Whether the plugin builds each kernel once at compile time, to find errors
+        early.
+      allow_native_assets: Whether machine code from the user's assets may run in this process.
+      vendor_options: The plugin's own options, as texts by name.
+      custom_layers: Files and directories of layer descriptions for all models. For one op, an
+        asset in `custom_op_infos` takes precedence over these descriptions, and these over
+        `environment_layers()`.
+      asset_root: Directory that must contain all files that assets name; "" for the directory of
+        each asset.
+      shape_bounds: Largest shapes of tensors with dynamic shapes, by tensor name: inputs, and
+        tensors whose bounds the compiler cannot derive.
+      dump: Files of the compilation that the plugin writes for people to read.
+      partition_strategy: One of `PARTITION_STRATEGIES`.
+      taps: Whether the byte code names tensors inside calls, for `invoke_tapped` of the dispatch
+        table. This option may make the byte code larger and slower; the results stay the same.
+      replace_ir: Files with edited IR of the vendor, by the names of the functions that the plugin
+        compiles from these files.
     """
 
     custom_op_infos: Sequence[CustomOpInfo] = option(
@@ -191,7 +207,7 @@ class CompilerOptions:
             is_repeated=True,
         ),
         Section.ASSETS,
-        Goes.LOAD | Goes.ENVIRONMENT,  # our host hands assets over by functions of their own
+        Goes.LOAD | Goes.ENVIRONMENT,  # our host passes assets by separate functions
         read=lambda texts: [CustomOpInfo.parse(text) for text in texts],
     )
     max_partitions: int = option(
@@ -315,11 +331,11 @@ class CompilerOptions:
             seen[info.op_name] = info
 
     def get_num_custom_op_info(self) -> int:
-        """`LiteRtGetCompilerOptionsNumCustomOpInfo` (guide, section 3)."""
+        """`LiteRtGetCompilerOptionsNumCustomOpInfo`: returns the number of custom op infos (guide, section 3)."""
         return len(self.custom_op_infos)
 
     def get_custom_op_info(self, index: int) -> tuple[str, str]:
-        """`LiteRtGetCompilerOptionsCustomOpInfo`: op name and asset path.
+        """`LiteRtGetCompilerOptionsCustomOpInfo`: returns an op's name and asset path.
 
         Raises:
           LiteRtError: INDEX_OOB.
@@ -332,7 +348,10 @@ class CompilerOptions:
 
 
 def check_is_list(name: str, value: Sequence[str]) -> None:
-    """Refuses a text where several are meant: Python would take its letters for them."""
+    """Refuses a single text where an option takes a list of texts.
+
+    Python would treat each letter as one text of the list.
+    """
     if isinstance(value, str):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,

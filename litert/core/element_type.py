@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 
 class ElementType(IntEnum):
-    """What a tensor's elements are.
+    """The type of a tensor's elements.
 
     Attributes:
-      bits: that an element takes in memory; 0 where that is not fixed (STRING, RESOURCE, VARIANT).
-      mlir: the type's name in MLIR's manner: `f32`, `i8`, `ui8`, `i1`.
+      bits: Number of bits that an element takes in memory; 0 where the size varies (STRING,
+        RESOURCE, VARIANT).
+      mlir: The type's name in MLIR's manner: `f32`, `i8`, `ui8`, `i1`.
     """
 
     bits: int
@@ -57,12 +58,13 @@ class ElementType(IntEnum):
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The NumPy type of one element.
+        """Returns the NumPy type of one element.
 
         Raises:
-          LiteRtError: UNSUPPORTED, for types that NumPy has no element for (STRING, INT4, ...).
+          LiteRtError: UNSUPPORTED, if NumPy has no type for such elements (STRING, INT4, ...).
         """
-        import numpy as np  # here, since a command that only reads a model must not pay for it
+        # Imported here, because a command that only reads a model must not pay for NumPy
+        import numpy as np
 
         if not self._numpy:
             raise LiteRtError(Status.UNSUPPORTED, f"{self.name} has no NumPy type")
@@ -72,16 +74,16 @@ class ElementType(IntEnum):
 
     @classmethod
     def from_numpy(cls, dtype: Any) -> ElementType:
-        """The element type of a NumPy type (or of anything `numpy.dtype` takes).
+        """Returns the element type of a NumPy type, or of any value that `numpy.dtype` accepts.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if there is none.
+          LiteRtError: UNSUPPORTED, if no element type corresponds to the NumPy type.
         """
         import numpy as np
 
         try:
             name = np.dtype(dtype).name
-        except TypeError:  # no type of NumPy's
+        except TypeError:  # not a type of NumPy
             name = f"{dtype!r:.50}"
         found = _FROM_NUMPY.get(name)
         if found is None:

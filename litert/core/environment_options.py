@@ -1,19 +1,24 @@
-"""Options of an environment, shared by all that lives in it (LiteRT's `LiteRtEnvironmentOptions`)."""
+"""Options of an environment, which all models in the environment share (LiteRT's `LiteRtEnvironmentOptions`)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class EnvironmentOptions:
-    """Where libraries are; field names are those of `ai_edge_litert.environment`.
+    """Directories of libraries and of the compile cache.
+
+    The field names are those of `ai_edge_litert.environment`.
 
     Attributes:
-      runtime_path: folder of the runtime library; kept for stock's programs, not used here.
-      compiler_plugin_path: folder searched for compiler plugins, beside entry points.
-      dispatch_library_path: folder searched for dispatch tables, beside entry points.
-      compiler_cache_dir: folder in which models that are compiled at load are kept; "" for none. This and the next
-        are options of LiteRT's C++ environment, which `ai_edge_litert` does not have.
-      compiler_cache_max_total_size: of that folder, in bytes; the least recently used models go.
+      runtime_path: Directory of the runtime library, for programs written for stock LiteRT; this
+        project ignores the value.
+      compiler_plugin_path: Directory that is searched for compiler plugins, besides entry points.
+      dispatch_library_path: Directory that is searched for dispatch tables, besides entry points.
+      compiler_cache_dir: Directory for the models that are compiled when they are loaded; "" for no
+        cache. LiteRT's C++ environment has this option and the next one; `ai_edge_litert` lacks
+        both.
+      compiler_cache_max_total_size: Largest size of the cache directory, in bytes; the cache
+        removes the least recently used models first.
     """
 
     runtime_path: str | None = None

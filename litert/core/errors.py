@@ -1,25 +1,28 @@
-"""The one error of this project: a status, what is wrong, where, and what to do."""
+"""The only error class of this project: a status, what is wrong, where, and what to do."""
 
 from collections.abc import Callable
 
 from litert.core.status import Status
 
 VENDOR_REPAIRS = "This is the vendor's to repair."
-"""How the hint of an error begins that nothing in the user's hands can mend."""
+"""First words of an error's hint where only the vendor can fix the problem."""
 
 
 class LiteRtError(RuntimeError):
-    """A status, what is wrong, where, and what to do.
+    """An error with a status, what is wrong, where, and what to do.
 
     Attributes:
-      status: a number that C callers know too; made of any `int`.
-      what: a phrase that shows what was found, and what is allowed.
-      where: file, op, tensor or vendor call; empty if the caller knows.
-      hint: a sentence that says what to do; empty if nothing can be done.
+      status: The status, a number that C callers know too; may be given as any `int`.
+      what: A phrase that shows the value that was found and the values that are allowed.
+      where: The file, op, tensor or vendor call; empty if the caller knows the place.
+      hint: A sentence that says what to do; empty if the user cannot do anything.
     """
 
     def __init__(self, status: int, what: str, where: str = "", hint: str = "") -> None:
-        """Makes an error; a number that is no status, as a vendor's code may give, is UNKNOWN and is shown."""
+        """Makes an error.
+
+        A number that is no status, which a vendor's code may return, becomes UNKNOWN and is shown.
+        """
         if not isinstance(status, Status):
             try:
                 status = Status(status)
@@ -40,17 +43,20 @@ class LiteRtError(RuntimeError):
 
 
 class ChildEndedError(LiteRtError):
-    """A child process is gone, or was stopped: it crashed, ended, or took too long."""
+    """A child process crashed, ended or was stopped because it took too long."""
 
 
 def file_error(error: OSError, what: str, where: str, hint: str = "") -> LiteRtError:
-    """FILE_IO, with the system's reason: `cannot write: no space left on device`."""
+    """Returns a FILE_IO error with the operating system's reason: `cannot write: no space left on device`."""
     reason = (error.strerror or str(error)).lower()
     return LiteRtError(Status.FILE_IO, f"{what}: {reason}", where, hint)
 
 
 def describe(error: BaseException) -> str:
-    """An exception of foreign code, as `ValueError: no such file`; also one whose text cannot be made."""
+    """Returns an exception of foreign code as text, such as `ValueError: no such file`.
+
+    An exception that cannot be printed is named by its type.
+    """
     try:
         text = str(error)
     except Exception:
@@ -59,12 +65,15 @@ def describe(error: BaseException) -> str:
 
 
 def memory_text(error: MemoryError) -> str:
-    """`out of memory: no room for 8 bytes`, as the error has it; else the last line that ran."""
+    """Returns `out of memory: no room for 8 bytes`, with the error's text, or with the last line that ran."""
     return f"out of memory: {error}" if str(error) else f"out of memory, at {last_line(error)}"
 
 
 def refusal_of(error: BaseException) -> LiteRtError | None:
-    """The error for what the system has refused, which nobody has named: FILE_IO, or MEMORY_ALLOCATION_FAILURE."""
+    """Returns the error for a failed system call that no other code has described.
+
+    The status is FILE_IO or MEMORY_ALLOCATION_FAILURE.
+    """
     if isinstance(error, MemoryError):
         return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, memory_text(error))
     if isinstance(error, OSError):
@@ -73,7 +82,7 @@ def refusal_of(error: BaseException) -> LiteRtError | None:
 
 
 def last_line(error: BaseException, counts: Callable[[str], bool] = lambda path: True) -> str:
-    """The last line that ran in a file whose path counts, as `path:line`; "" where there is none."""
+    """Returns `path:line` of the last line that ran in a file with a matching path; "" if no such line ran."""
     place, trace = "", error.__traceback__
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename

@@ -1,13 +1,15 @@
-"""Formulas of sizes: `((X+15)/16)*16`, over a tensor's B, F, Y and X.
+"""Formulas of sizes: `((X+15)/16)*16`, over a tensor's dimensions B, F, Y and X.
 
-Whole numbers, the variables in either case, `+ - * / %` and parentheses, as in custom layer configurations of
-the Inference Engine; division truncates. What those take by accident (postfix, a zero divisor, a negative
-size) is an error.
+A formula consists of whole numbers, variables in upper or lower case, `+ - * / %` and parentheses,
+as in custom layer configurations of the Inference Engine; division truncates. Some inputs that the
+Inference Engine accepts by accident (postfix notation, a zero divisor, a negative size) are errors
+here.
 
-Beyond them, any tensor of the op has its sizes: `INPUT1_DIMS[3]` is its X, as for kernels, and
-`INPUT1_SHAPE[3]` its last dimension of four, in the tensor's own order. `min(X, 8)` is the smaller of two values,
-`broadcast(B, INPUT1_DIMS[0])` the size that two are repeated to by NumPy's rules, `same(B, INPUT1_DIMS[0])` a size
-that two must share.
+In addition, formulas may use the sizes of any tensor of the op: `INPUT1_DIMS[3]` is dimension X of
+input 1, as kernels number dimensions; `INPUT1_SHAPE[3]` is the last of four dimensions in the
+tensor's own order. `min(X, 8)` is the smaller of two values; `broadcast(B, INPUT1_DIMS[0])` is the
+common size of two dimensions under NumPy's broadcasting rules; `same(B, INPUT1_DIMS[0])` requires
+two sizes to be equal.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _TOKEN = re.compile(
 _SIZE = re.compile(r"(INPUT|OUTPUT)(\d{1,5})_(DIMS|SHAPE)[ \t]*\[[ \t]*(\d{1,5})[ \t]*\]", re.ASCII)
 _FUNCTIONS = [name for name in ARITHMETIC if name.isalpha()]
 MOST_CHARACTERS = 2000
-"""Of a formula."""
+"""Largest number of characters of a formula."""
 _DEPTH = 50
 _MOST = 2**31 - 1
 _HINT = (
@@ -36,14 +38,15 @@ _HINT = (
 )
 
 Shapes = Sequence[Sequence[Size] | None]
-"""Of an op's inputs or outputs; None for an input that is left out."""
+"""Shapes of an op's inputs or outputs; None for an input that the op leaves out."""
 
 
 class TensorSize(NamedTuple):
-    """A tensor's size in a formula.
+    """The size of one dimension of a tensor, as a formula names the size.
 
     Attributes:
-      is_bfyx: whether `dimension` is of B, F, Y, X, else of the tensor's own dimensions.
+      is_bfyx: Whether `dimension` counts in the order B, F, Y, X, or else in the tensor's own
+        order.
     """
 
     is_output: bool
@@ -57,21 +60,21 @@ class TensorSize(NamedTuple):
 
 
 class Formula:
-    """A formula that has been read.
+    """A formula that has been parsed.
 
     Attributes:
-      text: as the user wrote it.
-      has_letters: whether it has B, F, Y or X.
-      tensor_sizes: those that it has.
+      text: The formula's text, as the user wrote it.
+      has_letters: Whether the formula uses B, F, Y or X.
+      tensor_sizes: Tensor sizes that the formula uses.
     """
 
     __slots__ = ("_value", "has_letters", "tensor_sizes", "text")
 
     def __init__(self, text: str) -> None:
-        """Reads a formula.
+        """Parses a formula.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, with the place that cannot be read.
+          LiteRtError: INVALID_ARGUMENT, with the position that cannot be parsed.
         """
         self.text = text
         parser = _Parser(text)
@@ -82,7 +85,7 @@ class Formula:
     def evaluate(
         self, dims: Sequence[int], inputs: Shapes = (), outputs: Shapes = (), most: int = _MOST
     ) -> int:
-        """The formula's value, where all sizes are numbers; see `resolve`."""
+        """Returns the formula's value if all sizes are numbers; see `resolve`."""
         value = self.resolve(dims, inputs, outputs, most)
         assert isinstance(value, int)
         return value
@@ -90,17 +93,17 @@ class Formula:
     def resolve(
         self, dims: Sequence[Size], inputs: Shapes = (), outputs: Shapes = (), most: int = _MOST
     ) -> Size:
-        """The formula's value, or what it is of sizes that a run tells.
+        """Returns the formula's value, or an expression of sizes that only the run knows.
 
         Args:
-          dims: what B, F, Y, X are.
-          inputs: shapes of the op's inputs, for `INPUT0_DIMS[3]` and its like.
-          outputs: shapes of its outputs.
-          most: the greatest value that is taken.
+          dims: Values of B, F, Y and X.
+          inputs: Shapes of the op's inputs, for names such as `INPUT0_DIMS[3]`.
+          outputs: Shapes of the op's outputs.
+          most: Largest value that is allowed.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a zero divisor, a tensor or dimension that the op does not have, and
-            a value below 0 or above `most`.
+          LiteRtError: INVALID_ARGUMENT, for a zero divisor, a tensor or dimension that the op
+            lacks, and a value below 0 or above `most`.
         """
         sizes = {size: self._size(size, inputs, outputs) for size in self.tensor_sizes}
         value = self._value(dims, sizes)
@@ -135,11 +138,11 @@ class Formula:
 
 
 _Value = Callable[[Sequence[Size], Mapping[TensorSize, Size]], Size]
-"""A part of a formula: given B, F, Y, X and the sizes of tensors, its value."""
+"""A part of a formula: a function from B, F, Y, X and the sizes of tensors to a value."""
 
 
 class _Parser:
-    """Recursive descent: sum, product, factor."""
+    """Parses by recursive descent: sum, product, factor."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -168,7 +171,7 @@ class _Parser:
         return self._chain("+-", lambda: self._chain("*/%", self._factor))
 
     def _chain(self, operators: str, operand: Callable[[], _Value]) -> _Value:
-        """Operands with operators of one rank between them, left to right."""
+        """Parses operands with operators of one precedence, from left to right."""
         first = operand()
         rest: list[tuple[str, _Value]] = []
         while (operator := self._peek()) and operator in operators:
@@ -225,7 +228,7 @@ class _Parser:
         return value
 
     def _call(self, name: str) -> _Value:
-        """A function of two values, behind its parenthesis."""
+        """Parses a function of two values, behind its opening parenthesis."""
         self._enter()
         lhs = self._sum()
         self._expect(",")

@@ -1,7 +1,9 @@
-"""Files that are read: regular ones alone, since a pipe, a device or a folder may block, never end, or be empty.
+"""Opens and reads input files.
 
-What is made from private files is private: within `common_permissions` each file that is opened narrows the
-permissions of new files.
+Other files are refused, because a pipe, a device or a directory may block, never end, or be empty.
+
+An output that is made from private files is private: within `common_permissions`, each file that is
+opened restricts the permissions of new files.
 """
 
 from __future__ import annotations
@@ -26,11 +28,12 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
     """Opens a regular file for reading, without a buffer.
 
     Raises:
-      LiteRtError: NOT_FOUND; INVALID_ARGUMENT, for what is no regular file; FILE_IO.
+      LiteRtError: NOT_FOUND; INVALID_ARGUMENT, if the path is not a regular file; FILE_IO.
     """
     name = os.fspath(path)
     try:
-        _check_regular(os.stat(name).st_mode, name)  # first, as opening may wait, or do something
+        # Before opening, which may block or have an effect
+        _check_regular(os.stat(name).st_mode, name)
         file = open(name, "rb", buffering=0, opener=_open)  # noqa: SIM115 (the caller's)
         try:
             mode = os.fstat(file.fileno()).st_mode
@@ -52,29 +55,29 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def check_input(path: str | os.PathLike[str]) -> None:
-    """Refuses a path that is no regular file to read.
+    """Refuses a path that is not a regular, readable file.
 
     Raises:
-      LiteRtError: as `open_input`.
+      LiteRtError: Same as `open_input`.
     """
     open_input(path).close()
 
 
 def check_code(path: str) -> None:
-    """Refuses a file with code that is there and is not regular: who loads it would wait for ever.
+    """Refuses an existing code file that is not regular: the process that loads such a file would wait forever.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT.
     """
-    with suppress(OSError):  # who loads it says why it cannot
+    with suppress(OSError):  # the loader reports why it cannot load
         _check_regular(os.stat(path).st_mode, path)
 
 
 def read_input(path: str | os.PathLike[str], most: int = -1) -> bytes:
-    """Reads a regular file, or as many of its bytes.
+    """Reads a regular file, or the given number of its first bytes.
 
     Raises:
-      LiteRtError: as `open_input`; MEMORY_ALLOCATION_FAILURE.
+      LiteRtError: Same as `open_input`, or MEMORY_ALLOCATION_FAILURE.
     """
     with open_input(path) as file:
         try:
@@ -88,7 +91,7 @@ def read_input(path: str | os.PathLike[str], most: int = -1) -> bytes:
 
 
 def read_all(file: BinaryIO, size: int) -> bytes:
-    """The first bytes of a file; fewer, where it has become shorter."""
+    """Returns the first bytes of a file; fewer bytes if the file has become shorter."""
     parts: list[bytes] = []
     done = 0
     while done < size:
@@ -102,7 +105,7 @@ def read_all(file: BinaryIO, size: int) -> bytes:
 
 @contextmanager
 def common_permissions() -> Iterator[None]:
-    """Has new files of the block be no more readable than the files that it has opened up to then."""
+    """Makes new files in the block no more readable than the input files that the block has opened before."""
     outer = _permissions.get()
     token = _permissions.set([_ANY if outer is None else outer[0]])
     try:
@@ -112,7 +115,7 @@ def common_permissions() -> Iterator[None]:
 
 
 def output_permissions() -> int:
-    """The most that others may do with a new file: what they may with all that was opened."""
+    """Returns the largest permissions for a new file: the permissions that all opened files have in common."""
     common = _permissions.get()
     return _ANY if common is None else common[0] & _ANY | stat.S_IRUSR | stat.S_IWUSR
 

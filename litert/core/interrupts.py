@@ -1,4 +1,4 @@
-"""What Ctrl-C says: each block that it ends may add a sentence about what is kept of the work."""
+"""Messages for Ctrl-C: each interrupted block may add a sentence about the work that is kept."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from litert.core.status import Status
 
 
 def interrupt_of(error: BaseException) -> KeyboardInterrupt | None:
-    """The `KeyboardInterrupt` that Python has made another error of, as it does in a class body before 3.12."""
+    """Returns the `KeyboardInterrupt` behind a RuntimeError, which Python before 3.12 raises in a class body."""
     cause = error.__cause__ if isinstance(error, RuntimeError) else None
     return cause if isinstance(cause, KeyboardInterrupt) else None
 
 
 @contextmanager
 def interrupts_as_they_came() -> Iterator[None]:
-    """Raises the `KeyboardInterrupt` of a block in place of an error that Python has made of it."""
+    """Raises the original `KeyboardInterrupt` where Python has turned it into another error."""
     try:
         yield
     except RuntimeError as error:
@@ -28,7 +28,7 @@ def interrupts_as_they_came() -> Iterator[None]:
 
 @contextmanager
 def on_interrupt(sentence: Callable[[], str]) -> Iterator[None]:
-    """Adds a sentence to a `KeyboardInterrupt` of the block, or to a CANCELLED error; "" adds nothing."""
+    """Adds a sentence to a `KeyboardInterrupt` or CANCELLED error that leaves the block; "" adds nothing."""
     try:
         yield
     except KeyboardInterrupt as interrupt:

@@ -1,7 +1,8 @@
-"""B, F, Y and X: the four dimensions that a tensor has to a kernel, and in a formula.
+"""The four dimensions B, F, Y and X under which kernels and formulas see a tensor.
 
-A tensor of rank 4 is N, H, W, C, that is B = N, Y = H, X = W, F = C. Lower ranks go by position, B first, with
-ones at the end. Of higher ranks, what stands between N and W is folded into Y.
+A tensor of rank 4 is N, H, W, C: B = N, Y = H, X = W, F = C. Tensors of lower rank assign their
+dimensions by position, B first, and fill up with ones. In tensors of higher rank, all dimensions
+between N and W are multiplied into Y.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ _Size = TypeVar("_Size", int, Size)
 
 
 def kernel_dims(shape: Sequence[_Size]) -> tuple[_Size, _Size, _Size, _Size]:
-    """Sizes of B, F, Y and X of a tensor of that shape."""
+    """Returns the sizes of B, F, Y and X for a tensor of this shape."""
     b, f, y, x = (prod(shape[d] for d in dims) for dims in letter_dims(len(shape)).values())
     return b, f, y, x
 
 
 def letter_dims(rank: int) -> dict[str, tuple[int, ...]]:
-    """Which dimensions of a tensor B, F, Y and X are, slowest first; none for those it has not."""
+    """Returns which dimensions of a tensor B, F, Y and X stand for, slowest first.
+
+    The tuple of a dimension that the tensor lacks is empty.
+    """
     if rank >= 4:
         return {"B": (0,), "F": (rank - 1,), "Y": tuple(range(1, rank - 2)), "X": (rank - 2,)}
     return {letter: (i,) if i < rank else () for i, letter in enumerate("BFYX")}

@@ -1,4 +1,4 @@
-"""Machine code that takes SIGBUS: it puts zeros where a mapped file has no bytes any more, and sets a note."""
+"""Machine code that handles SIGBUS: the code maps zeros where a mapped file has lost bytes, and sets a flag."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _PLACEHOLDER = b"\x88\x77\x66\x55\x44\x33\x22\x11"
 
 
 def handler_code(machine: str, page_size: int, note: int, next_function: int) -> bytes:
-    """A handler of a signal, with what the kernel tells of it: `handler(number, info, context)`.
+    """Returns the machine code of a signal handler with the signature `handler(number, info, context)`.
 
     Args:
-      machine: x86_64, whose pages are 4096 bytes, or aarch64.
-      page_size: in bytes.
-      note: the address of 32 bits that become 1.
-      next_function: the address of a handler for all else.
+      machine: Processor architecture: x86_64, whose pages have 4096 bytes, or aarch64.
+      page_size: Size of a memory page, in bytes.
+      note: Address of a 32-bit flag that the handler sets to 1.
+      next_function: Address of a handler for all other signals.
 
     Raises:
       LiteRtError: UNSUPPORTED, for another machine.
@@ -30,15 +30,15 @@ def handler_code(machine: str, page_size: int, note: int, next_function: int) ->
 
 
 def default_code(machine: str, signal: int, raise_: int) -> bytes:
-    """A handler that does what a signal does by default.
+    """Returns the machine code of a handler that performs a signal's default action.
 
     Args:
-      machine: x86_64 or aarch64.
-      signal: the address of a function like `signal`.
-      raise_: likewise.
+      machine: Processor architecture: x86_64 or aarch64.
+      signal: Address of a function like C's `signal`.
+      raise_: Address of a function like C's `raise`.
 
     Raises:
-      LiteRtError: as above.
+      LiteRtError: UNSUPPORTED, for another machine.
     """
     code = for_machine(_DEFAULTS, machine)
     if machine == "aarch64":

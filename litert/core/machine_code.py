@@ -1,4 +1,7 @@
-"""Machine code of ours: a file in memory that is mapped for execution, and is never written where it runs."""
+"""Machine code that this project generates.
+
+The code lies in an in-memory file that is mapped for execution, and never in writable memory.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class Executable:
-    """Code that can be called.
+    """Machine code that can be called.
 
     Attributes:
-      address: of its first byte.
+      address: Address of the first byte.
     """
 
     def __init__(self, code: bytes) -> None:
         """Maps it.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where the system does not allow that.
+          LiteRtError: UNSUPPORTED, if the system does not allow executable mappings.
         """
         self._libc, self._size = memory_calls(), len(code)
         try:
@@ -53,10 +56,10 @@ class Executable:
 
 
 def for_machine(codes: Mapping[str, _Code], machine: str) -> _Code:
-    """What there is for a machine.
+    """Returns the code for the given machine.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if there is nothing.
+      LiteRtError: UNSUPPORTED, if the machine is not in the list.
     """
     if machine not in codes:
         what = f"there is no machine code for {machine}, only for {' and '.join(codes)}"
@@ -65,7 +68,7 @@ def for_machine(codes: Mapping[str, _Code], machine: str) -> _Code:
 
 
 def memory_calls() -> Any:
-    """The C library, with `mmap` and `munmap` that take and give addresses."""
+    """Returns the C library, with `mmap` and `munmap` declared with integer addresses."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (
@@ -76,10 +79,10 @@ def memory_calls() -> Any:
 
 
 def _open_file() -> IO[bytes]:
-    """A file in memory; a temporary one where there are none, as in a sandbox."""
+    """Opens a file in memory; a temporary file where the system refuses that, as in a sandbox."""
     try:
         return os.fdopen(os.memfd_create("litert_npu_code", os.MFD_CLOEXEC), "w+b")
     except OSError:
-        import tempfile  # here: it is seldom needed
+        import tempfile  # imported here, because it is seldom needed
 
         return tempfile.TemporaryFile()

@@ -1,8 +1,9 @@
-"""Files that are mapped: one that becomes shorter meanwhile is an error, and does not end a process of ours.
+"""Guards mapped files: a mapped file that becomes shorter causes an error instead of a crash.
 
-A look at bytes that are gone is a SIGBUS. In the processes of commands, and in child processes, machine code takes
-it: it puts a page of zeros there, and notes that. Before an answer is given, or an output appears, that note is
-read. Programs that use the packages as a library keep their own handlers.
+A read from bytes that the file no longer has raises SIGBUS. Commands and child processes handle
+SIGBUS with machine code, which maps a page of zeros and sets a flag. The flag is checked before a
+result is returned or an output appears. Programs that use the packages as a library keep their own
+signal handlers.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ _SIGBUS = 7
 _SIG_IGN = 1
 _ON_STACK, _WITH_INFO, _NO_DEFER = 0x08000000, 4, 0x40000000
 _SIGACTION = "@P128siP"
-"""Handler, mask, flags, and what the C library puts in, on both machines."""
+"""Layout of C's `struct sigaction` on both machines: handler, mask, flags, and a pointer of the C library."""
 
 _is_guarded = False
 
 _note: Any = None
-"""A number that the handler makes 1; None before it is there."""
+"""A flag that the handler sets to 1; None until the handler is installed."""
 
 _mapped: dict[str, tuple[int, int, int]] = {}
-"""Each file's device, number and size."""
+"""Device, inode number and size of each mapped file."""
 
 
 def guard_mapped_files() -> None:
-    """Has files that are mapped from now on guarded in this process."""
+    """Guards all files that this process maps from now on."""
     global _is_guarded
     _is_guarded = True
 
 
 @contextmanager
 def mapped_files_guarded() -> Iterator[None]:
-    """A block in which files that are mapped are guarded: a command, which may be one of several in a process."""
+    """Guards files that the block maps: a block runs one command, and a process may run several commands."""
     global _is_guarded
     was_guarded = _is_guarded
     guard_mapped_files()
@@ -59,9 +60,9 @@ def map_file(fd: int, path: str) -> mmap.mmap:
     """Maps an open file for reading.
 
     Raises:
-      OSError, ValueError: where it cannot be mapped, or is empty.
+      OSError, ValueError: The file cannot be mapped, or is empty.
     """
-    import mmap  # here and below: most commands map nothing
+    import mmap  # imported here and below, because most commands map nothing
 
     if _is_guarded:
         found = os.fstat(fd)
@@ -74,7 +75,7 @@ def map_file(fd: int, path: str) -> mmap.mmap:
 
 
 def check_mapped_files() -> None:
-    """Refuses to go on where zeros were read in place of what was in a file.
+    """Raises an error if zeros were read in the place of a file's bytes.
 
     Raises:
       LiteRtError: FILE_IO.
@@ -86,7 +87,10 @@ def check_mapped_files() -> None:
 
 
 def lost_bytes() -> LiteRtError | None:
-    """The error for files that are shorter than they were, or that could not be read; None if all are well."""
+    """Returns the error for files that became shorter or that the disk failed to read.
+
+    The result is None if all files are intact.
+    """
     shorter = [path for path, was in _mapped.items() if _is_shorter(path, *was)]
     if not shorter and not (_note is not None and _note.value):
         return None
@@ -107,7 +111,7 @@ def _is_shorter(path: str, device: int, number: int, size: int) -> bool:
 
 
 def _install() -> None:
-    """Puts the handler in front of what takes SIGBUS; where machine code may not run, all stays as it is."""
+    """Installs the handler in front of the old SIGBUS handler; does nothing where machine code may not run."""
     global _note
     if _note is not None:
         return
@@ -132,7 +136,7 @@ def _install() -> None:
             next_function = kept[-1].address
         page_size, note = os.sysconf("SC_PAGE_SIZE"), ctypes.addressof(_note)
         kept.append(Executable(handler_code(machine, page_size, note, next_function)))
-        # For ever: the process may end after its modules.
+        # This reference stays forever, because the process may end after its modules.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
         flags = _ON_STACK | _WITH_INFO | _NO_DEFER
         action = struct.pack(_SIGACTION, kept[-1].address, bytes(128), flags, 0)

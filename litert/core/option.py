@@ -1,4 +1,6 @@
-"""How an option is declared: once, as a field of a dataclass of options, with its flag and where else it goes.
+"""Declares options.
+
+Each option is one field of a dataclass of options, with its flag and its further destinations.
 
 ```python
 check_kernels: bool = option(
@@ -8,8 +10,9 @@ check_kernels: bool = option(
 )
 ```
 
-All that needs an option derives it from there: the flags of commands, what a program can ask for at a load and the
-key of what is kept then, what exported plugins read of the environment, what a plugin in C is told, the manifest.
+Everything else is derived from the declaration: flags of commands, options for loading a model, the
+key of the compile cache, environment options of exported plugins, options of plugins in C, and the
+manifest.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ _KEY = "option"
 
 
 class Section(IntEnum):
-    """Where `--help` of `apply_plugin` lists a flag; within a section in the order of the fields."""
+    """Sections of `apply_plugin --help`; within a section, flags appear in the order of the fields."""
 
     TARGET = 0
     ASSETS = 1
@@ -37,14 +40,16 @@ class Section(IntEnum):
 
 
 class Goes(IntFlag):
-    """Where an option goes beside the command line of `apply_plugin`.
+    """Destinations of an option besides the command line of `apply_plugin`.
 
     Attributes:
-      LOAD: `litert.Options` has it by the field's name, `litert-npu run` and `benchmark` have the flag, and what
-        is compiled when it is loaded is kept for each of its values.
-      ENVIRONMENT: an exported plugin reads it from `LITERT_NPU_OPTIONS`, and from its host's opaque options.
-      PAYLOAD: our host writes it to these opaque options, for a plugin in C.
-      MANIFEST: the compiled file says it, where it is not the default. It holds no path.
+      LOAD: `litert.Options` has a field of the same name, `litert-npu run` and `benchmark`
+        have the flag, and the compile cache keeps one result for each value.
+      ENVIRONMENT: an exported plugin reads the option from `LITERT_NPU_OPTIONS` and from its host's
+        opaque options.
+      PAYLOAD: the host writes the option into the opaque options for a plugin in C.
+      MANIFEST: the compiled file records values that differ from the default. The value must not
+        contain a path.
     """
 
     NOWHERE = 0
@@ -55,18 +60,22 @@ class Goes(IntFlag):
 
 
 class Flag(NamedTuple):
-    """A flag of a command. A named tuple, since `--help` waits for it: a dataclass takes longer to make.
+    """A flag of a command.
+
+    This class is a named tuple, because a dataclass takes longer to make and `--help` waits for all
+    declarations.
 
     Attributes:
-      name: without the dashes.
-      default: tells the type, too: a switch, a number, a text, or a sequence of texts; None is a whole number that
-        may be left out.
-      help: what `--help` says.
-      choices: what a text may be; none for any.
-      least: of a number.
-      is_repeated: whether each text of a sequence is a flag of its own; otherwise commas part them.
-      is_duration: whether a number is a time limit in seconds.
-      short_name: a letter that stands for it; "" for none.
+      name: Name of the flag, without the dashes.
+      default: Default value, which also gives the type: a switch, a number, a text, or a sequence
+        of texts; None for an optional whole number.
+      help: Help text of the flag.
+      choices: Texts that are allowed; empty for any text.
+      least: Smallest number that is allowed.
+      is_repeated: Whether each text of a sequence has a flag of its own; otherwise commas separate
+        the texts.
+      is_duration: Whether the number is a time limit in seconds.
+      short_name: One-letter form of the flag; "" for none.
     """
 
     name: str
@@ -80,16 +89,16 @@ class Flag(NamedTuple):
 
 
 class Option(NamedTuple):
-    """What a field says of itself.
+    """The declaration of an option in a field.
 
     Attributes:
-      field: its name.
-      flag: of `apply_plugin`.
-      section: where help lists the flag.
-      goes: where else it goes.
-      default: of the field.
-      read: makes the field's value of the flag's.
-      write: makes texts of the field's value.
+      field: Name of the field.
+      flag: Flag of `apply_plugin`.
+      section: Section of the help that lists the flag.
+      goes: Further destinations of the option.
+      default: Default value of the field.
+      read: Function that converts the flag's value to the field's value.
+      write: Function that converts the field's value to texts.
     """
 
     field: str
@@ -101,7 +110,7 @@ class Option(NamedTuple):
     write: Callable[[Any], Sequence[str]]
 
     def read_flag(self, value: Any) -> Any:
-        """The field's value; its default, for a number that was left out."""
+        """Returns the field's value; the default, if the flag holds a number that was left out."""
         return self.default if value is None else self.read(value)
 
 
@@ -124,25 +133,26 @@ def option(
     read: Callable[[Any], Any] = _same,
     write: Callable[[Any], Sequence[str]] = _texts,
 ) -> Any:
-    """A dataclass field that is an option, as `Option` describes it.
+    """Declares a dataclass field that is an option; see `Option`.
 
     Args:
-      flag: sets it.
-      section: of the help.
-      goes: where else it goes.
-      default: where it is not the flag's.
-      read: where the field's value is another than the flag's.
-      write: where the value is no switch, number, text or sequence.
+      flag: Flag that sets the field.
+      section: Section of the help that lists the flag.
+      goes: Further destinations of the option.
+      default: Default value of the field, if the flag has another default.
+      read: Function that converts the flag's value, if the field's value differs.
+      write: Function that converts the field's value, if the value is not a switch, number, text or
+        sequence.
     """
     value = flag.default if default is None else default
     declared = {_KEY: (flag, section, goes, value, read, write)}
-    if isinstance(value, Mapping):  # which dataclasses take for mutable
+    if isinstance(value, Mapping):  # dataclasses treat such a default as mutable
         return field(default_factory=lambda: value, metadata=declared)
     return field(default=value, metadata=declared)
 
 
 def options_of(*kinds: Any) -> list[Option]:
-    """The options that dataclasses (or objects of them) declare: by section, then as they stand there."""
+    """Returns the options that dataclasses or instances declare, by section, then in declaration order."""
     found = [
         Option(member.name, *member.metadata[_KEY])
         for kind in kinds
@@ -153,16 +163,19 @@ def options_of(*kinds: Any) -> list[Option]:
 
 
 def holds_path(text: str) -> bool:
-    """Whether an option's value may be a path, so that no file says it, and none is believed that does."""
+    """Returns whether an option's value may be a path.
+
+    Such options are neither written to files nor read from files.
+    """
     return not {"/", "\\"}.isdisjoint(text)
 
 
 def given_flags(options: Any, goes: Goes) -> Iterator[tuple[str, Sequence[str]]]:
-    """The flags that go somewhere, with their values as texts: where they differ from the defaults.
+    """Returns the flags for a destination, with their values as texts, if the values differ from the defaults.
 
     Args:
-      options: an object with declared fields; fields that are such objects themselves count.
-      goes: where to.
+      options: An object with declared fields; a field may itself hold such an object.
+      goes: Destination.
     """
     for declared in options_of(options):
         value = getattr(options, declared.field)
@@ -175,9 +188,9 @@ def given_flags(options: Any, goes: Goes) -> Iterator[tuple[str, Sequence[str]]]
 
 
 def values_by_field(declared: Sequence[Option], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of fields, as flags say, whose values are here by their names.
+    """Returns the values of the fields, from the values of flags by name.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value that an option cannot have.
+      LiteRtError: INVALID_TOOL_CONFIG, if an option does not allow the value.
     """
     return {option.field: option.read_flag(flags[option.flag.name]) for option in declared}

@@ -1,6 +1,6 @@
-"""How an output's shape is found of those of the inputs: it is one of them, or there are formulas.
+"""Rules for an output's shape: the shape of an input, or a formula for each dimension.
 
-In JSON it is `{"input": 0}`, or an array with a formula for each dimension: `["B", "F*2", 4]`.
+In JSON, a rule is `{"input": 0}`, or an array with a formula for each dimension: `["B", "F*2", 4]`.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _MOST_DIMENSIONS = 16
 
 @dataclass(frozen=True, slots=True)
 class SameShape:
-    """An output has the shape of an input."""
+    """The rule that an output has the shape of an input."""
 
     input: int
 
 
 OutputShape = SameShape | Sequence[Formula]
-"""It is an input's, or there is a formula for each of its dimensions, in order."""
+"""A rule for an output's shape: an input's shape, or a formula for each dimension, in order."""
 
 
 def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> Sequence[Size]:
-    """The shape of an output, of the inputs' shapes; None is that of one that is left out.
+    """Returns an output's shape from the shapes of the inputs; None stands for an input that the op leaves out.
 
     Formulas may use B, F, Y and X: the batch, features, height and width of input 0.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for an input that the op has not, or a formula without a value.
+      LiteRtError: INVALID_ARGUMENT, if the op lacks the input, or a formula has no value.
     """
     if isinstance(rule, SameShape):
         shape = inputs[rule.input] if rule.input < len(inputs) else None
@@ -51,7 +51,7 @@ def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> 
 
 
 def read_output_shape(node: JsonNode) -> OutputShape | None:
-    """A rule from JSON; None for `null`, which says nothing."""
+    """Parses a rule from JSON; None for `null`."""
     if node.value is None:
         return None
     if isinstance(node.value, list):
@@ -60,7 +60,7 @@ def read_output_shape(node: JsonNode) -> OutputShape | None:
 
 
 def read_formula(node: JsonNode) -> Formula:
-    """A formula from JSON: a text, or a number that stands for itself."""
+    """Parses a formula from JSON: a text, or a number."""
     if not isinstance(node.value, str):
         return Formula(str(node.integer(0, 2**31 - 1)))
     try:

@@ -1,4 +1,4 @@
-"""Reports: dataclasses that commands print for machines, too."""
+"""Base of reports: dataclasses that commands also print as JSON."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 
 class PlainReport:
-    """A dataclass that JSON has all of."""
+    """A dataclass whose fields and listed properties appear in JSON."""
 
     __slots__ = ()
 
     answers: ClassVar[Sequence[str]] = ()
-    """Properties that JSON has beyond the fields."""
+    """Names of the properties that JSON contains besides the fields."""
 
     def to_values(self) -> dict[str, Any]:
-        """The fields and the answers, by name."""
+        """Returns the fields and the listed properties, by name."""
         fields: Any = self
         return asdict(fields) | {name: getattr(self, name) for name in self.answers}

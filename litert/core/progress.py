@@ -1,6 +1,6 @@
-"""How far long work is: told where the work is done, heard by whoever shows it.
+"""Progress of long work: the code that works reports progress, and a listener shows it.
 
-While nobody listens, telling costs a look at a context variable.
+Without a listener, a report costs one look at a context variable.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 Progress = Callable[[str, int, int], None]
-"""Told a step (`build`, `write`), how much of it is done, and how much there is; 0 where that is not known."""
+"""A function that gets a step (`build`, `write`), the units done, and the total number of units, or
+0 if the total is unknown.
+"""
 
 _Item = TypeVar("_Item")
 
 
 @dataclass(slots=True)
 class _Listener:
-    """Who is told, and whether work is a part of a step that is counted as a whole."""
+    """The listener, and whether the current work is a part of a step that counts as a whole."""
 
     progress: Progress
     is_inside: bool = False
@@ -30,7 +32,7 @@ _listener: ContextVar[_Listener | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def listening(progress: Progress | None) -> Iterator[None]:
-    """Tells `progress`, or nobody, what this thread's code tells in the block."""
+    """Passes the progress that this thread reports in the block to `progress`, or discards it for None."""
     token = _listener.set(_Listener(progress) if progress is not None else None)
     try:
         yield
@@ -39,25 +41,25 @@ def listening(progress: Progress | None) -> Iterator[None]:
 
 
 def is_heard() -> bool:
-    """Whether anybody hears what this thread's code tells."""
+    """Returns whether a listener gets the progress that this thread reports."""
     listener = _listener.get()
     return listener is not None and not listener.is_inside
 
 
 def tell(step: str, done: int, total: int) -> None:
-    """Says how far a step is; with 0 done as it begins."""
+    """Reports how much of a step is done; a step begins with 0 done."""
     listener = _listener.get()
     if listener is not None and not listener.is_inside:
         listener.progress(step, done, total)
 
 
 def told(step: str, items: Sequence[_Item]) -> Iterator[_Item]:
-    """Items of a step, which tells how many of them are done."""
+    """Yields the items of a step and reports how many items are done."""
     return counted(step, items, len(items))
 
 
 def counted(step: str, items: Iterable[_Item], total: int) -> Iterator[_Item]:
-    """As `told`, for items that come one by one."""
+    """Same as `told`, but for items from an iterator."""
     with counting(step, total) as tell_done:
         for done, item in enumerate(items, 1):
             yield item
@@ -66,10 +68,10 @@ def counted(step: str, items: Iterable[_Item], total: int) -> Iterator[_Item]:
 
 @contextmanager
 def counting(step: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A step that is counted as a whole: nobody hears the parts of it that tell something in the block.
+    """The block counts as one step: listeners do not hear the progress of nested steps.
 
     Yields:
-      A function to tell how much is done.
+      Yields a function that reports how much is done.
     """
     listener = _listener.get()
     if listener is None or listener.is_inside:

@@ -1,4 +1,4 @@
-"""How a tensor's integers stand for real numbers (`QuantizationParameters` in the TFLite schema)."""
+"""Describes how a tensor's integers stand for real numbers (`QuantizationParameters` in the TFLite schema)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class QuantizationKind(IntEnum):
 
 
 class ConstantTensor(Protocol):
-    """What scales or zero points in a tensor of their own are: a `Tensor` of the graph."""
+    """Type of a tensor that holds scales or zero points: a `Tensor` of the graph."""
 
     @property
     def name(self) -> str: ...
@@ -32,13 +32,16 @@ class ConstantTensor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BlockwiseQuantization:
-    """Scales (and zero points) in tensors of their own, one element for each block.
+    """Block-wise quantization: scales (and zero points) lie in separate tensors, with one element for each block.
 
     Attributes:
-      scales, zero_points: tensors of the same subgraph; None is none.
-      block_size: elements along the quantized dimension; 0 with `quantized_dimensions` is per channel.
-      block_shape: elements of a block along each dimension; empty where `block_size` says it all.
-      quantized_dimensions: None, but for the schema's `MultiAxisQuantization`.
+      scales, zero_points: Tensors of the same subgraph; None if absent.
+      block_size: Number of elements along the quantized dimension; 0 with `quantized_dimensions`
+        means per channel.
+      block_shape: Number of elements of a block along each dimension; empty if `block_size`
+        suffices.
+      quantized_dimensions: None, except for the schema's
+        `MultiAxisQuantization`.
     """
 
     scales: ConstantTensor | None
@@ -50,13 +53,14 @@ class BlockwiseQuantization:
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """`real = scale * (integer - zero_point)`.
+    """Quantization by the formula `real = scale * (integer - zero_point)`.
 
     Attributes:
-      scale, zero_point: one for the tensor, or one for each index of `quantized_dimension`.
-      min, max: the range seen in training; empty where not recorded.
-      blockwise: set for block-wise quantization, with `scale` empty.
-      custom: bytes of a technique that the schema does not know; None for all others.
+      scale, zero_point: One value for the tensor, or one value for each index of
+        `quantized_dimension`.
+      min, max: Range of values seen in training; empty if the file has no range.
+      blockwise: Block-wise quantization; `scale` is then empty.
+      custom: Bytes of a quantization that the schema does not know; None for all others.
     """
 
     scale: Sequence[float] = ()

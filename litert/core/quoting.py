@@ -1,6 +1,6 @@
-"""Names of a model in a text that has a language: on a terminal, in a shell's command, a table, a document.
+"""Quotes a model's names for texts in a language: a terminal, a shell command, a table, a document.
 
-A model may be anybody's, and its names anything.
+A model may come from anybody, and its names may contain any character.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ _PLAIN = re.compile(r"[\w.:-]+(?: [\w.:-]+)*")
 
 
 def name_text(name: str) -> str:
-    """A name on one line: as it is, or with escapes for what would not print."""
+    """Returns a name on one line, with escapes for characters that do not print."""
     return name if name.isprintable() else ascii(name)[1:-1]
 
 
 def continued(text: str) -> str:
-    """A text whose further lines are indented: a name in it begins no line."""
+    """Returns a text whose further lines are indented, so that no line begins with a name from the text."""
     return text.replace("\n", "\n  ")
 
 
 def shell_word(text: str) -> str:
-    """A text as one word of a command of bash, on one line."""
-    import shlex  # here: most commands need no shell
+    """Returns a text as one word of a bash command, on one line."""
+    import shlex  # imported here, because most commands need no shell
 
     if text.isprintable():
         return shlex.quote(text)
@@ -34,12 +34,12 @@ def shell_word(text: str) -> str:
 
 
 def docstring_text(text: str) -> str:
-    """A text inside of a Python string with three quotes."""
+    """Returns a text for use inside a triple-quoted Python string."""
     return name_text(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def markdown_text(name: str) -> str:
-    """A name in Markdown: as it is, or as code where it has characters that may mean something."""
+    """Returns a name for Markdown: unchanged, or as code if a character may be markup."""
     return name if _PLAIN.fullmatch(name) else f"`{name_text(name).replace('`', '?')}`"
 
 

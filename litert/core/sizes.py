@@ -1,7 +1,7 @@
-"""Sizes that a run tells: whole numbers, and what is computed of the dimensions of shapes that are known by then.
+"""Sizes that only a run knows: whole numbers, and expressions over dimensions of shapes.
 
-A compiler computes with them as with numbers; who runs what it made puts the actual shapes in. Division truncates,
-as in C.
+Compilers compute with symbolic sizes as with numbers; the executor puts in the actual shapes.
+Division truncates, as in C.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 MOST = 2**62
-"""The largest value of a size: sums of two stay below what a C size_t holds."""
+"""Largest value of a size: the sum of two sizes stays below the maximum of C's size_t."""
 
 
 class Expression:
-    """A size that is no number yet; arithmetic makes larger ones, and leaves out what changes nothing."""
+    """A symbolic size; arithmetic makes larger expressions and drops neutral operands."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Dimension(Expression):
-    """Dimension `index` of shape `shape`."""
+    """Dimension `index` of shape number `shape`."""
 
     shape: int
     index: int
@@ -59,7 +59,7 @@ class Dimension(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Operation(Expression):
-    """`lhs operator rhs`, or `operator(lhs, rhs)`."""
+    """The expression `lhs operator rhs`, or `operator(lhs, rhs)`."""
 
     operator: str
     lhs: Size
@@ -73,32 +73,35 @@ class Operation(Expression):
 
 Size: TypeAlias = int | Expression
 Shapes: TypeAlias = Callable[[int], Sequence[int]]
-"""Gives the dimensions of a shape by its number."""
+"""A function that returns the dimensions of a shape by the shape's number."""
 
 
 def divide(lhs: Size, rhs: Size) -> Size:
-    """The quotient, towards zero; a number divided by zero is a `ZeroDivisionError`."""
+    """Returns the quotient, rounded towards zero; raises `ZeroDivisionError` for a number divided by zero."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return _quotient(lhs, rhs)
     return lhs if rhs == 1 else Operation("/", lhs, rhs)
 
 
 def remainder(lhs: Size, rhs: Size) -> Size:
-    """What `divide` leaves; it has the sign of `lhs`."""
+    """Returns the remainder of `divide`, with the sign of `lhs`."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return lhs - _quotient(lhs, rhs) * rhs
     return Operation("%", lhs, rhs)
 
 
 def minimum(lhs: Size, rhs: Size) -> Size:
-    """The smaller of two sizes."""
+    """Returns the smaller of two sizes."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return min(lhs, rhs)
     return Operation("min", lhs, rhs)
 
 
 def broadcast(lhs: Size, rhs: Size) -> Size:
-    """The size that two are repeated to; numbers that are neither the same nor 1 are a `ValueError`."""
+    """Returns the size that two sizes broadcast to.
+
+    Numbers that are neither equal nor 1 raise `ValueError`.
+    """
     if lhs == rhs or rhs == 1:
         return lhs
     if lhs == 1:
@@ -109,7 +112,7 @@ def broadcast(lhs: Size, rhs: Size) -> Size:
 
 
 def same(lhs: Size, rhs: Size) -> Size:
-    """The size that two are; numbers that differ are a `ValueError`."""
+    """Returns the common value of two sizes; raises `ValueError` for different numbers."""
     if lhs == rhs:
         return lhs
     if isinstance(lhs, int) and isinstance(rhs, int):
@@ -121,16 +124,16 @@ ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": add, "-": sub, "*": mul, "/": divide, "%": remainder, "min": minimum, "broadcast": broadcast,
     "same": same,
 }  # fmt: skip
-"""What the operators do, to numbers and to sizes."""
+"""Functions of the operators, for numbers and for symbolic sizes."""
 
 
 def multiply(sizes: Sequence[Size]) -> Size:
-    """The product of sizes."""
+    """Returns the product of sizes."""
     return prod(sizes)
 
 
 def shapes_in(size: Size) -> Iterator[Dimension]:
-    """The dimensions that a size is computed of."""
+    """Yields the dimensions that an expression uses."""
     if isinstance(size, Dimension):
         yield size
     elif isinstance(size, Operation):
@@ -139,10 +142,11 @@ def shapes_in(size: Size) -> Iterator[Dimension]:
 
 
 def evaluate(size: Size, shapes: Shapes, where: str, is_signed: bool = False) -> int:
-    """A size's value where the shapes are these; `where` says for messages what it is the size of.
+    """Returns a size's value for the given shapes; `where` names the size in messages.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a zero divisor, and a value above `MOST`, or below 0 unless signed.
+      LiteRtError: INVALID_ARGUMENT, for a zero divisor, a value above `MOST`, or a negative value
+        without `is_signed`.
     """
     if isinstance(size, int):
         return size
@@ -159,12 +163,14 @@ def evaluate(size: Size, shapes: Shapes, where: str, is_signed: bool = False) ->
 
 
 def find_largest(size: Size, bounds: Shapes) -> int:
-    """What a size can be at most, where no dimension is larger than in `bounds`.
+    """Returns an upper bound of a size, given the largest values of the dimensions in `bounds`.
 
-    That is found by intervals: it is never too small, and too large only where a formula uses a dimension twice.
+    The bound comes from interval arithmetic: the bound is never too small, and is too large only if
+    a formula uses a dimension twice.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if no shape within the bounds has a value, or it can be above `MOST`.
+      LiteRtError: INVALID_ARGUMENT, if the size has no value for any shape within the bounds, or
+        can exceed `MOST`.
     """
     where = f"a size within bounds: {size}"
     try:
@@ -194,7 +200,7 @@ def _quotient(lhs: int, rhs: int) -> int:
 
 
 def _interval(size: Size, bounds: Shapes) -> tuple[int, int]:
-    """Least and most, both included."""
+    """Returns the smallest and the largest value, both included."""
     if isinstance(size, Dimension):
         return 0, bounds(size.shape)[size.index]
     if not isinstance(size, Operation):
@@ -219,7 +225,11 @@ def _interval(size: Size, bounds: Shapes) -> tuple[int, int]:
 
 
 def _interval_of_remainder(lhs: tuple[int, int], rhs: tuple[int, int]) -> tuple[int, int]:
-    """It is nearer to zero than both, and on the side of `lhs`."""
+    """Returns the remainder's bounds.
+
+    Its sign is that of `lhs`, and its magnitude is at most that of `lhs` and less than that of
+    `rhs`.
+    """
     most = max(abs(rhs[0]), abs(rhs[1])) - 1
     if most < 0:
         raise ZeroDivisionError

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
-    """What a call came to; groups of 500 by where the error arose."""
+    """The result of a call; each group of 500 numbers says where the error arose."""
 
     OK = 0
     INVALID_ARGUMENT = 1

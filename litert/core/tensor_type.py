@@ -1,4 +1,4 @@
-"""A tensor's type: element type and layout (LiteRT's `LiteRtRankedTensorType`)."""
+"""The type of a tensor: element type and layout (LiteRT's `LiteRtRankedTensorType`)."""
 
 from dataclasses import dataclass
 from math import prod
@@ -8,11 +8,12 @@ from litert.core.element_type import ElementType
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Dimensions of a tensor in memory.
+    """Dimensions and strides of a tensor in memory.
 
     Attributes:
-      dimensions: outermost first; -1 is unknown until run time.
-      strides: in elements, one for each dimension; None is row order without gaps.
+      dimensions: Sizes of the dimensions, outermost first; -1 for a size that only the run knows.
+      strides: Distances between elements, in elements, one for each dimension; None for row-major
+        order without gaps.
     """
 
     dimensions: tuple[int, ...]
@@ -24,20 +25,20 @@ class Layout:
 
     @property
     def is_static(self) -> bool:
-        """Whether every dimension is known."""
+        """Whether the sizes of all dimensions are known."""
         return all(d >= 0 for d in self.dimensions)
 
 
 @dataclass(frozen=True, slots=True)
 class RankedTensorType:
-    """Element type and layout."""
+    """The element type and layout of a tensor."""
 
     element_type: ElementType
     layout: Layout
 
     @classmethod
     def of(cls, element_type: ElementType, dimensions: tuple[int, ...]) -> "RankedTensorType":
-        """The type of a tensor in row order."""
+        """Makes the type of a tensor in row-major order."""
         return cls(element_type, Layout(dimensions))
 
     @property
@@ -46,13 +47,16 @@ class RankedTensorType:
 
     @property
     def num_elements(self) -> int:
-        """Product of the dimensions, which must be known; 1 for rank 0."""
+        """Returns the product of the dimensions, which must be known; 1 for rank 0."""
         assert self.layout.is_static
         return prod(self.layout.dimensions)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the tensor without gaps; elements under 8 bits are packed, the last byte padded."""
+        """Returns the number of bytes that the tensor takes without gaps.
+
+        Elements under 8 bits are packed, and the last byte is padded.
+        """
         return (self.num_elements * self.element_type.bits + 7) // 8
 
     def __str__(self) -> str:

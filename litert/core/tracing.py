@@ -1,7 +1,7 @@
-"""Spans of time: what the compiler, the runtime, dispatch tables and devices measured, for whoever shows it.
+"""Records spans of time: measurements of the compiler, the runtime, dispatch tables and devices.
 
-Code measures where things happen, with `span`, `add` or `add_later`, which do nothing while nobody records. All
-times are those of `time.perf_counter_ns`, which processes of one machine share.
+Code records spans with `span`, `add` or `add_later`, which do nothing without an active recording.
+All times come from `time.perf_counter_ns`, which is the same clock in all processes of a machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class SpanKind(str, Enum):
-    """What went on in a span."""
+    """The kinds of spans."""
 
     COMPILE = "compile"  # a whole compilation
     STEP = "step"  # of a compilation: reading, partitioning, writing
@@ -40,16 +40,17 @@ class SpanKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time in which one thing went on.
+    """A stretch of time that one thread or queue spent on one activity.
 
     Attributes:
-      kind: what kind of thing.
-      name: which one: a pass, an op, a kernel.
-      start_ns: of `time.perf_counter_ns`; a device's clock is converted to it.
-      duration_ns: nanoseconds.
-      track: the line that it is drawn on: a thread's name, or a queue's. Spans of one track nest, or follow each
-        other.
-      details: further facts: sizes in bytes, the op's place, the call's name.
+      kind: Kind of the activity.
+      name: Name of the pass, op or kernel.
+      start_ns: Start time by `time.perf_counter_ns`, in nanoseconds; times of a device's clock are
+        converted.
+      duration_ns: Duration in nanoseconds.
+      track: Name of the thread or queue; a timeline draws one line for each track. Spans of one
+        track are nested or follow each other.
+      details: Further facts: sizes in bytes, the op's position, the call's name.
     """
 
     kind: SpanKind
@@ -61,12 +62,12 @@ class Span:
 
 
 class Recording:
-    """What was measured while it was active."""
+    """The spans that were recorded while the recording was active."""
 
     __slots__ = ("_has_ended", "_later", "_measured", "_spans", "_thread")
 
     def __init__(self, thread: int | None) -> None:
-        """Starts with nothing; `thread` is the one whose spans it takes, None for all."""
+        """Starts without spans; `thread` is the thread whose spans are recorded, None for all threads."""
         self._has_ended = False
         self._thread = thread
         self._spans: list[Span] = []
@@ -75,7 +76,7 @@ class Recording:
 
     @property
     def spans(self) -> Sequence[Span]:
-        """All spans so far, by their start; of those that start together the longest is first."""
+        """Returns all spans so far by start time; of spans with the same start, the longest comes first."""
         while self._later:
             self._spans += self._later.pop()()
         while self._measured:
@@ -84,7 +85,7 @@ class Recording:
         return self._spans
 
     def take_plain(self) -> Sequence[Sequence[Any]]:
-        """Takes the spans out of it, as JSON has them, for `take_in` of another process."""
+        """Removes and returns the spans as plain data for JSON; another process passes the data to `take_in`."""
         taken, self._spans = self.spans, []
         return [
             [s.kind.value, s.name, s.start_ns, s.duration_ns, s.track, dict(s.details)]
@@ -95,22 +96,23 @@ class Recording:
 _MAIN = threading.main_thread().name
 
 RECORDINGS: list[Recording] = []
-"""Those that are active. To look whether there are any costs 10 ns, `is_recording` 50, and `span` 200.
+"""The active recordings. A check for any recording takes 10 ns, `is_recording` 50 ns, and `span` 200 ns.
 
-Code that runs often looks here first, and asks `is_recording` then: it may be another thread that is recorded.
+Code that runs often looks here first, and then calls `is_recording`: the active recording may be
+for another thread.
 """
 
 _lock = threading.Lock()
 
 
 def is_recording() -> bool:
-    """Whether somebody records this thread: what costs time to find out need not be measured otherwise."""
+    """Returns whether a recording of this thread is active; otherwise, code can skip costly measurements."""
     return bool(RECORDINGS) and bool(_takers())
 
 
 @contextmanager
 def record(*, own_thread: bool = False) -> Iterator[Recording]:
-    """Records the spans of all threads while the block runs, or of this one alone; recordings may overlap."""
+    """Records the spans of all threads, or of this thread alone, while the block runs; recordings may overlap."""
     recording = Recording(threading.get_ident() if own_thread else None)
     RECORDINGS.append(recording)
     try:
@@ -124,7 +126,7 @@ def record(*, own_thread: bool = False) -> Iterator[Recording]:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pauses what records this thread while the block runs, which measures by itself."""
+    """Pauses the recordings of this thread while the block runs, which measures by itself."""
     with _lock:
         active = _takers()
         RECORDINGS[:] = [recording for recording in RECORDINGS if recording not in active]
@@ -136,14 +138,14 @@ def paused() -> Iterator[None]:
 
 
 def take_in(plain: Iterable[Sequence[Any]], process: str) -> None:
-    """Adds spans that `Recording.take_plain` of another process gave; its tracks are called after that."""
+    """Adds spans that `Recording.take_plain` returned in another process; track names get a prefix."""
     for kind, name, start_ns, duration_ns, track, details in plain:
         where = process if track == _MAIN else f"{process}: {track}"
         add(Span(SpanKind(kind), name, start_ns, duration_ns, where, details))
 
 
 def span(kind: SpanKind, name: str, **details: str | int | float) -> AbstractContextManager[None]:
-    """Measures a block on this thread's track; a block that raises is measured, too."""
+    """Records a block as a span of this thread's track, even if the block raises an exception."""
     if RECORDINGS:
         takers = _takers()
         if takers:
@@ -152,7 +154,7 @@ def span(kind: SpanKind, name: str, **details: str | int | float) -> AbstractCon
 
 
 def measured(kind: SpanKind, name: str) -> Callable[[_Function], _Function]:
-    """Makes each call of a function a span."""
+    """Records each call of a function as a span."""
 
     def decorate(function: _Function) -> _Function:
         @wraps(function)
@@ -166,16 +168,18 @@ def measured(kind: SpanKind, name: str) -> Callable[[_Function], _Function]:
 
 
 def add(one: Span) -> None:
-    """Adds a span that was measured otherwise, such as one by a device's clock."""
+    """Adds a span that was measured by other means, such as a device's clock."""
     for recording in _takers():
         recording._spans.append(one)
 
 
 def add_later(make: Callable[[], Iterable[Span]]) -> Callable[[], Sequence[Span]]:
-    """Adds spans that take time to find out, which is then not measured: `make` is called when they are read.
+    """Adds spans that take time to collect.
+
+    The collection is not part of the measurement: `make` is called when the spans are read.
 
     Returns:
-      The same, which calls `make` once, for whoever else wants to read them.
+      Returns `make` as a function that runs once, for other readers of the spans.
     """
     once = _Once(make)
     for recording in _takers():
@@ -184,7 +188,7 @@ def add_later(make: Callable[[], Iterable[Span]]) -> Callable[[], Sequence[Span]
 
 
 def _takers() -> Sequence[Recording]:
-    """The recordings that this thread's spans are added to."""
+    """Returns the recordings that take this thread's spans."""
     thread = threading.get_ident()
     return [
         r for r in tuple(RECORDINGS) if r._thread is None or r._thread == thread
@@ -192,7 +196,7 @@ def _takers() -> Sequence[Recording]:
 
 
 class _Once:
-    """Calls a function once, and returns that result each time; cheaper to make than `functools.cache`."""
+    """Calls a function once and returns the same result each time; cheaper to make than `functools.cache`."""
 
     __slots__ = ("_made", "_make")
 

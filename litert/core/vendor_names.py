@@ -1,4 +1,7 @@
-"""A vendor's names: its manufacturer's in stamps and entry points, and others in files, folders and flags."""
+"""Names of a vendor.
+
+Stamps and entry points use the manufacturer's name; files, directories and flags use variants.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,36 @@ import re
 from collections.abc import Mapping
 
 STOCK_NAMES = {"Google": "google_tensor"}
-"""What stock's folders and flags call a manufacturer, where letters differ."""
+"""Names that stock LiteRT uses for a manufacturer in directories and flags, where the letters differ."""
 
 
 def plain_name(name: str) -> str:
-    """A vendor's name as flags, files and folders agree on it: without case, `_` and `-`; the manufacturer's."""
+    """Returns a vendor's name in the common form of flags, files and directories.
+
+    The common form is lower case, without `_` and `-`.
+    """
     plain = _letters(name)
     return next((_letters(m) for m, s in STOCK_NAMES.items() if _letters(s) == plain), plain)
 
 
 def is_option_of(manufacturer: str, option: str) -> bool:
-    """Whether an option is a manufacturer's: `intel_openvino_graph_backends` is IntelOpenVINO's."""
+    """Returns whether an option belongs to a manufacturer.
+
+    `intel_openvino_graph_backends` belongs to IntelOpenVINO.
+    """
     return bool(option_prefix(manufacturer, option))
 
 
 def options_of(manufacturer: str, options: Mapping[str, str]) -> dict[str, str]:
-    """A manufacturer's among the options of several."""
+    """Selects a manufacturer's options from the options of several manufacturers."""
     return {n: value for n, value in options.items() if is_option_of(manufacturer, n)}
 
 
 def option_prefix(manufacturer: str, option: str) -> str:
-    """The part of an option's name that is a manufacturer's, as it is spelled there; "" where there is none.
+    """Returns the part of an option's name that names the manufacturer, as spelled there; "" if there is none.
 
-    `intel_openvino` of `intel_openvino_graph_backends`, whatever its case; and for `Google` either of `google` and
-    `google_tensor`.
+    Examples are `intel_openvino` in `intel_openvino_graph_backends`, in any case, and either
+    `google` or `google_tensor` for `Google`.
     """
     plain = plain_name(manufacturer)
     others = [_letters(stock) for m, stock in STOCK_NAMES.items() if _letters(m) == plain]

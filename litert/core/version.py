@@ -1,4 +1,4 @@
-"""Versions: of this project, and of the vendor interfaces it speaks."""
+"""Versions of this project and of the vendor interfaces that this project implements."""
 
 from typing import NamedTuple
 

@@ -1,10 +1,12 @@
-"""Entries of a cache: files that this user alone has written, each sealed for the name that it is found under.
+"""Entries of a cache: files that only this user may write, each sealed for its name.
 
-The folder is kept below a size: the least recently used entries go. Files of any other name stay.
+The cache directory is kept below a size limit: the least recently used entries are removed. Files
+with other names stay.
 
-A name is a digest of all that an entry depends on. The seal at the entry's end is over its purpose, its name and
-its bytes, so that an entry of another name is refused, like a damaged one. In a folder that others can write to it
-is made with the user's key; who has none keeps nothing there.
+An entry's name is a digest of everything that the entry depends on. The seal at the end of an entry
+covers its purpose, its name and its bytes, so that an entry with another name is refused like a
+damaged entry. If other users can write to the cache directory, the seal uses the user's key; a user
+without a key stores no entries there.
 """
 
 from __future__ import annotations
@@ -24,16 +26,17 @@ _SEAL_SIZE = 32
 
 
 def is_own(found: os.stat_result) -> bool:
-    """Whether a file or folder is this user's, and nobody else can write to it."""
+    """Returns whether a file or directory belongs to this user, and only this user can write to it."""
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def read_entry(path: str, purpose: str) -> bytes:
-    """What an entry holds.
+    """Returns the content of an entry.
 
     Raises:
-      OSError: there is none, or others may have written it, or have the folder where this user has no key.
-      LiteRtError: SERIALIZATION, if it is damaged, or was another's.
+      OSError: There is no such entry, other users may have written it, or other users can write to
+        the directory and this user has no key.
+      LiteRtError: SERIALIZATION, if the entry is damaged, or has the seal of another entry.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(fd, "rb", buffering=0) as file:
@@ -48,13 +51,14 @@ def read_entry(path: str, purpose: str) -> bytes:
 
 
 def write_entry(path: str, purpose: str, *parts: bytes) -> None:
-    """Writes an entry, which nobody else can read.
+    """Writes an entry, which only this user can read.
 
     Raises:
-      OSError: others have the folder, and this user has no key.
-      LiteRtError: as `open_atomic`.
+      OSError: Other users can write to the directory, and this user has no key.
+      LiteRtError: Same as `open_atomic`.
     """
-    from litert.model.atomic_file import open_atomic  # what is found needs neither
+    # Imported here, because reading an entry needs neither module
+    from litert.model.atomic_file import open_atomic
     from litert.model.output import write_at
 
     data = b"".join(parts)
@@ -64,9 +68,12 @@ def write_entry(path: str, purpose: str, *parts: bytes) -> None:
 
 
 def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: str = "") -> None:
-    """Removes entries with such names until the rest fits, other than the newest; where that fails, they stay.
+    """Removes entries with such names until the rest fits, but keeps the newest entry.
 
-    Other processes may use the folder. What killed processes have left of entries goes, too.
+    Errors leave entries in place.
+
+    Other processes may use the directory at the same time. Temporary files that killed processes
+    left behind are removed, too.
     """
     from litert.model.atomic_file import remove_left_overs
 
@@ -74,7 +81,8 @@ def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: s
     files = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            with suppress(OSError):  # another process was faster, or another user's file
+            # Another process was faster, or the file belongs to another user
+            with suppress(OSError):
                 if names.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     found = entry.stat(follow_symlinks=False)
                     files.append((found.st_mtime_ns, found.st_size, entry.path))
@@ -88,7 +96,7 @@ def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: s
             os.unlink(path)
         except FileNotFoundError:  # another process was faster
             pass
-        except OSError:  # another user's: it stays, and the next goes in its place
+        except OSError:  # another user's file stays, and the next file is removed instead
             continue
         excess -= size
 

@@ -1,6 +1,7 @@
-"""Capabilities: a process gives up what root may do, but for files that Landlock lets it open.
+"""Capabilities: a process gives up root's privileges, except for files that Landlock lets the process open.
 
-Else native code could freeze a file system, or take more pipes and memory than others may.
+Otherwise, native code could freeze a file system, or take more pipes and memory than other users
+may.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import struct
 _VERSION = 0x20080522
 _DAC_OVERRIDE, _DAC_READ_SEARCH, _IPC_LOCK = 1, 2, 14
 _KEPT = 1 << _DAC_OVERRIDE | 1 << _DAC_READ_SEARCH | 1 << _IPC_LOCK
-"""To read files of other owners, as Python's packages may be, and to keep a device's memory in place."""
+"""Capabilities to read files of other owners, such as Python's packages, and to lock a device's memory."""
 
 _SETS = struct.Struct("=6I")
-"""Effective, permitted and inheritable ones, the lower 32 of each first."""
+"""Effective, permitted and inheritable capabilities, the lower 32 bits of each first."""
 
 
 def give_up_capabilities() -> None:
-    """Leaves this thread, and the threads and programs that it starts, no others; it has given up new privileges.
+    """Keeps only these capabilities for this thread and for threads and programs that it starts later.
+
+    The thread must have given up new privileges before.
 
     Raises:
-      OSError: the kernel refuses it.
+      OSError: The kernel refuses the call.
     """
     library = ctypes.CDLL(None, use_errno=True)
     header = struct.pack("=Ii", _VERSION, 0)

@@ -1,8 +1,9 @@
-"""Calls a function in a child process, where it may crash or hang without harm to this one.
+"""Calls a function in a child process, which may crash or hang without harm to this process.
 
-The function gets one JSON value and yields others; each comes over a pipe as soon as it is there. How far it is,
-which it tells as code in this process does, comes the same way. What native code prints in the child goes to its
-standard error, whose end is in the error of a child that fails.
+The function gets one JSON value and yields others; each value arrives through a pipe at once.
+Progress reports come through the same pipe, and the function reports progress as usual. Native code
+in the child prints to the child's standard error; the error of a failed child contains the end of
+this output.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from litert.host.child_side import (
 )
 from litert.host.sandbox import Sandbox
 
-_PROGRESS_INTERVAL_S = 0.1  # a message each time would cost more than many a step
+_PROGRESS_INTERVAL_S = 0.1  # a message for each report would cost more than many steps
 
 
 def call_in_child(
@@ -42,25 +43,29 @@ def call_in_child(
     memory_bytes: int = 0,
     sandbox: Sandbox | None = None,
 ) -> Iterator[object]:
-    """Calls a generator function in a new process, and yields what it yields.
+    """Calls a generator function in a new process, and yields the function's values.
 
-    The child is killed when the caller stops early, be it by an exception or Ctrl-C, and its temporary files are
-    removed.
+    If the caller stops early, by an exception or Ctrl-C, the child is killed, and its temporary
+    files are removed.
 
     Args:
-      target: `package.module:function`; imported in the child.
-      argument: what it is called with, as JSON has it.
-      timeout_s: until its end; a child that outlives this process ends a little later by itself.
-      is_for_each: whether the time limit is for each answer, and begins anew with it.
-      subject: who failed, for messages: "the OpenCL compiler".
-      hear: gets what the child prints, as it comes; errors then do not repeat it.
-      end_s: if not 0, it is an error if the process does not end after so many seconds, with status 0.
-      memory_bytes: how much data the process may have in memory; 0 for no limit.
-      sandbox: what it may use, beside a temporary folder of its own; None for all that this process may.
+      target: Function as `package.module:function`, which the child imports.
+      argument: Argument of the function, as JSON data.
+      timeout_s: Time limit for the whole call, in seconds; a child that outlives this process ends
+        a little later by itself.
+      is_for_each: Whether the time limit applies to each value, and starts again after each.
+      subject: Name of the child for messages: "the OpenCL compiler".
+      hear: Function that gets the child's output at once; errors then do not repeat the output.
+      end_s: Time limit for the end of the process with status 0 after its last value, in seconds; 0
+        for no check.
+      memory_bytes: Limit of the child's data in memory, in bytes; 0 for no limit.
+      sandbox: Rights of the child, besides a temporary directory of its own; None for the rights of
+        this process.
 
     Raises:
-      LiteRtError: what the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child crashed;
-        DYNAMIC_LOADING, if it could not be started; UNSUPPORTED, if this system lacks a sandbox that is required.
+      LiteRtError: Error that the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child
+        crashed; DYNAMIC_LOADING, if the child could not start; UNSUPPORTED, if this system lacks a
+        required sandbox.
     """
     with ExitStack() as stack:
         numbers = (timeout_s, int(is_heard()), int(is_recording()))
@@ -98,8 +103,9 @@ def call_in_child(
 
 @contextmanager
 def folder_for_child() -> Iterator[str]:
-    """For temporary files of a child, which is killed before it removes them; "" where no folder can be made."""
-    from litert.model.atomic_file import temporary_folder  # here: the child needs none
+    """Makes a directory for temporary files of a child that may be killed; "" if the directory cannot be made."""
+    # Imported here, because the child does not need it
+    from litert.model.atomic_file import temporary_folder
 
     with ExitStack() as stack:
         try:
@@ -110,7 +116,7 @@ def folder_for_child() -> Iterator[str]:
 
 
 def serve(target: str, timeout: str, heard: str, recorded: str) -> None:
-    """The child's side: reads the argument, writes a line for each answer."""
+    """Runs in the child: reads the argument and writes a line for each value."""
     channel = become_child()
     timeout_s = float(timeout)
     set_alarm(timeout_s)
@@ -130,14 +136,14 @@ def serve(target: str, timeout: str, heard: str, recorded: str) -> None:
 
 
 def _say(channel: IO[str], message: dict[str, object], recording: Recording | None) -> None:
-    """In the child: says something, with what was measured since the last time: the parent may stop at any."""
+    """Runs in the child: sends a message with the latest measurements, because the parent may stop at any time."""
     if recording is not None:
         message["spans"] = recording.take_plain()
     print(json.dumps(message), file=channel, flush=True)
 
 
 def _progress_sender(channel: IO[str]) -> Progress:
-    """In the child: sends the parent what is told, as far as somebody can read it."""
+    """Runs in the child: sends progress to the parent, at a rate that people can read."""
     step, due_s = "", 0.0
 
     def send(told_step: str, done: int, total: int) -> None:

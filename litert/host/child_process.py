@@ -1,7 +1,8 @@
-"""A Python process that this one has started, and talks with in lines over pipes.
+"""A Python child process that exchanges lines with this process through pipes.
 
-It may crash, hang or print what it likes without harm to this one. What it prints goes to its standard error,
-whose end is in the errors here. It may have children of its own: they end with it.
+The child may crash, hang or print without harm to this process. The child prints to its standard
+error; errors of this module contain the end of this output. Children of the child end with the
+child.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _EXIT_GRACE_S = 2
 _POLL_S = 0.001
 _LOOK_S = 0.2
 _MOST_READS = 64
-"""Of what is printed: somebody who prints for ever is not waited for."""
+"""Time limit for reading printed output, in seconds: a child that prints forever is not waited for."""
 
 _HINTS = {
     errno.EMFILE: "Allow more open files (ulimit -n): each such process takes five.",
@@ -40,11 +41,11 @@ _HINTS = {
 
 
 Watch: TypeAlias = Callable[[], tuple[float, float]]
-"""The seconds that are left for something, and how many it may take."""
+"""Function that returns the remaining seconds for an activity, and its time limit in seconds."""
 
 
 class ChildProcess:
-    """A child, with what it says."""
+    """A child process and its output."""
 
     def __init__(
         self,
@@ -65,23 +66,28 @@ class ChildProcess:
         """Starts a child.
 
         Args:
-          target: `package.module:function`, which the child calls with the arguments; `become_child` comes first.
-          arguments: for it.
-          subject: who failed, for messages: "the OpenCL compiler".
-          where: what errors say under `where`; the target by default.
-          hear: gets what the child prints, as it comes; errors then do not repeat it.
-          doing: says for messages what it does at present: " in compile"; "" for nothing in particular.
-          shared: descriptors of open files that the child has, too, under the same numbers.
-          memory_bytes: how much data it may have in memory; 0 for no limit.
-          temporary_folder: where its temporary files go, and those of its own children; "" for where this
-            process's go.
-          sandbox: what it may use, and its temporary folder; None for all that this process may.
-          enters_later: whether it enters a sandbox by itself, once it knows what it needs.
-          watch: says, now and then, how many seconds are left for what the child is at, and how many that had.
+          target: Function as `package.module:function`, which the child calls with the arguments
+            after `become_child`.
+          arguments: Arguments of the function.
+          subject: Name of the child for messages: "the OpenCL compiler".
+          where: Text for the field `where` of errors; by default the target.
+          hear: Function that gets the child's output at once; errors then do not repeat the output.
+          doing: Current activity of the child for messages: " in compile"; "" for no particular
+            activity.
+          shared: Descriptors of open files that the child inherits under the same numbers.
+          memory_bytes: Limit of the child's data in memory, in bytes; 0 for no limit.
+          temporary_folder: Directory for temporary files of the child and of its own children; ""
+            for this process's directory.
+          sandbox: Rights of the child, besides its temporary directory; None for the rights of this
+            process.
+          enters_later: Whether the child enters the sandbox by itself, after it has found out which
+            rights it needs.
+          watch: Function that returns the remaining seconds for the child's current activity, and
+            the time limit of the activity.
 
         Raises:
-          LiteRtError: DYNAMIC_LOADING, if it cannot be started; UNSUPPORTED, if this system lacks a sandbox that
-            is required.
+          LiteRtError: DYNAMIC_LOADING, if the child cannot start; UNSUPPORTED, if this system lacks
+            a required sandbox.
         """
         self._subject = subject
         self._where = where or target
@@ -113,36 +119,38 @@ class ChildProcess:
         os.set_blocking(self._stdin.fileno(), False)
 
     def set_time_limit(self, timeout_s: float) -> None:
-        """From now on; `lines` fails when it is over."""
+        """Sets a time limit from now on, in seconds; `lines` fails when the time is over."""
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
 
     def extend_time_limit(self, extra_s: float) -> None:
-        """Gives it more time: what this process took meanwhile."""
+        """Extends the time limit by the time that this process took meanwhile."""
         self._deadline += extra_s
 
     def send(self, request: bytes) -> None:
-        """Sends a short request, of a few KiB, before there is time to hear the answer."""
+        """Sends a short request of a few KiB, before this process can read the answer."""
         unsent = _send(self._stdin, memoryview(request))
-        assert not unsent  # an empty pipe has room for more
+        assert not unsent  # an empty pipe has enough room
 
     @property
     def outputs(self) -> tuple[int, int]:
-        """The descriptors of what it says: answers, and what it prints."""
+        """The descriptors of the child's answers and of its printed output."""
         return self._stdout.fileno(), self._stderr.fileno()
 
     def lines(self, request: bytes, *, is_last: bool, bell: int = -1) -> Iterator[bytes]:
-        """Sends a request, and yields what the child says, until its end, in lines; its errors are kept meanwhile.
+        """Sends a request and yields the child's lines until its end; printed output is kept for errors.
 
-        Who has what it wants stops early, and may ask again unless it was the last. Where the child may ring a
-        bell, an eventfd, in place of an answer, an empty line is that.
+        A caller may stop early, and may send another request later, unless the request was the
+        last. If the child may ring an eventfd in the place of an answer, an empty line stands for
+        the ring.
 
         Raises:
           ChildEndedError: TIMEOUT_EXPIRED.
-          LiteRtError: RUNTIME_FAILURE, for too long an answer.
+          LiteRtError: RUNTIME_FAILURE, if an answer is too long.
         """
         unsent, total = memoryview(request), 0
-        with selectors.PollSelector() as selector:  # not select, which fails with many open files
+        # Poll instead of select, which fails with many open files
+        with selectors.PollSelector() as selector:
             for reader in (self._stdout, self._stderr):
                 selector.register(reader, selectors.EVENT_READ)
             if unsent:
@@ -175,30 +183,30 @@ class ChildProcess:
                     raise self.error(f"said more than {_ANSWER_LIMIT >> 20} MiB")
 
     def said(self) -> str:
-        """What it has printed since the last call of this; nothing where `hear` gets it."""
+        """Returns the output that the child has printed since the last call; empty if `hear` gets the output."""
         self._drain()
         text, self._errors = _lines_of(self._errors), b""
         return text
 
     def await_end(self) -> None:
-        """Waits a little for a child that has nothing more to do: it removes what it made as it ends."""
+        """Waits a short time for the end of an idle child, because the child removes its files as it ends."""
         self._wait(_EXIT_GRACE_S)
         self._drain()
 
     @property
     def has_ended_well(self) -> bool:
-        """Whether it has ended by now, with status 0."""
+        """Returns whether the child has ended with status 0."""
         return self._process.poll() == 0
 
     def let_end(self) -> None:
-        """Says that nothing more comes, and gives the child a little time to end by itself."""
+        """Closes the child's input and gives the child a short time to end by itself."""
         with suppress(OSError):
             self._stdin.close()
         self.await_end()
         self.end()
 
     def early_end(self) -> ChildEndedError:
-        """The error for a child that has closed its output before it was done."""
+        """Makes an error for a child that closed its output too early."""
         status = self._wait(max(self._deadline - time.monotonic(), 0.1))
         if status is None:
             return self.error(
@@ -211,20 +219,20 @@ class ChildProcess:
         return self.error(f"crashed{self._doing()} ({name}: {signal.strsignal(-status)})")
 
     def error(self, ending: str, status: Status = Status.RUNTIME_FAILURE) -> ChildEndedError:
-        """An error that says what became of the child, and what it has printed."""
+        """Makes an error with the way in which the child ended, and with its printed output."""
         said = _lines_of(self._errors)
         what = f"{self._subject} {ending}" + (f":\n{said}" if said else "")
         return ChildEndedError(status, what, self._where)
 
     def end(self) -> None:
-        """Leaves neither process nor pipe behind; what the child itself started goes with it."""
+        """Stops the child and the child's children, and closes the pipes."""
         child = self._process
         try:
             os.killpg(child.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             child.kill()
         for stream in (self._stdin, self._stdout, self._stderr):
-            with suppress(OSError):  # what was not sent
+            with suppress(OSError):  # data that were not sent
                 stream.close()
         child.wait()
 
@@ -240,18 +248,22 @@ class ChildProcess:
         return left if self._watch is None else min(left, _LOOK_S)
 
     def _wait(self, timeout_s: float) -> int | None:
-        """Its exit status, or minus the signal that ended it; None if it has not ended by then."""
+        """Returns the child's exit status, or minus the number of the signal that ended it.
+
+        None if it has not ended by then.
+        """
         end = time.monotonic() + timeout_s
         while (status := self._process.poll()) is None and time.monotonic() < end:
             time.sleep(_POLL_S)
         return status
 
     def _drain(self) -> None:
-        """Keeps what is in its standard error by now."""
+        """Stores the available bytes of the child's standard error."""
         if self._stderr.closed:
             return
         os.set_blocking(self._stderr.fileno(), False)
-        with suppress(BlockingIOError):  # it, or a process that it left behind, may still write
+        # The child, or a process that it left behind, may still write
+        with suppress(BlockingIOError):
             for _ in range(_MOST_READS):
                 data = os.read(self._stderr.fileno(), 1 << 16)
                 if not data:
@@ -266,13 +278,13 @@ class ChildProcess:
 
 
 def _lines_of(printed: bytes) -> str:
-    """What was printed, without the notes that LiteRT's own libraries make of what they do."""
+    """Returns printed output without the notes that LiteRT's own libraries print."""
     lines = printed.decode("utf-8", "replace").splitlines()
     return "\n".join(line for line in lines if not line.startswith("INFO: ")).strip()
 
 
 def half_of_memory() -> int:
-    """Half of the machine's memory, in bytes: what a child may have by default."""
+    """Returns half of the machine's memory, in bytes: the default memory limit of a child."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
@@ -281,7 +293,7 @@ def _send(stream: IO[bytes], data: memoryview) -> memoryview:
         return data[os.write(stream.fileno(), data) :]
     except BlockingIOError:
         return data
-    except BrokenPipeError:  # it has ended: its output says why
+    except BrokenPipeError:  # the child has ended: its output says why
         return memoryview(b"")
 
 
@@ -294,10 +306,10 @@ def _start(
     sandbox: Sandbox | None,
     enters_later: bool,
 ) -> Popen[bytes]:
-    import subprocess  # here: most commands start no child
+    import subprocess  # imported here, because most commands start no child
 
     module, _, function = target.partition(":")
-    # The sandbox comes first: it would leave threads free that what is imported behind it may start.
+    # The sandbox comes first: threads that later imports start must be restricted, too.
     enters = sandbox is not None and not enters_later
     enter = "from litert.host.sandbox import enter; enter(sys.argv[2]);" if enters else ""
     start = (
@@ -330,7 +342,7 @@ def _start(
 
 
 def _python() -> str:
-    """The interpreter; `sys.executable` names another program where Python is embedded in one."""
+    """Returns the path of the interpreter; `sys.executable` names another program if Python is embedded."""
     if sys.executable and "python" in os.path.basename(sys.executable):
         return sys.executable
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -1,4 +1,4 @@
-"""What a child process does about itself; nothing is imported that only its parent needs."""
+"""Functions that a child process calls for itself; this module imports nothing that only the parent needs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _is_child = False
 
 
 def is_child() -> bool:
-    """Whether this process is a child that `ChildProcess` has started."""
+    """Whether `ChildProcess` has started this process."""
     return _is_child
 
 
 def set_limits(memory_bytes: int) -> None:
-    """In the child, before it enters a sandbox, where limits stay: no core dumps, and a limit of its memory.
+    """Disables core dumps and limits the memory of this child, before a sandbox fixes the limits.
 
-    0 is none.
+    0 means no limit.
     """
     import resource
 
@@ -37,9 +37,9 @@ def set_limits(memory_bytes: int) -> None:
 
 
 def become_child() -> IO[str]:
-    """In the child: takes its standard output for answers alone, and returns it.
+    """Reserves the child's standard output for answers, and returns the stream.
 
-    What native code prints goes to the standard error.
+    Native code then prints to the standard error.
     """
     global _is_child
     _is_child = True
@@ -51,19 +51,19 @@ def become_child() -> IO[str]:
 
 
 def set_alarm(timeout_s: float) -> None:
-    """In the child: an end of its own a little after a time limit, where the parent was killed; 0 for none."""
+    """Ends this child process a little after a time limit, in case the parent was killed; 0 for no limit."""
     signal.setitimer(signal.ITIMER_REAL, timeout_s + _ORPHAN_GRACE_S if timeout_s else 0)
 
 
 def load_function(target: str) -> Callable[[Any], Any]:
-    """A function by its name, `package.module:function`."""
+    """Returns a function by its name, `package.module:function`."""
     module, _, name = target.partition(":")
     function: Callable[[Any], Any] = getattr(import_module(module), name)
     return function
 
 
 def error_message(error: Exception, target: str) -> dict[str, object]:
-    """In the child: the message that `raise_error` makes an error of again."""
+    """Returns the message from which `raise_error` makes the error again."""
     named = error if isinstance(error, LiteRtError) else refusal_of(error)
     named = lost_bytes() or named
     if named:
@@ -76,7 +76,7 @@ def error_message(error: Exception, target: str) -> dict[str, object]:
 
 
 def raise_error(message: dict[str, object]) -> None:
-    """Raises what the child raised, if it did, with its status, place and hint."""
+    """Raises the child's error, if there is one, with its status, place and hint."""
     error = message.get("error")
     if isinstance(error, list):
         status, what, where, hint = error

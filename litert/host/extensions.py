@@ -1,7 +1,8 @@
-"""Finds extensions: in a folder by a pattern of file names, in a package, and among entry points.
+"""Finds extensions in directories by a pattern of file names, in packages, and among entry points.
 
-Each module holds one constant (`PLUGIN`, `DISPATCH`, `READER`, ...), which is the extension. Finding imports
-nothing; loading does. A name that is taken twice is an error wherever extensions are collected.
+Each module defines one constant (`PLUGIN`, `DISPATCH`, `READER`, ...), which is the extension. The
+search imports nothing; loading imports. Two extensions with the same name are an error wherever
+extensions are collected.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ if TYPE_CHECKING:
 
 COMPILER_PLUGINS = "litert_npu.compiler_plugin"
 DISPATCH_TABLES = "litert_npu.dispatch"
-"""Groups of entry points."""
+"""Names of entry point groups."""
 
 _Found = TypeVar("_Found")
 _Offer: TypeAlias = tuple[Callable[[], str], str, str, str]
-"""An entry of a package: what names the package, the group, the entry's name and its value."""
+"""Function that makes an entry from the package, the group, the entry's name and its value."""
 
 
 class EntryPoint(NamedTuple):
-    """An installed package's offer, not imported yet; the package is its name and version."""
+    """An entry point of an installed package, not imported yet; the package is given by name and version."""
 
     name: str
     module: str
@@ -47,7 +48,7 @@ class EntryPoint(NamedTuple):
 
 
 def find_entry_points(group: str) -> Mapping[str, EntryPoint]:
-    """What installed packages offer in a group, by name; two may offer the same thing under one name."""
+    """Returns the entry points of installed packages in a group, by name; several packages may use one name."""
     found: dict[str, EntryPoint] = {}
     folders = tuple(map(_state, sys.path))
     offers = _offers(folders) if _are_plain(folders) else _offers_anywhere(group)
@@ -63,7 +64,7 @@ def find_entry_points(group: str) -> Mapping[str, EntryPoint]:
 
 
 def _state(folder: str) -> tuple[str, int]:
-    """What changes when a package is installed in a folder; "" is the current one."""
+    """Returns a fact that changes when a package is installed in a directory; "" is the current directory."""
     path = os.path.abspath(folder)
     try:
         return path, os.stat(path).st_mtime_ns
@@ -72,15 +73,16 @@ def _state(folder: str) -> tuple[str, int]:
 
 
 def _are_plain(folders: Sequence[tuple[str, int]]) -> bool:
-    """Whether packages are in folders of their own alone: in no zip file, egg, or program of one file."""
+    """Returns whether packages lie only in plain directories: in no zip file, egg, or single-file program."""
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     packed = [path for path, _ in folders if path.endswith(".egg") or os.path.isfile(path)]
     return not packed and not [finder for finder in finders if finder is not PathFinder]
 
 
 def _offers_anywhere(group: str) -> Sequence[_Offer]:
-    """What packages offer in a group, wherever they are."""
-    from importlib import metadata  # here: it takes as long as to read a model
+    """Returns the offers of packages in a group, wherever the packages are."""
+    # Imported here, because the import takes as long as reading a model
+    from importlib import metadata
 
     offers: list[_Offer] = []
     for entry in metadata.entry_points(group=group):
@@ -91,14 +93,14 @@ def _offers_anywhere(group: str) -> Sequence[_Offer]:
 
 @lru_cache(1)
 def _offers(folders: Sequence[tuple[str, int]]) -> Sequence[_Offer]:
-    """What all packages in plain folders offer.
+    """Returns the offers of all packages in plain directories.
 
-    The result is that of `importlib.metadata`, which takes twenty times as long. If a package is installed twice,
-    the first one on the path counts.
+    The result equals that of `importlib.metadata`, which takes twenty times as long. If a package
+    is installed twice, the first in the path counts.
     """
     packages: dict[str, str] = {}
     for folder, _ in folders:
-        with suppress(OSError):  # a zip file, or nothing
+        with suppress(OSError):  # a zip file, or no file
             for name in os.listdir(folder or "."):
                 package, kind = os.path.splitext(name)
                 if kind in (".dist-info", ".egg-info"):
@@ -118,7 +120,7 @@ def _offers(folders: Sequence[tuple[str, int]]) -> Sequence[_Offer]:
 
 
 def _package_name(folder: str) -> str:
-    """Name and version of the package whose metadata are in a folder."""
+    """Returns name and version of the package whose metadata lie in a directory."""
     lines = _metadata_lines(folder, "METADATA") or _metadata_lines(folder, "PKG-INFO")
     fields = dict(reversed([line.split(": ", 1) for line in lines if ": " in line]))
     return f"{fields.get('Name')} {fields.get('Version')}"
@@ -133,7 +135,7 @@ def _metadata_lines(folder: str, name: str) -> Sequence[str]:
 
 
 def load_entry_point(point: EntryPoint) -> Any:
-    """Imports an entry point's module and takes the extension out of it; errors name the line at fault."""
+    """Imports an entry point's module and returns the extension; errors name the line at fault."""
     value: Any = _guard_import(import_module, point.module, f"{point}, {point.module}")
     for part in point.attribute.split("."):
         value = _take_constant(value, part, str(point))
@@ -141,9 +143,9 @@ def load_entry_point(point: EntryPoint) -> Any:
 
 
 def find_files(folders: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """Files whose names match a pattern, such as `LiteRtDispatch*.py`; sorted, no file twice.
+    """Returns the files whose names match a pattern, such as `LiteRtDispatch*.py`, sorted and without duplicates.
 
-    They are in the folders or below, but not in hidden folders or `__pycache__`.
+    The search includes subdirectories, except for hidden directories and `__pycache__`.
     """
     found: dict[str, str] = {}
     for folder in folders:
@@ -158,9 +160,9 @@ def find_files(folders: Sequence[str], patterns: Sequence[str]) -> list[str]:
 
 
 def load_file(path: str, constant: str) -> Any:
-    """Imports a Python file that lies in no package, once in a process, and takes its constant.
+    """Imports a Python file that belongs to no package, once in a process, and returns its constant.
 
-    The file can import what is installed, and by `from . import x` what lies beside it.
+    The file can import installed packages, and neighbouring files with `from . import x`.
     """
     check_code(path)
     module = _guard_import(_import_file, os.path.realpath(path), path)
@@ -168,26 +170,29 @@ def load_file(path: str, constant: str) -> Any:
 
 
 def open_package(folder: str) -> str:
-    """Makes a folder a package, so that its files can import each other with their subfolders.
+    """Makes a directory a package, so that its files, with those in subdirectories, can import each other.
 
     Returns:
-      The package's dotted name, which no other folder has.
+      Dotted name of the package, which no other directory has.
     """
     _check_folder(folder)
-    invalidate_caches()  # files may have come since another of its modules was imported
+    invalidate_caches()  # files may have appeared since another module was imported
     return _open_package(os.path.realpath(folder))
 
 
 def load_module(name: str, where: str, folder: str) -> ModuleType:
-    """Imports a module of a package that `open_package` made of a folder, once in a process.
+    """Imports a module of a package that `open_package` made from a directory, once in a process.
 
-    Errors say `where`, and the line at fault: in the folder, if a line of it ran.
+    Errors name `where` and the line at fault, in the directory if a line of it ran.
     """
     return _guard_import(import_module, name, where, folder)
 
 
 def find_place(error: BaseException, folder: str = "") -> str:
-    """Where an exception came from, as `path:line`: the last line of Python that ran, below a folder if given."""
+    """Returns the origin of an exception as `path:line`.
+
+    The origin is the last line of Python that ran, below a directory if given.
+    """
     root = os.path.join(os.path.realpath(folder), "") if folder else ""
 
     def counts(path: str) -> bool:
@@ -198,10 +203,10 @@ def find_place(error: BaseException, folder: str = "") -> str:
 
 
 def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dict[str, Any]:
-    """Imports each module of a package and takes its constant; modules with a `_` in front are left out.
+    """Imports each module of a package and returns its constant; modules that begin with `_` are left out.
 
     Returns:
-      The extensions by what `name` calls each, in the order of their modules' names.
+      The extensions by the name that `name` returns, in the order of the modules' names.
     """
     import pkgutil
 
@@ -217,12 +222,12 @@ def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dic
 
 
 def choose_vendor(vendor: str, found: Sequence[tuple[str, _Found]], hint: str) -> _Found | None:
-    """What there is of a vendor, which any of its names may name: of exactly this name, or else of another.
+    """Returns the entries of a vendor, which any of its names may give: an exact match, or else another spelling.
 
     Args:
-      vendor: the name.
-      found: by vendors' names; two may have the same.
-      hint: for the error where several are the vendor's.
+      vendor: Name of the vendor.
+      found: Entries by vendor name; two entries may have the same vendor.
+      hint: Hint of the error for several matches.
     """
     for spelling in (str, plain_name):
         wanted = spelling(vendor)
@@ -234,7 +239,7 @@ def choose_vendor(vendor: str, found: Sequence[tuple[str, _Found]], hint: str) -
 
 
 def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:
-    """Refuses a name that is taken twice; each comes with its origin, for the message."""
+    """Refuses a name that occurs twice; each name comes with its origin for the message."""
     origins: dict[str, str] = {}
     for name, origin in names:
         if name in origins:
@@ -309,5 +314,7 @@ def _take_constant(holder: Any, constant: str, where: str) -> Any:
 
 def _name_taken(name: str, first: str, second: str, hint: str) -> LiteRtError:
     return LiteRtError(
-        Status.ALREADY_EXISTS, f"'{name}' is taken twice: by {first} and by {second}", hint=hint
+        Status.ALREADY_EXISTS,
+        f"'{name}' is taken twice: by {first} and by {second}",
+        hint=hint,
     )

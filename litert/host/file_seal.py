@@ -1,4 +1,4 @@
-"""Who has compiled a file: its seal is this user's own, or says nothing."""
+"""Tells who compiled a file: a file with this user's own seal was compiled by this user."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _PURPOSE = "a compiled file"
 
 
 class Maker(NamedTuple):
-    """Who has compiled a file.
+    """The compiling user of a file, as far as the seal tells.
 
     Attributes:
-      is_user: whether that was this user, on this machine.
-      why_not: why nobody knows, in a clause; "" for this user.
+      is_user: Whether this user compiled the file, on this machine.
+      why_not: Clause that says why the user is unknown; "" for this user.
     """
 
     is_user: bool
@@ -25,7 +25,10 @@ class Maker(NamedTuple):
 
 
 def user_seal(tell: Callable[[str], object]) -> Seal:
-    """Seals files with the user's key; where there can be none, it says why, and leaves them without a seal."""
+    """Returns a function that seals files with the user's key.
+
+    Without a key, the function logs the reason, and files stay unsealed.
+    """
 
     def seal(root: bytes) -> bytes:
         try:
@@ -40,10 +43,10 @@ def user_seal(tell: Callable[[str], object]) -> Seal:
 
 
 def find_maker(source: MappedFile | memoryview, where: str) -> Maker:
-    """Who has compiled a file; all of it is read, if it has a digest.
+    """Tells who compiled a file; reads the whole file if the file has a digest.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for a file that has changed since.
+      LiteRtError: INVALID_FLATBUFFER, if the file has changed since then.
     """
     found = find_digest(source.view if isinstance(source, MappedFile) else source)
     if found is None:

@@ -1,7 +1,7 @@
-"""Landlock: a process gives up the files that it does not need, and the network, for good.
+"""Landlock: a process permanently gives up the network, and files that it does not need.
 
-It restricts the calling thread, and the threads and processes that it starts from then on. It checks what is
-opened and changed, not whether a file exists.
+The restriction applies to the calling thread, and to threads and processes that it starts later.
+Landlock checks access to the contents of files, but not whether a file exists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BIND_AND_CONNECT_TCP, _ABSTRACT_SOCKETS_AND_SIGNALS = 3, 3
 
 
 class Access(IntFlag):
-    """What may be done with a file, or below a folder."""
+    """Kinds of access to a file, or to files below a directory."""
 
     EXECUTE = 1 << 0
     WRITE_FILE = 1 << 1
@@ -54,23 +54,26 @@ WRITE = (
 USE_DEVICE = Access.READ_FILE | Access.WRITE_FILE | Access.TRUNCATE | Access.IOCTL_DEV
 _OF_FILES = USE_DEVICE | Access.EXECUTE
 _OF_VERSIONS = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
-"""All access rights that a version knows have lower bits than this; later versions are as the last."""
+"""All access rights of known Landlock versions are lower bits.
+
+Later versions are treated like the last known version.
+"""
 
 
 def why_no_landlock() -> str:
-    """Why this system has no Landlock; "" where it has."""
+    """Returns the reason why this system has no Landlock; "" if the system has Landlock."""
     if _version() > 0:
         return ""
     return f"no Landlock: {os.strerror(ctypes.get_errno()).lower()}"
 
 
 def restrict(rules: Iterable[tuple[str, Access]]) -> None:
-    """Leaves this thread the paths of the rules, of those that exist; no network, no signals to other processes.
+    """Restricts this thread to the existing paths of the rules, without network and foreign signals.
 
-    It must have given up new privileges.
+    The thread must have given up new privileges before.
 
     Raises:
-      OSError: the kernel refuses it.
+      OSError: The kernel refuses the call.
     """
     version = _version()
     handled = Access(_OF_VERSIONS[min(version, len(_OF_VERSIONS)) - 1] - 1)
@@ -103,7 +106,7 @@ def _add(ruleset: int, path: str, access: Access) -> None:
 
 
 def _version() -> int:
-    """The version of the kernel's Landlock; less than 1 where there is none."""
+    """Returns the version of the kernel's Landlock; less than 1 if there is none."""
     return int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, _ASK_VERSION))
 
 

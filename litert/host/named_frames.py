@@ -1,4 +1,7 @@
-"""Names frames after what they work on: `faulthandler` shows that in the stack of a crash."""
+"""Names stack frames after the objects that they work on.
+
+`faulthandler` shows the name in the stack of a crash.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from typing import Any, TypeVar
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _MOST = 400
-"""Characters; `faulthandler` cuts what is longer than 500."""
+"""Largest length of a name in characters; `faulthandler` cuts names with more than 500."""
 
 
 def name_frames(method: _Method, name: str) -> _Method:
-    """A bound method whose frames are called `name` behind its own; a call of it costs what it did before.
+    """Returns a bound method whose frames carry `name` behind their own name; a call costs the same as before.
 
-    What is no method in Python stays as it is.
+    A callable that is not a Python method is returned unchanged.
     """
     function = getattr(method, "__func__", None)
     if not isinstance(method, MethodType) or not isinstance(function, FunctionType):

@@ -1,7 +1,8 @@
-"""A filter of system calls, for this process and all that it starts: what Landlock does not see.
+"""A filter of system calls for this process and its children, for calls that Landlock does not restrict.
 
-It denies, and does not list what is allowed: native code may use its own memory and threads as it likes, and files
-that Landlock lets it open. A denied call fails with EPERM; one that is newer than the list is not there.
+The filter lists denied calls instead of allowed calls: native code may use its own memory and
+threads freely, and files that Landlock lets it open. A denied call fails with EPERM; a call newer
+than the list fails as if it did not exist.
 """
 
 from __future__ import annotations
@@ -41,18 +42,21 @@ settimeofday 164 170, clock_settime 227 112, adjtimex 159 171, clock_adjtime 305
 sethostname 170 161, setdomainname 171 162, iopl 172 -, ioperm 173 -, modify_ldt 154 -
 quotactl 179 60, quotactl_fd 443 443, lookup_dcookie 212 18, migrate_pages 256 238, move_pages 279 239
 """
-"""Each call with its numbers on x86-64 and aarch64: network, other processes, signals and sessions, priorities,
-limits and memory that they do not count, mounts, keys, the kernel's own programs, other processes' files, owners,
-modes and attributes of files, System V's shared memory, the machine. Landlock denies `truncate` only since Linux
-6.2. A datagram socket of a pair sends to any path."""
+"""Denied calls, each with its numbers on x86-64 and aarch64.
+
+Network, other processes, signals and sessions, priorities, limits and memory that they do not
+count, mounts, keys, the kernel's own programs, other processes' files, owners, modes and attributes
+of files, System V's shared memory, the machine. Landlock denies `truncate` only since Linux 6.2. A
+datagram socket of a pair can send to any path.
+"""
 
 _STARTING = "fork 57 -, vfork 58 -, execve 59 221, execveat 322 281"
 _DISGUISED = "execveat 322 281"
-"""How a program is started that lies in no folder, which Landlock does not see."""
+"""Ways to start a program that lies in no directory, which Landlock does not restrict."""
 
 _NEWEST = 451
 _MACHINES = {"x86_64": (0, 0xC000003E), "amd64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""The column of a machine in the list, and its number in the kernel's words."""
+"""Column of a machine in the list, and the kernel's number of the machine."""
 
 _CLONE, _CLONE3, _OPENAT2 = (56, 220), (435, 435), (437, 437)
 _KILL, _TGKILL, _PRLIMIT = (62, 129), (234, 131), (302, 261)
@@ -65,27 +69,27 @@ _DENIED_BITS = (
     (_OPEN, 1, 0x203, 0x200),  # O_RDONLY | O_TRUNC, which Landlock sees since Linux 6.2
     (_OPENAT, 2, 0x203, 0x200),
     (_MMAP, 3, 0x21, 0x21),  # MAP_SHARED | MAP_ANONYMOUS: no limit of data counts it
-    (_MMAP, 3, 0x100, 0x100),  # MAP_GROWSDOWN: the same
-    (_FCNTL, 1, 0xFFFFFFFF, 8),  # F_SETOWN: whom a file sends signals
+    (_MMAP, 3, 0x100, 0x100),  # MAP_GROWSDOWN: same
+    (_FCNTL, 1, 0xFFFFFFFF, 8),  # F_SETOWN: chooses the receiver of a file's signals
     (_FCNTL, 1, 0xFFFFFFFF, 15),  # F_SETOWN_EX
-    (_FCNTL, 1, 0xFFFFFFFF, 1024),  # F_SETLEASE: who opens the file waits
-    (_IOCTL, 1, 0xFFFFFFFF, 0x40086602),  # FS_IOC_SETFLAGS: a file that may be read is enough
+    (_FCNTL, 1, 0xFFFFFFFF, 1024),  # F_SETLEASE: makes others wait when they open the file
+    (_IOCTL, 1, 0xFFFFFFFF, 0x40086602),  # FS_IOC_SETFLAGS: needs only a readable file
     (_IOCTL, 1, 0xFFFFFFFF, 0x401C5820),  # FS_IOC_FSSETXATTR
     (_IOCTL, 1, 0xFFFFFFFF, 0x8901),  # FIOSETOWN
     (_IOCTL, 1, 0xFFFFFFFF, 0x8902),  # SIOCSPGRP
 )
-"""Calls that are denied where some bits of an argument have a value: number, argument, bits, value."""
+"""Calls that are denied if some bits of an argument have a value: call number, argument, bits, value."""
 
 _LOAD, _IS, _EXCEEDS, _HAS_BITS, _AND, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x54, 0x06
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
-"""Offsets in what the kernel shows a filter."""
+"""Offsets in the data that the kernel passes to a filter."""
 
 _ALLOW, _ERROR, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 _SET_FILTER, _ACTION_AVAILABLE, _ALL_THREADS = 1, 2, 1
 
 
 class _Step(NamedTuple):
-    """An instruction of the kernel's filter machine; a jump skips so many others."""
+    """Packs an instruction of the kernel's filter machine; a jump gives the numbers of skipped instructions."""
 
     code: int
     value: int
@@ -94,7 +98,7 @@ class _Step(NamedTuple):
 
 
 def why_no_filter() -> str:
-    """Why this system has no such filters; "" where it has."""
+    """Returns the reason why this system has no such filters; "" if it has filters."""
     if platform.machine() not in _MACHINES or sys.maxsize < 1 << 32:
         return f"no filter of system calls is known for {platform.machine()}"
     action = ctypes.c_uint32(_ERROR)
@@ -104,13 +108,13 @@ def why_no_filter() -> str:
 
 
 def deny_calls(*, may_start_programs: bool) -> None:
-    """Denies from now on, in all threads, what no compiler and no kernel has to do; for good.
+    """Permanently denies calls that compilers and kernels do not need, in all threads.
 
     Args:
-      may_start_programs: whether it may fork and execute.
+      may_start_programs: Whether the process may fork and execute programs.
 
     Raises:
-      OSError: the kernel refuses the filter.
+      OSError: The kernel refuses the filter.
     """
     column = _column()
     names = _DENIED + (_DISGUISED if may_start_programs else _STARTING)
@@ -122,10 +126,10 @@ def deny_calls(*, may_start_programs: bool) -> None:
 
 
 def install(errors: Sequence[tuple[int, int]], checks: Sequence[_Step] = ()) -> None:
-    """Makes calls of some numbers fail with an error; `checks` are steps that look at arguments before.
+    """Makes calls with some numbers fail with an error; `checks` are filter steps that look at arguments first.
 
     Raises:
-      OSError: the kernel refuses the filter.
+      OSError: The kernel refuses the filter.
     """
     machine = _MACHINES[platform.machine()][1]
     steps = [
@@ -146,11 +150,11 @@ def install(errors: Sequence[tuple[int, int]], checks: Sequence[_Step] = ()) -> 
 
 
 def _argument_checks(column: int, may_start_programs: bool) -> list[_Step]:
-    """Calls that depend on their arguments; all others come out of it with nothing decided."""
+    """Returns steps for calls that depend on their arguments; all other calls leave the steps undecided."""
     deny, allow = _Step(_RETURN, _ERROR | errno.EPERM), _Step(_RETURN, _ALLOW)
     absent = _Step(_RETURN, _ERROR | errno.ENOSYS)
     steps = [_Step(_LOAD, _NUMBER), _Step(_EXCEEDS, _NEWEST, skip_else=1), absent]
-    for call in (_CLONE3, _OPENAT2):  # their flags are out of sight
+    for call in (_CLONE3, _OPENAT2):  # a filter cannot see their flags
         steps += [_Step(_IS, call[column], skip_else=1), absent]
     threads_only = [] if may_start_programs else [_Step(_HAS_BITS, _CLONE_THREAD, skip_if=1), deny]
     steps += _for_call(
@@ -158,9 +162,9 @@ def _argument_checks(column: int, may_start_programs: bool) -> list[_Step]:
         [_Step(_HAS_BITS, _CLONE_NAMESPACES, skip_else=1), deny, *threads_only, allow],
     )
     own = os.getpid()
-    for call in (_KILL, _TGKILL):  # 0 is the group, in which others may be
+    for call in (_KILL, _TGKILL):  # 0 is the process group, which may contain other processes
         steps += _for_call(call[column], [_Step(_IS, own, skip_if=1), deny, allow])
-    limits = [  # 0 is this process; the third argument, an address, says what a limit is to be
+    limits = [  # 0 is this process; the third argument, an address, points to the new limit
         *(_Step(_IS, 0, skip_if=2), _Step(_IS, own, skip_if=1), deny),
         *(_Step(_LOAD, _ARGUMENTS + 8 * 2), _Step(_IS, 0, skip_if=1), deny),
         *(_Step(_LOAD, _ARGUMENTS + 8 * 2 + 4), _Step(_IS, 0, skip_if=1), deny, allow),
@@ -173,7 +177,10 @@ def _argument_checks(column: int, may_start_programs: bool) -> list[_Step]:
 
 
 def _for_call(number: int, steps: Sequence[_Step], argument: int = 0) -> list[_Step]:
-    """Steps for one call alone, with the lower half of an argument loaded, which decide, or load the number."""
+    """Returns steps for one call, with the lower half of an argument loaded.
+
+    The steps decide, or load the call number again.
+    """
     load = _Step(_LOAD, _ARGUMENTS + 8 * argument)
     return [_Step(_IS, number, skip_else=len(steps) + 1), load, *steps]
 
@@ -183,7 +190,7 @@ def _column() -> int:
 
 
 def _number(call: str) -> int | None:
-    """The number of a call of the list on this machine; None for one that it does not have."""
+    """Returns a call's number on this machine; None if the machine lacks the call."""
     numbers = call.split()[1:]
     return int(numbers[_column()]) if numbers and numbers[_column()] != "-" else None
 

@@ -1,11 +1,12 @@
-"""A child process that answers many calls, one after the other: where foreign native code lives.
+"""A child process that answers many calls one after another, for untrusted native code.
 
-It may crash, hang or end in any of them: that call fails, with the name of the native function that it was in, and
-so do all later ones. Both processes have a file without a name, for what is too large for a pipe; it is gone with
-them. The child ends when this process does, however that ends.
+The child may crash, hang or end in any call: that call fails with an error that names the running
+native function, and all later calls fail, too. Both processes share an unnamed file for data that
+are too large for a pipe; the file vanishes with the processes. The child ends whenever this process
+ends, for any reason.
 
-A call that is made often is rung: one number in a page that both have, and a bell. That takes a fifth of the time
-of one that is asked.
+A frequent call can be rung: the host writes one number into a shared memory page, and signals an
+eventfd. A ring takes a fifth of the time of a call through the pipe.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from litert.host.sandbox import Sandbox
 from litert.host.serving import NUMBER_WORD, PAGE_SIZE
 
 Answer = Callable[[str, Any], object]
-"""Answers a question that the child has in a call: JSON in, JSON out."""
+"""Function that answers the child's questions during a call: JSON in, JSON out."""
 
 _FIRST_SHARED = 3
-"""Lower numbers are the child's standard streams, also where this process has closed its own."""
+"""Lower numbers are the child's standard streams, even if this process has closed its own streams."""
 
 _logger = logging.getLogger(__name__)
 
@@ -45,12 +46,12 @@ def _as_it_is(answer: Any) -> Any:
 
 
 class Service:
-    """A running child; a context manager that ends it.
+    """A running child; a context manager that ends the child.
 
     Attributes:
-      subject: who it is, for messages.
-      fd: of the shared file, which both read and write.
-      words: of the page that both have, as unsigned numbers of 32 bits.
+      subject: Name of the child for messages.
+      fd: Descriptor of the shared file, which both processes read and write.
+      words: Content of the shared memory page, as unsigned 32-bit numbers.
     """
 
     def __init__(
@@ -69,21 +70,24 @@ class Service:
         describe: Callable[[str], str] | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """Starts the child, and does not wait for it.
+        """Starts the child without waiting for it.
 
         Args:
-          target: `package.module:function`, which gets the shared file's descriptor and returns `Handlers`.
-          timeout_s: for each call.
-          subject: who failed, for messages: "the compiler plugin libX.so".
-          where: what errors say under `where`.
-          sandbox: what it may use; None for all that this process may.
-          enters_later: whether it does so by `enter_sandbox`, once it knows what it needs.
-          temporary_folder: for its temporary files; "" for where this process's go.
-          shared: descriptors of open files that the child has, too, under the same numbers.
-          memory_bytes: how much data it may have in memory; 0 for no limit.
-          answer: what its questions are answered with.
-          describe: says more of a call that did not end well: what the child was at.
-          watch: limits what the child is at in a call.
+          target: Function as `package.module:function`, which gets the shared file's descriptor and
+            returns `Handlers`.
+          timeout_s: Time limit for each call, in seconds.
+          subject: Name of the child for messages: "the compiler plugin libX.so".
+          where: Text for the field `where` of errors.
+          sandbox: Rights of the child; None for the rights of this process.
+          enters_later: Whether the child enters the sandbox by `enter_sandbox`, after it has found
+            out which rights it needs.
+          temporary_folder: Directory for the child's temporary files; "" for this process's
+            directory.
+          shared: Descriptors of open files that the child inherits under the same numbers.
+          memory_bytes: Limit of the child's data in memory, in bytes; 0 for no limit.
+          answer: Function that answers the child's questions.
+          describe: Function that returns more details about the child's activity when a call fails.
+          watch: Function that limits the time of the child's activity in a call.
         """
         self.subject = subject
         self._timeout_s = timeout_s
@@ -130,7 +134,7 @@ class Service:
         self._finalizer = weakref.finalize(self, _clean_up, self._owner, self._child, kept)
 
     def begin(self, call: str, argument: object = None) -> None:
-        """Has the child begin with its first call, a short one; `ask` with the same gets the answer."""
+        """Starts the child's first call, which must be short; `ask` with the same arguments returns the answer."""
         self._begun = call, argument
         self._child.send(self._request(call, argument, self._timeout_s))
 
@@ -141,17 +145,19 @@ class Service:
         timeout_s: float = 0,
         read: Callable[[Any], Any] = _as_it_is,
     ) -> Any:
-        """Has the child answer one call.
+        """Calls a function in the child and returns the answer.
 
         Args:
-          call: its name.
-          argument: for it.
-          timeout_s: another limit than that of each, if not 0.
-          read: makes something of the answer; what it raises says that the answer makes no sense.
+          call: Name of the call.
+          argument: Argument of the call.
+          timeout_s: Time limit for this call, in seconds; 0 for the limit of all calls.
+          read: Function that converts the answer; an exception from this function means that the
+            answer is invalid.
 
         Raises:
-          ChildEndedError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, in this call or in an earlier one.
-          LiteRtError: what the call raised; what the child printed meanwhile is in its text.
+          ChildEndedError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the child failed in this call or
+            in an earlier call.
+          LiteRtError: Error that the call raised, with the output that the child printed meanwhile.
         """
         with self._lock:
             self._check_alive()
@@ -160,9 +166,9 @@ class Service:
             return self._guarded(lambda: read(self._ask(call, argument, timeout_s)))
 
     def ring(self, call: str, number: int, timeout_s: float) -> None:
-        """Has the child make a call with nothing but a number, and no answer; errors are those of `ask`.
+        """Makes a call in the child with a number as the only argument, and no answer; raises the errors of `ask`.
 
-        The child has one function that is rung, `ring`; `call` is for messages.
+        The child has one function for rings, `ring`; `call` is a name for messages.
         """
         with self._lock:
             self._check_alive()
@@ -172,11 +178,11 @@ class Service:
 
     @property
     def is_alive(self) -> bool:
-        """Whether calls can be made; the child may have ended meanwhile, which the next call finds."""
+        """Whether the child accepts calls; if the child has ended meanwhile, the next call reports the end."""
         return self._end_error is None and self._finalizer.alive
 
     def close(self) -> None:
-        """Lets the child end; one that does not is killed."""
+        """Lets the child end, and kills a child that does not end."""
         with self._lock:
             if self._end_error is None:
                 self._end_error = ChildEndedError(
@@ -205,20 +211,20 @@ class Service:
             )
 
     def _guarded(self, talk: Callable[[], Any]) -> Any:
-        """Talks with the child; if it is not as well as before, it ends."""
+        """Exchanges messages with the child, and stops the child after a failure."""
         try:
             return self._until_exit(talk)
         except ChildEndedError as error:
             self._end_error = error
             self._finalizer()
             raise
-        except LiteRtError:  # the child is as well as before
+        except LiteRtError:  # the child works as before
             raise
         except Exception as error:  # of a message, which a child that was taken over may have made
             self._end_error = self._child.error(f"says what makes no sense: {error}")
             self._finalizer()
             raise self._end_error from error
-        except BaseException:  # Ctrl-C: who knows where the child is
+        except BaseException:  # Ctrl-C: the state of the child is unknown
             self._end_error = ChildEndedError(
                 Status.CANCELLED, f"{self.subject} was stopped in {self._running.call}"
             )
@@ -226,7 +232,10 @@ class Service:
             raise
 
     def _until_exit(self, talk: Callable[[], Any]) -> Any:
-        """Talks with the child; in a daemon thread the interpreter's exit may close all meanwhile."""
+        """Exchanges messages with the child.
+
+        In a daemon thread, the interpreter's exit may close everything meanwhile.
+        """
         try:
             return talk()
         except Exception as error:
@@ -235,7 +244,7 @@ class Service:
             raise self._at_exit() from error
 
     def _at_exit(self) -> BaseException:
-        """For a call as the interpreter exits: a daemon thread ends without a word, as it may anywhere."""
+        """Handles a call during the interpreter's exit: a daemon thread may end silently at any point."""
         if threading.current_thread() is not threading.main_thread():
             return SystemExit()
         return ChildEndedError(Status.RUNTIME_FAILURE, f"{self.subject} is closed")
@@ -253,11 +262,11 @@ class Service:
         os.eventfd_write(self._ring, 1)
         if self._poll.poll(timeout_s * 1000) == [(self._rung, select.POLLIN)]:
             os.eventfd_read(self._rung)
-        else:  # it says something, prints, has ended, or takes too long
+        else:  # the child answers, prints, has ended, or takes too long
             self._hear(call, b"")
 
     def _hear(self, call: str, request: bytes) -> Any:
-        """Sends a request, if there is one, and hears the child until it has answered, or rung."""
+        """Sends a request, if there is one, and reads the child's messages until it has answered, or rung."""
         while True:
             message = self._next_message(request)
             if message is None:
@@ -270,7 +279,7 @@ class Service:
             self._child.extend_time_limit(time.monotonic() - start_s)
 
     def _next_message(self, request: bytes) -> dict[str, Any] | None:
-        """What the child says next, but for what it logs; None, where it has rung."""
+        """Returns the child's next message except log records; None if the child has rung."""
         for line in self._child.lines(request, is_last=False, bell=self._rung):
             if not line:
                 return None
@@ -317,7 +326,7 @@ class Service:
 
 
 class _Running:
-    """What the child does at present: a call, and perhaps a native function in it, or a vendor's task."""
+    """Returns the child's current activity: a call, and perhaps a native function in it, or a vendor's task."""
 
     def __init__(self, page: mmap.mmap, describe: Callable[[str], str] | None) -> None:
         self.call = ""
@@ -331,19 +340,19 @@ class _Running:
 
 
 def seal_size(fd: int) -> None:
-    """Fixes the size of a file in memory that a child has, too; no child seals what the next one needs."""
+    """Fixes the size of an in-memory file that a child shares, so that the child cannot change the size."""
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
 
 
 def _own_file(files: ExitStack) -> int:
-    import tempfile  # here: the child needs none
+    import tempfile  # imported here, because the child does not need it
 
     with tempfile.TemporaryFile(buffering=0) as unnamed:
         return _keep(files, fcntl.fcntl(unnamed.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_SHARED))
 
 
 def _shared_page(files: ExitStack) -> tuple[int, mmap.mmap]:
-    """A page that the child cannot take away: a look at one that is gone would end this process."""
+    """Makes a page that the child cannot remove: an access to a removed page would crash this process."""
     made = os.memfd_create("litert-npu-page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         fd = _keep(files, fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _FIRST_SHARED))
@@ -355,7 +364,7 @@ def _shared_page(files: ExitStack) -> tuple[int, mmap.mmap]:
 
 
 def _own_bell(files: ExitStack) -> int:
-    """A bell that neither process waits for without a time limit, whatever the other does with it."""
+    """Makes an eventfd on which neither process waits without a time limit, whatever the other does with it."""
     made = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
     try:
         return _keep(files, fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _FIRST_SHARED))
@@ -374,7 +383,7 @@ def _close(fd: int) -> None:
 
 
 def _clean_up(owner: int, child: ChildProcess, files: ExitStack) -> None:
-    """Ends the child, whoever forgot it; a fork of this process leaves it alone."""
+    """Stops the child if the owner forgot it; a fork of this process leaves the child alone."""
     if os.getpid() == owner:
         child.end()
     files.close()

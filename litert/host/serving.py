@@ -1,4 +1,4 @@
-"""The child's side of a service: answers calls, says which native function runs, and ends with its parent."""
+"""The child's side of a service: answers calls, records which native function runs, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from litert.host.child_side import (
 from litert.host.sandbox import Sandbox, enter
 
 PAGE_SIZE = 4096
-"""Of the page that both processes have: the name of the native function that is running, and words behind it."""
+"""Size of the shared memory page in bytes, which holds the name of the running native function, then numbers."""
 
 NUMBER_WORD = 64
-"""The word of the page that has the number of a call that is rung."""
+"""Index of the word in the shared page that holds the number of a rung call."""
 
 CALL_WORD, RUN_WORD = 66, 67
-"""The words where the child says which NPU call it is at, 0 for none, and in which of its runs."""
+"""Indices of the words where the child writes the current NPU call, 0 for none, and the number of its run."""
 
 OP_WORD = 68
-"""The word where the child may say which op of the CPU it is at."""
+"""Index of the word where the child may write the current CPU op."""
 
 TASK_WORD = 80
-"""The word where the child may say which task it is at; devices want it aligned."""
+"""Index of the word where the child may write the current task; devices require alignment."""
 
 RING = "ring"
-"""The handler of calls that are rung; it gets the number."""
+"""Name of the handler for rings, which gets the number."""
 
 Handlers: TypeAlias = Mapping[str, Callable[[Any], object]]
-"""What the child answers each call with, by the call's name: JSON in, JSON out."""
+"""Functions that answer calls in the child, by the call's name: JSON in, JSON out."""
 
 _MOST_LETTERS = 4 * NUMBER_WORD - 1
 _EXIT_S = 1
@@ -57,14 +57,14 @@ _LOOK_S = 0.05
 _NO_WORK = nullcontext()
 
 _server: _Server | None = None
-"""In the child."""
+"""Runs in the child."""
 
 
 def serve(target: str, settings: str) -> None:
-    """The child's side: reads a line for each call, and writes one for each answer."""
+    """Runs in the child: reads a line for each call, and writes a line for each answer."""
     global _server
     given = json.loads(settings)
-    gc.set_threshold(100_000)  # imports and models make many objects, and no garbage
+    gc.set_threshold(100_000)  # imports and models make many objects, but no garbage
     channel = _Channel(become_child())
     root = logging.getLogger()
     root.addHandler(channel)
@@ -75,43 +75,49 @@ def serve(target: str, settings: str) -> None:
     if not given["enters_later"]:
         _server.watch_parent()
     _server.serve(*given["bells"])
-    gc.freeze()  # the collections at exit find nothing to do
-    set_alarm(_EXIT_S)  # what native code does at exit may hang as well
+    gc.freeze()  # the collections at exit find no objects
+    set_alarm(_EXIT_S)  # native code may hang at exit as well
 
 
 @contextmanager
 def native_call(name: str) -> Iterator[None]:
-    """Measures a native function of a plugin; in the child also says that it runs, should it be the last."""
+    """Measures a native function of a plugin.
+
+    A child also records the function's name, in case the child crashes in the function.
+    """
     with span(SpanKind.PLUGIN, name), at_work(name):
         yield
 
 
 def at_work(name: str) -> AbstractContextManager[None]:
-    """In the child: says what runs in the block, should it be the last; elsewhere it does nothing."""
+    """Records in the child which function the block runs, in case the child crashes.
+
+    The block does nothing special in other processes.
+    """
     return _NO_WORK if _server is None else _server.at_work(name)
 
 
 def ask_host(question: str, argument: object) -> Any:
-    """In the child, in a call: has the host answer a question.
+    """Asks the host a question from within a call in the child.
 
     Raises:
-      LiteRtError: what the host's answer raised.
+      LiteRtError: Error that the host's answer raised.
     """
     assert _server is not None
     return _server.ask(question, argument)
 
 
 def has_host() -> bool:
-    """Whether this process answers the calls of a host that answers `ask_host` in them."""
+    """Returns whether this process answers calls of a host, and the host answers `ask_host` during the calls."""
     return _server is not None and _server.has_answers
 
 
 def enter_sandbox(sandbox: Sandbox) -> None:
-    """In the child, before it reads what is not to be trusted: enters a sandbox, for all threads to come.
+    """Enters a sandbox in the child before untrusted data are read; the sandbox holds for all later threads.
 
     Raises:
-      LiteRtError: UNSUPPORTED, where threads run already, which would stay free.
-      OSError: the kernel refuses it.
+      LiteRtError: UNSUPPORTED, if other threads already run, which would stay unrestricted.
+      OSError: The kernel refuses a call.
     """
     assert _server is not None
     if len(os.listdir("/proc/self/task")) > 1:
@@ -125,13 +131,13 @@ def enter_sandbox(sandbox: Sandbox) -> None:
 
 
 def shared_words() -> memoryview[int]:
-    """In the child: the words of the page that both processes have."""
+    """Returns the words of the shared memory page, in the child."""
     assert _server is not None
     return memoryview(_server.page).cast("I")
 
 
 class _Server:
-    """Answers calls, one after the other."""
+    """Answers calls one after another."""
 
     def __init__(self, target: str, fd: int, page: mmap.mmap, channel: _Channel) -> None:
         self.page = page
@@ -143,11 +149,11 @@ class _Server:
         self._handlers: Handlers = {}
 
     def watch_parent(self) -> None:
-        """Starts the thread that ends this process with its parent."""
+        """Starts the thread that ends this process when its parent ends."""
         threading.Thread(target=self._end_with_parent, daemon=True).start()
 
     def serve(self, bell: int, answer_bell: int) -> None:
-        """Until the parent has no more calls."""
+        """Runs until the parent has no more calls."""
         poll = select.poll()
         poll.register(0, select.POLLIN)
         poll.register(bell, select.POLLIN)
@@ -168,7 +174,7 @@ class _Server:
 
     @contextmanager
     def at_work(self, name: str) -> Iterator[None]:
-        """Has the page say what runs in the block."""
+        """Records in the shared page which function the block runs."""
         page, data = self.page, name.encode(errors="replace")[:_MOST_LETTERS]
         before = page[: 1 + page[0]]
         page[: 1 + len(data)] = bytes([len(data)]) + data
@@ -178,14 +184,14 @@ class _Server:
             page[: len(before)] = before
 
     def ask(self, question: str, argument: object) -> Any:
-        """Has the parent answer a question."""
+        """Asks the parent a question and returns its answer."""
         self._channel.say({"question": [question, argument]})
         reply = json.loads(sys.stdin.buffer.readline() or b'{"answer": null}')
         raise_error(reply)
         return reply["answer"]
 
     def _end_with_parent(self) -> None:
-        """A thread that waits for the parent's end, which an idle child sees by itself."""
+        """Runs a thread that waits for the parent's end; an idle child notices the end by itself."""
         poll = select.poll()
         poll.register(0, 0)  # hang-ups are always reported
         poll.poll()
@@ -209,7 +215,7 @@ class _Server:
         self._channel.say(answer)
 
     def _answer_ring(self, number: int, bell: int) -> None:
-        """Rings back, unless there is something to say."""
+        """Rings back, unless there is a message to send."""
         said = self._channel.count
         try:
             self._find(RING)(number)
@@ -228,10 +234,10 @@ class _Server:
 
 
 class _Channel(logging.Handler):
-    """In the child: answers, and log records of any thread, each a line.
+    """Sends answers and log records of any thread from the child, one line each.
 
     Attributes:
-      count: of the lines so far.
+      count: Number of lines so far.
     """
 
     def __init__(self, stream: IO[str]) -> None:

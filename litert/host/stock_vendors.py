@@ -1,4 +1,4 @@
-"""The vendors' libraries that come with stock LiteRT's wheel: `ai_edge_litert/vendors/<vendor>/<kind>`."""
+"""The vendor libraries in stock LiteRT's wheel: `ai_edge_litert/vendors/<vendor>/<kind>`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from litert.core.vendor_names import plain_name
 
 
 def stock_vendor_folder(vendor: str, kind: Literal["compiler", "dispatch"]) -> str:
-    """The folder with a vendor's libraries, by any of its names; "" where there is none."""
+    """Returns the directory with a vendor's libraries, by any of the vendor's names; "" if there is none."""
     folders = stock_vendor_folders(kind)
     return next((f for name, f in folders.items() if plain_name(name) == plain_name(vendor)), "")
 
 
 def stock_vendor_folders(kind: Literal["compiler", "dispatch"]) -> Mapping[str, str]:
-    """The folders with libraries of a kind, by their vendors' names: `intel_openvino`. Nothing is imported."""
+    """Returns the directories with libraries of a kind, by vendor name: `intel_openvino`.
+
+    The search imports nothing.
+    """
     from importlib.util import find_spec
 
     spec = find_spec("ai_edge_litert")

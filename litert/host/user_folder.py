@@ -1,4 +1,7 @@
-"""Where this user's own files are: below a folder that a variable names, or where the system has them."""
+"""Finds this user's own directories.
+
+They lie below the directory in an environment variable, or at the system's usual place.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,19 @@ import os
 
 
 def user_folder(kind: str, variable: str) -> str:
-    """The folder for files of a kind, `data` or `cache`, as an absolute path; it need not exist.
+    """Returns the directory for files of a kind, `data` or `cache`, as an absolute path.
 
-    A variable of the environment may name it, where `~` is the user's home.
+    The directory may not exist yet.
+
+    An environment variable may name the directory, where `~` is the user's home.
 
     Raises:
-      FileNotFoundError: this user has no such folder.
+      FileNotFoundError: This user has no such directory.
     """
     parent = os.path.expanduser(os.environ.get(variable, ""))
     if not parent:
-        import platformdirs  # here: most calls find the variable, or need no folder at all
+        # Imported here, because most calls find the variable, or need no directory
+        import platformdirs
 
         try:
             parent = str(getattr(platformdirs, f"user_{kind}_dir")())

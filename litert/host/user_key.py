@@ -1,8 +1,9 @@
-"""The user's own secret: what was sealed with it was made by this user, wherever the file has been since.
+"""The user's own secret key: a valid seal proves that this user made the data, wherever the file has been since.
 
-The key is 32 random bytes in `litert-npu/key` below the user's data folder, or below `LITERT_NPU_DATA_DIR`: a file
-of mode 0600 in a folder of mode 0700, made when it is first asked for. A link, another user's file, and one that
-others can read or write are not used. Each seal names its purpose, so that one for another purpose is none.
+The key has 32 random bytes in `litert-npu/key` below the user's data directory, or below
+`LITERT_NPU_DATA_DIR`: a file with mode 0600 in a directory with mode 0700, made on first use.
+Symbolic links, other users' files, and files that other users can read or write are refused. Each
+seal depends on its purpose, so that a seal for another purpose is invalid.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ _SIZE = 32
 
 
 def seal(purpose: str, *parts: bytes | memoryview) -> bytes:
-    """32 bytes that only who has the user's key can make, of a purpose and of bytes; the key is made if need be.
+    """Returns a 32-byte seal of a purpose and bytes, which requires the user's key.
+
+    Makes the key if there is none.
 
     Raises:
-      OSError: there is no place for a key, or what is there is not the user's alone.
+      OSError: There is no place for a key, or other users have access to the key.
     """
-    import hmac  # here, since it loads OpenSSL
+    import hmac  # imported here, because it loads OpenSSL
 
     sealed = hmac.new(user_key(), digestmod="sha256")
     for part in framed(purpose.encode(), *parts):
@@ -35,17 +38,17 @@ def seal(purpose: str, *parts: bytes | memoryview) -> bytes:
 
 
 def framed(*parts: bytes | memoryview) -> Iterator[bytes | memoryview]:
-    """Parts with the size of each before it, so that no others have the same bytes."""
+    """Joins parts with their sizes, so that different parts never give the same bytes."""
     for part in parts:
         yield memoryview(part).nbytes.to_bytes(8, "little")
         yield part
 
 
 def user_key() -> bytes:
-    """The key, which is made if there is none.
+    """Returns the key, and makes the key if there is none.
 
     Raises:
-      OSError: as `seal`.
+      OSError: Same as `seal`.
     """
     folder = os.path.join(user_folder("data", "LITERT_NPU_DATA_DIR"), _NAME)
     with suppress(FileNotFoundError):
@@ -60,7 +63,7 @@ def user_key() -> bytes:
 def _read(folder: str) -> bytes:
     _check_own(os.lstat(folder), stat.S_ISDIR, folder)
     path = os.path.join(folder, _FILE)
-    # Without waiting for whoever writes, where it is a pipe.
+    # Opens without blocking, in case the path is a pipe.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _check_own(os.fstat(fd), stat.S_ISREG, path)
@@ -73,7 +76,7 @@ def _read(folder: str) -> bytes:
 
 
 def _make(folder: str) -> None:
-    """Writes a new key beside its place, and names it there unless there is one already."""
+    """Writes a new key under a temporary name, then links it to its place unless a key exists."""
     _check_own(os.lstat(folder), stat.S_ISDIR, folder)
     beside = os.path.join(folder, f".{_FILE}.{os.urandom(8).hex()}.tmp")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""Calls into a vendor's code: whatever goes wrong there names the vendor and the call."""
+"""Calls a vendor's code: errors from the call name the vendor and the call."""
 
 from __future__ import annotations
 
@@ -10,36 +10,39 @@ from litert.core.status import Status
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENDING = (KeyboardInterrupt, SystemExit)
-"""What a signal's handler may raise anywhere, and no vendor is to blame for."""
+"""Exceptions that a signal handler may raise anywhere, which are not the vendor's fault."""
 
 _PACKAGES = ("litert", "compiler_plugin", "dispatch", "tools", "litert_npu_tools")
 _HOST = tuple(os.path.join(_ROOT, package, "") for package in _PACKAGES)
-"""Where the host's own code is: a vendor's error is in another file, or in what that one called."""
+"""Directories of the host's own code.
+
+A vendor's error comes from another file, or from code that this file called.
+"""
 
 
 def is_foreign(path: str) -> bool:
-    """Whether a file's code is not the host's."""
+    """Returns whether a file is outside of the host's code."""
     return not path.startswith(_HOST)
 
 
 class VendorCall:
     """A context manager around one call of a vendor's function.
 
-    A `LiteRtError` keeps its status; any other exception becomes one, with the vendor's file and line. Only
-    KeyboardInterrupt passes: the user's Ctrl-C may come anywhere.
+    A `LiteRtError` keeps its status; any other exception becomes a `LiteRtError`, with the vendor's
+    file and line. Only KeyboardInterrupt passes: the user may press Ctrl-C at any time.
     """
 
     __slots__ = ("_call", "_status", "_vendor")
 
     def __init__(self, vendor: str, call: str, status: Status = Status.RUNTIME_FAILURE) -> None:
-        """Names the call; `status` is that of exceptions that are no `LiteRtError`, or are one that says OK."""
+        """Names the call; `status` is for exceptions that are not `LiteRtError`, or that have the status OK."""
         self._vendor = vendor
         self._call = call
         self._status = status
 
     @property
     def where(self) -> str:
-        """What errors of this call say under `where`."""
+        """Text for the field `where` of errors from this call."""
         return f"vendor '{self._vendor}', {self._call}"
 
     def __enter__(self) -> VendorCall:
@@ -55,7 +58,7 @@ class VendorCall:
             raise self.wrap(error) from error
 
     def wrap(self, error: BaseException) -> LiteRtError:
-        """The error of this call for what its code raised, here or in a thread."""
+        """Makes the error for an exception of the call, in this thread or another thread."""
         if isinstance(error, LiteRtError):
             known = ("", f"vendor '{self._vendor}'", self.where)
             where = self.where if error.where in known else f"{self.where}: {error.where}"

@@ -1,7 +1,8 @@
-"""Puts a flatbuffer together from its end to its start, so that whatever an offset points at is there already.
+"""Builds a flatbuffer from its end to its start, so that the target of each offset exists before the offset.
 
-An address is the distance from the end: an object of address 64 lies 64 bytes before the end. The end itself is a
-multiple of 64, where data that are not assembled here follow; their addresses are negative.
+An address is the distance from the end of the flatbuffer: an object with address 64 begins 64 bytes
+before the end. The end is a multiple of 64, because data that this module does not assemble follow;
+addresses of these data are negative.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 ALIGNMENT = 64
 BYTES_ALIGNMENT = 16
-"""Of byte vectors, which may hold anything: constants, C structs."""
+"""Largest alignment of byte vectors, which may hold any data: constants, C structs."""
 
 _i32 = struct.Struct("<i").pack
 _u32 = struct.Struct("<I").pack
@@ -20,15 +21,15 @@ _INT_VECTORS = [struct.Struct(f"<I{count}i").pack for count in range(9)]
 
 
 class TableLayout(NamedTuple):
-    """How a table with certain fields is packed: the offset to its vtable, other offsets, scalars.
+    """The layout of tables with the same fields: the offset to the vtable, other offsets, scalars.
 
     Attributes:
-      pack: the whole table.
-      places: of the offsets, from the start of the table.
-      scalar_places: of the scalars.
-      size: in bytes.
-      alignment: of the table, so that its fields are aligned.
-      vtable: its address.
+      pack: Function that packs the whole table.
+      places: Positions of the offsets, in bytes from the start of the table.
+      scalar_places: Positions of the scalars, in bytes from the start of the table.
+      size: Size of the table, in bytes.
+      alignment: Alignment of the table that aligns all its fields, in bytes.
+      vtable: Address of the vtable.
     """
 
     pack: Any  # of `struct.Struct`
@@ -40,10 +41,10 @@ class TableLayout(NamedTuple):
 
 
 class Assembler:
-    """A flatbuffer in the making.
+    """A flatbuffer under construction.
 
     Attributes:
-      size: bytes so far: the address of what was added last.
+      size: Number of bytes so far, which is the address of the last object.
     """
 
     __slots__ = ("_chunks", "_int_vectors", "_layouts", "_vtables", "size")
@@ -56,7 +57,7 @@ class Assembler:
         self._int_vectors: dict[tuple[int, ...], int] = {}
 
     def add(self, data: bytes, alignment: int = 4, lead: int = 0) -> int:
-        """Adds bytes, of which the one at `lead` is to be aligned; gives their address."""
+        """Adds bytes and returns their address; the byte at index `lead` is aligned."""
         size = self.size + len(data)
         padding = (lead - size) % alignment
         self._chunks.append(data + bytes(padding) if padding else data)
@@ -77,7 +78,7 @@ class Assembler:
         return self.add(_u32(len(data)) + bytes(data), BYTES_ALIGNMENT, 4)
 
     def int_vector(self, numbers: tuple[int, ...]) -> int:
-        """Adds a vector of ints."""
+        """Adds a vector of 32-bit integers."""
         count = len(numbers)
         if count < len(_INT_VECTORS):
             data = _INT_VECTORS[count](count, *numbers)
@@ -88,14 +89,14 @@ class Assembler:
         return size
 
     def shared_int_vector(self, numbers: tuple[int, ...]) -> int:
-        """Adds a vector of ints, or finds the one that is there already: most shapes occur many times."""
+        """Adds a vector of 32-bit integers, or reuses an equal vector: most shapes occur many times."""
         address = self._int_vectors.get(numbers)
         if address is None:
             address = self._int_vectors[numbers] = self.int_vector(numbers)
         return address
 
     def offset_vector(self, addresses: Sequence[int]) -> int:
-        """Adds a vector of offsets to what was added before."""
+        """Adds a vector of offsets to objects that were added before."""
         count = len(addresses)
         first = self.size + 4 * count
         offsets = [first - 4 * i - address for i, address in enumerate(addresses)]
@@ -104,7 +105,7 @@ class Assembler:
         return self.size
 
     def vtable(self, offsets: tuple[int, ...], table_size: int) -> int:
-        """Adds a vtable, or finds the one that is there already."""
+        """Adds a vtable, or reuses an equal vtable."""
         count = len(offsets)
         data = struct.pack(f"<{count + 2}H", 4 + 2 * count, table_size, *offsets)
         address = self._vtables.get(data)
@@ -113,9 +114,9 @@ class Assembler:
         return address
 
     def layout(self, offsets: tuple[int, ...], scalars: tuple[tuple[int, str], ...]) -> TableLayout:
-        """How to pack a table with offsets in some slots, and scalars in others, each with its `struct` code.
+        """Returns the layout of a table with offsets in some slots, and scalars with `struct` codes in others.
 
-        Larger scalars first take least room.
+        The table is smallest if larger scalars come first.
         """
         found = self._layouts.get((offsets, scalars))
         if found is not None:
@@ -146,7 +147,7 @@ class Assembler:
         return made
 
     def pack(self, layout: TableLayout, targets: Sequence[int], *scalars: Any) -> int:
-        """Adds a table: addresses of what its offsets point at, and its scalars."""
+        """Adds a table, from the addresses that its offsets point at, and its scalars."""
         pack, places, _, size, alignment, vtable = layout
         address = self.size + size
         if alignment > 4:
@@ -160,20 +161,21 @@ class Assembler:
     def table(
         self, offsets: Sequence[tuple[int, int]], scalars: Sequence[tuple[int, str, Any]] = ()
     ) -> int:
-        """Adds a table: offsets by slot, as addresses of what they point at; scalars by slot and `struct` code."""
+        """Adds a table: offsets by slot, as target addresses; scalars by slot, with their `struct` codes."""
         layout = self.layout(
             tuple([slot for slot, _ in offsets]), tuple([(slot, code) for slot, code, _ in scalars])
         )
         return self.pack(layout, [target for _, target in offsets], *[v for _, _, v in scalars])
 
     def copied_table(self, vtable: int, body: bytes, position: int, alignment: int) -> int:
-        """Adds a table as it lies in another flatbuffer.
+        """Adds a copy of a table from another flatbuffer.
 
         Args:
-          vtable: address of its vtable here.
-          body: the table, without the offset to its vtable; a multiple of 4 bytes.
-          position: in the other flatbuffer, a multiple of 4.
-          alignment: of its largest field, which keeps its place in relation to that.
+          vtable: Address of the table's vtable in this flatbuffer.
+          body: Bytes of the table without the offset to its vtable; a multiple of 4 bytes.
+          position: Position of the table in the other flatbuffer, a multiple of 4, in bytes.
+          alignment: Alignment of the table's largest field, in bytes; the copy keeps the alignment
+            of all fields.
         """
         address = self.size + 4 + len(body)
         padding = -(position + address) % alignment
@@ -184,7 +186,10 @@ class Assembler:
     def finish(
         self, root: int, identifier: bytes, alignment: int = ALIGNMENT, reserved: bytes = b""
     ) -> bytearray:
-        """The whole flatbuffer, its size a multiple of an alignment; `reserved` follows the identifier."""
+        """Returns the whole flatbuffer, padded to a multiple of an alignment.
+
+        `reserved` follows the identifier.
+        """
         size = self.size + 8 + len(reserved)
         padding = -size % alignment
         size += padding

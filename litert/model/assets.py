@@ -1,7 +1,8 @@
-"""Assets in a model: a user's file for each custom op, and the files that those name.
+"""Assets in a model: the user's file for each custom op, and the companion files that an asset names.
 
-Each lies in the metadata, byte for byte: `litert_npu_asset_<op>` for an op's asset (the custom op assets guide,
-section 2), and `litert_npu_asset_<op>/<relative path>` for a companion of it.
+The metadata hold each file byte for byte: `litert_npu_asset_<op>` holds an op's asset (the custom
+op assets guide, section 2), and `litert_npu_asset_<op>/<relative path>` holds a companion of the
+asset.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ ASSET_KEY_PREFIX = "litert_npu_asset_"
 
 
 class Asset(NamedTuple):
-    """An asset or companion, as it lies in a model.
+    """An asset or companion file in a model.
 
     Attributes:
-      op_name: the custom code of the ops it is for.
-      companion_path: relative to the asset's folder, with `/`; "" for the asset itself.
-      blob: the file's bytes.
+      op_name: Custom code of the ops that the asset implements.
+      companion_path: Path of the companion relative to the asset's directory, with `/`; "" for the
+        asset itself.
+      blob: Bytes of the file.
     """
 
     op_name: str
@@ -32,12 +34,12 @@ class Asset(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What `register_asset` calls it: `<op>`, or `<op>/<relative path>`."""
+        """The name that `register_asset` of the dispatch table gets: `<op>`, or `<op>/<relative path>`."""
         return f"{self.op_name}/{self.companion_path}" if self.companion_path else self.op_name
 
 
 def check_op_name(op_name: str) -> None:
-    """Raises INVALID_TOOL_CONFIG where no metadata key can be made of a custom op's name."""
+    """Raises INVALID_TOOL_CONFIG if a custom op's name cannot be a part of a metadata key."""
     if not op_name or "\0" in op_name:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
@@ -47,11 +49,11 @@ def check_op_name(op_name: str) -> None:
 
 
 def check_companion_path(path: str, where: str = "") -> None:
-    """Checks that a companion lies in its asset's folder or below, and that there is one way to name it.
+    """Checks that a companion lies in or below the asset's directory, and that its path is in the normal form.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for an absolute path, one with `..`, `.` or an empty part, a backslash
-        or a zero byte, or a Windows drive.
+      LiteRtError: INVALID_ARGUMENT, for an absolute path, a path with `..`, `.` or an empty part, a
+        backslash or a zero byte, or a Windows drive.
     """
     parts = path.split("/")  # an absolute path has an empty first part
     if (
@@ -68,11 +70,12 @@ def check_companion_path(path: str, where: str = "") -> None:
 
 
 def set_assets(model: Model, assets: Sequence[Asset]) -> None:
-    """Puts assets into a model, in this order and in place of all that it had.
+    """Stores assets in a model, in this order; they replace all assets of the model.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG or INVALID_ARGUMENT for a bad name or path; ALREADY_EXISTS where two
-        assets have one key, such as companion `b` of op `a` and the asset of an op named `a/b`.
+      LiteRtError: INVALID_TOOL_CONFIG or INVALID_ARGUMENT, for an invalid name or path;
+        ALREADY_EXISTS, if two assets have the same key, such as companion `b` of op `a` and the
+        asset of an op named `a/b`.
     """
     seen: dict[str, Asset] = {}
     for asset in assets:
@@ -93,9 +96,9 @@ def set_assets(model: Model, assets: Sequence[Asset]) -> None:
 
 
 def read_assets(model: Model) -> Sequence[Asset]:
-    """A model's assets, each asset before its companions.
+    """Returns a model's assets; each asset comes before its companions.
 
-    A key that occurs twice counts once, as all readers of metadata take the first.
+    If a key occurs twice, the first entry counts, as for all readers of metadata.
     """
     blobs: dict[str, Blob] = {}
     for entry in model.metadata:
@@ -106,10 +109,10 @@ def read_assets(model: Model) -> Sequence[Asset]:
 
 
 def name_assets(blobs: Mapping[str, Blob]) -> Sequence[Asset]:
-    """Assets and companions by their names, each asset before its companions.
+    """Returns assets and companions from files by name; each asset comes before its companions.
 
-    A name with a slash is a companion where the part before one of its slashes is an asset's name, and an op's
-    own name elsewhere.
+    A name with a slash is a companion if the part before a slash is the name of an asset;
+    otherwise, the whole name is an op's name.
     """
     owners = {name: _owner(name, blobs) for name in blobs}
     place = {name: index for index, name in enumerate(blobs)}
@@ -118,7 +121,7 @@ def name_assets(blobs: Mapping[str, Blob]) -> Sequence[Asset]:
 
 
 def _owner(name: str, names: Mapping[str, Blob]) -> str:
-    """The op that an asset's name belongs to: its shortest leading part that is an asset."""
+    """Returns the op that an asset's name belongs to: the shortest leading part of the name that is an asset."""
     starts = (name[:place] for place, letter in enumerate(name) if letter == "/")
     return next((start for start in starts if start in names), name)
 

@@ -1,4 +1,7 @@
-"""Files that appear when they are complete, written beside their place, then renamed; and folders for output."""
+"""Writes files that appear only when complete: under a temporary name beside their target, then renamed.
+
+Also makes output directories.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _FOR_ALL = 0o666
 
 
 def check_place(path: str) -> None:
-    """Refuses a file or folder to write whose own folder is not there: it is more likely mistyped than meant.
+    """Refuses an output path whose parent directory does not exist: the path is more likely mistyped than meant.
 
     Raises:
       LiteRtError: NOT_FOUND.
@@ -33,15 +36,18 @@ def check_place(path: str) -> None:
     )
     if not os.path.isdir(folder):
         raise LiteRtError(
-            Status.NOT_FOUND, "no folder for the output", folder, "Make it, or write elsewhere."
+            Status.NOT_FOUND,
+            "no folder for the output",
+            folder,
+            "Make it, or write elsewhere.",
         )
 
 
 def make_folder(path: str) -> None:
-    """Makes a folder, unless it is there, in one that is.
+    """Makes a directory, unless it exists; its parent must exist.
 
     Raises:
-      LiteRtError: NOT_FOUND, where that is not; FILE_IO.
+      LiteRtError: NOT_FOUND, if the parent does not exist; FILE_IO.
     """
     check_place(path)
     try:
@@ -52,21 +58,25 @@ def make_folder(path: str) -> None:
 
 @contextmanager
 def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
-    """Opens a new file for writing; it takes its place when all went well and its bytes are on the disk.
+    """Opens a new file for writing.
 
-    What was there stays until then; after an error nothing is left. Others may do no more with it than with what
-    was there, nor with the files that it was made from. What a process left that was killed goes, too.
+    The file replaces the target after the block succeeds and all bytes are on the disk.
+
+    The old file stays until then; an error leaves no partial file. Other users get no more
+    permissions than for the old file and for the input files. Temporary files that killed processes
+    left behind are removed, too.
 
     Args:
-      path: of the file. A link of this user's stays, and leads to it; another's gives way.
-      permissions: of a file that has not its inputs'.
+      path: Path of the target file. A symbolic link of the same user stays, and its target is
+        written; another user's link is replaced.
+      permissions: Permissions of the file if they do not depend on its inputs.
 
     Yields:
-      The open file's descriptor.
+      File descriptor of the open file.
 
     Raises:
-      LiteRtError: FILE_IO, also for an OSError of the caller's; INVALID_ARGUMENT for a path that is no place for
-        a file; NOT_FOUND, where its folder is not there.
+      LiteRtError: FILE_IO, also for an OSError in the block; INVALID_ARGUMENT, if the path cannot
+        be a file; NOT_FOUND, if the parent directory does not exist.
     """
     check_place(path)
     most = output_permissions() if permissions is None else permissions
@@ -87,14 +97,14 @@ def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
             raise lost
         _sync(fd)
         if not is_named:
-            # A folder that the path does not need has Python follow the link.
+            # With a directory that the path does not need, Python follows the link.
             os.link(f"{_OPEN_FILES}/{fd}", beside, src_dir_fd=fd, follow_symlinks=True)
-        # A descriptor that is closed may tell of an error, and another one keeps the lock.
+        # Closing a descriptor may report an error; another descriptor keeps the lock.
         writing, fd = fd, os.dup(fd)
         os.close(writing)
         os.replace(beside, target)
     except BaseException as error:
-        with suppress(OSError):  # mostly it has no name yet
+        with suppress(OSError):  # usually, the file has no name yet
             os.unlink(beside)
         if isinstance(error, OSError):
             raise _failed(error, path) from error
@@ -105,7 +115,7 @@ def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
 
 
 def remove_left_overs(folder: str, names: str) -> None:
-    """Removes what killed processes have left of files with such names, a regular expression."""
+    """Removes files of killed processes whose names match a regular expression."""
     left_over = re.compile(rf"\.(?:{names}){_RANDOM_END}")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -115,12 +125,13 @@ def remove_left_overs(folder: str, names: str) -> None:
 
 @contextmanager
 def folder_beside(path: str) -> Iterator[str]:
-    """Makes a folder for the time of the block, beside a file, or one that stands for such folders.
+    """Makes a temporary directory for the block, beside a file or a directory.
 
-    What a process left that was killed goes when the next one makes a folder beside the same file, or writes it.
+    The directory of a killed process is removed when the next process makes a directory beside the
+    same file, or writes this file.
 
     Raises:
-      OSError: where none can be made.
+      OSError: The directory cannot be made.
     """
     from shutil import (
         rmtree,
@@ -136,7 +147,7 @@ def folder_beside(path: str) -> Iterator[str]:
 
 
 def remove_folder(path: str) -> None:
-    """Removes a folder and all in it, as far as the system lets it; what fails once is tried again."""
+    """Removes a directory with its contents as far as the system allows; failed removals are tried again."""
     from shutil import rmtree  # here: as above
 
     _remove_folder(path, rmtree)
@@ -144,15 +155,15 @@ def remove_folder(path: str) -> None:
 
 def _remove_folder(path: str, rmtree: Callable[..., None]) -> None:
     for _ in range(2):
-        with suppress(OSError):  # some of what it calls is not ignored
+        with suppress(OSError):  # some errors inside it are not ignored
             rmtree(path, ignore_errors=True)
 
 
 def make_temporary_folder() -> str:
-    """Makes a folder for the rest of this process, which removes it; one that is killed leaves it to the next.
+    """Makes a directory until this process ends; after a killed process, the next process removes the directory.
 
     Raises:
-      OSError: where none can be made.
+      OSError: The directory cannot be made.
     """
     made, _ = _make_folder_beside(_temporary_path())
     return made
@@ -160,12 +171,12 @@ def make_temporary_folder() -> str:
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """Makes a folder for the time of the block, where temporary files go.
+    """Makes a temporary directory for the block, in the system's place for temporary files.
 
-    What a process left that was killed goes with the next one's folder.
+    The next process that makes such a directory removes the directories of killed processes.
 
     Raises:
-      OSError: where none can be made.
+      OSError: The directory cannot be made.
     """
     with folder_beside(_temporary_path()) as made:
         yield made
@@ -173,24 +184,24 @@ def temporary_folder() -> Iterator[str]:
 
 @contextmanager
 def temporary_file(name: str) -> Iterator[BinaryIO]:
-    """Makes a file for the time of the block, to write and read, alone in a temporary folder.
+    """Makes a file to write and read for the block, in a temporary directory of its own.
 
     Raises:
-      OSError: where none can be made.
+      OSError: The file cannot be made.
     """
     with temporary_folder() as folder, open(os.path.join(folder, name), "x+b") as file:
         yield file
 
 
 def _temporary_path() -> str:
-    """A file that is not there, for folders beside it."""
-    from tempfile import gettempdir  # here: most commands make no folder
+    """Returns a file name that does not exist, for directories beside it."""
+    from tempfile import gettempdir  # imported here, because most commands make no directory
 
     return os.path.join(gettempdir(), "litert-npu")
 
 
 def _make_folder_beside(path: str) -> tuple[str, int]:
-    """The folder, and a descriptor that locks it."""
+    """Returns the new directory, and a descriptor that locks it."""
     folder, name = os.path.split(path)
     target = os.path.join(os.path.realpath(folder), name)
     remove_left_overs(os.path.dirname(target), re.escape(name[:200]))
@@ -202,7 +213,7 @@ def _make_folder_beside(path: str) -> tuple[str, int]:
 
 
 def _lock_folder(path: str) -> int | None:
-    """Locks a new folder; None where another process took it for a leftover before."""
+    """Locks a new directory; None if another process has removed it as a leftover."""
     with suppress(FileNotFoundError):
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         _lock(fd)
@@ -213,7 +224,7 @@ def _lock_folder(path: str) -> int | None:
 
 
 def _follow_own_links(path: str) -> str:
-    """Where a file is to be: a link leads there only if this user has made it."""
+    """Returns the target path: a symbolic link is followed only if this user has made it."""
     target = path
     for _ in range(_MOST_LINKS):
         folder, name = os.path.split(target)
@@ -229,7 +240,7 @@ def _follow_own_links(path: str) -> str:
 
 
 def _mode(target: str, path: str) -> int | None:
-    """The permissions to keep; None for a new file's."""
+    """Returns the permissions to keep; None for a new file."""
     try:
         found = os.lstat(target)
     except FileNotFoundError:
@@ -245,11 +256,14 @@ def _mode(target: str, path: str) -> int | None:
 
 
 def _create(beside: str, permissions: int) -> tuple[int, bool]:
-    """A locked file, and whether it has its name; one without a name goes with its process."""
+    """Returns a locked file, and whether the file has its name.
+
+    A file without a name vanishes with its process.
+    """
     common = os.O_RDWR | os.O_CLOEXEC
     fd = -1
     if os.path.exists(_OPEN_FILES):
-        with suppress(OSError):  # any other is one of the file with a name, too
+        with suppress(OSError):  # another error also occurs for a file with a name
             fd = os.open(os.path.dirname(beside), common | os.O_TMPFILE, permissions)
             _lock(fd)
             return fd, False
@@ -258,22 +272,22 @@ def _create(beside: str, permissions: int) -> tuple[int, bool]:
         _lock(fd)
         if os.fstat(fd).st_nlink:
             return fd, True
-        os.close(fd)  # another process took it for a leftover before it was locked
+        os.close(fd)  # another process removed the file as a leftover before it was locked
 
 
 def _lock(fd: int) -> None:
-    with suppress(OSError):  # where there are no locks, nothing is swept
+    with suppress(OSError):  # without locks, leftovers stay
         fcntl.flock(fd, fcntl.LOCK_EX)
 
 
 def _name_beside(target: str) -> str:
-    """A name that nobody can foretell."""
+    """Returns a name that other users cannot predict."""
     folder, name = os.path.split(target)
     return os.path.join(folder, f".{name[:200]}.{os.urandom(8).hex()}.tmp")
 
 
 def _sync(fd: int) -> None:
-    """Waits until a file is on its disk, where its file system can tell."""
+    """Waits until a file is on its disk, if its file system supports that."""
     try:
         os.fsync(fd)
     except OSError as error:
@@ -282,7 +296,7 @@ def _sync(fd: int) -> None:
 
 
 def _remove_left_over(path: str) -> None:
-    """Removes a file that nobody writes, or a folder of this user's that nobody uses."""
+    """Removes a file that no process writes, or a directory of this user that no process uses."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

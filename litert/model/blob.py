@@ -1,4 +1,4 @@
-"""Bytes that lie somewhere: in memory, or in a range of an open file that is mapped and never read whole."""
+"""Bytes in memory, or in a range of an open file that is mapped and never read as a whole."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from litert.core.mapped_files import map_file
 from litert.core.status import Status
 
 ReadBytes = Callable[[int, int], bytes | memoryview]
-"""Bytes of a file: from an offset, so many."""
+"""A range of a file: offset and size, in bytes."""
 
 _READ_SIZE = 16 << 20
-"""Up to here a file is read, and a program that makes it shorter meanwhile does no harm."""
+"""Files up to this size are read into memory, so that another program may shorten them without harm."""
 
 
 class MappedFile:
-    """A regular file, open for reading, in memory if it is small and mapped if it is large; a context manager.
+    """A regular file that is open for reading: in memory if small, mapped if large; a context manager.
 
-    A program that makes a large file shorter ends those that have mapped it, where `litert.core.mapped_files` does
-    not guard them: replace files, do not truncate them.
+    A program that shortens a large file crashes the processes that have mapped the file, where
+    `litert.core.mapped_files` does not guard the mapping: replace files, do not truncate them.
 
     Attributes:
-      path: as it was given.
-      view: the whole file.
-      data: the bytes of a small one.
-      fd: of the open file; `MappedFile` owns it.
+      path: Path of the file, as the caller gave it.
+      view: View of the whole file.
+      data: Bytes of a small file.
+      fd: Descriptor of the open file, which `MappedFile` owns.
     """
 
     __slots__ = ("_file", "_map", "data", "fd", "path", "size", "view")
@@ -38,12 +38,12 @@ class MappedFile:
         """Opens and maps a file.
 
         Args:
-          path: of the file.
-          fd: of the file, where it is open already; it is this object's then.
+          path: Path of the file.
+          fd: Descriptor of the file, if the file is already open; this object takes ownership.
 
         Raises:
-          LiteRtError: NOT_FOUND; INVALID_ARGUMENT, for what is no regular file; FILE_IO; MEMORY_ALLOCATION_FAILURE
-            for a small one.
+          LiteRtError: NOT_FOUND; INVALID_ARGUMENT, if the path is not a regular file; FILE_IO;
+            MEMORY_ALLOCATION_FAILURE, for a small file.
         """
         self.path = os.fspath(path)
         self.data: bytes | None = None
@@ -71,27 +71,29 @@ class MappedFile:
             raise LiteRtError(Status.FILE_IO, what, self.path)
 
     def blob(self, offset: int = 0, size: int | None = None) -> Blob:
-        """A range of the file; to its end, where no size is given."""
+        """Returns a range of the file; without a size, the range ends at the end of the file."""
         end = self.size if size is None else offset + size
         if not 0 <= offset <= end <= self.size:
             raise LiteRtError(
-                Status.INDEX_OOB, f"bytes {offset} to {end} of a file of {self.size}", self.path
+                Status.INDEX_OOB,
+                f"bytes {offset} to {end} of a file of {self.size}",
+                self.path,
             )
         return Blob.within(self, offset, end - offset)
 
     @property
     def is_open(self) -> bool:
-        """Whether `fd` may still be read from."""
+        """Whether `fd` is still open for reading."""
         return not self._file.closed
 
     def release_pages(self) -> None:
-        """Lets the kernel take back the memory of pages that were looked at; a next look maps them again."""
+        """Lets the kernel reclaim the memory of pages that were read; the next access reads them again."""
         if self._map is not None and hasattr(self._map, "madvise"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
-        """Closes the file. The mapping lives on until the last view of it is gone."""
-        with suppress(OSError):  # what was read is there
+        """Closes the file. The mapping stays until the last view is gone."""
+        with suppress(OSError):  # the data have been read
             self._file.close()
 
     def __enter__(self) -> MappedFile:
@@ -102,12 +104,14 @@ class MappedFile:
 
 
 class Blob:
-    """Bytes in memory, or a range of a mapped file; never changed once made.
+    """Bytes in memory, or a range of a mapped file; a blob never changes.
 
     Attributes:
-      size: in bytes.
-      file, offset: where they lie in a file, if they do; a writer then copies in the kernel.
-      base: what they are a range of, from `offset` on: the file, or a whole model in memory; None for bytes alone.
+      size: Number of bytes.
+      file, offset: File and position of the bytes, if they lie in a file; a writer then copies
+        inside the kernel.
+      base: Object that contains the bytes, from `offset` on: the file, or a whole model in memory;
+        None for separate bytes.
     """
 
     __slots__ = ("__weakref__", "_view", "base", "offset", "size")
@@ -122,7 +126,7 @@ class Blob:
 
     @classmethod
     def within(cls, base: MappedFile | memoryview, offset: int, size: int) -> Blob:
-        """A range that lies in `base`; no view is made of it before it is asked for."""
+        """Makes a blob of a range of `base`; the view is made on the first access."""
         blob = cls.__new__(cls)
         blob._view = None
         blob.base = base
@@ -145,7 +149,7 @@ class Blob:
         return self._view
 
     def part(self, offset: int, size: int) -> Blob:
-        """A range of these bytes."""
+        """Returns a range of these bytes."""
         return Blob(self.view[offset : offset + size], self.file, self.offset + offset)
 
     def __bytes__(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Which options table a builtin operator has, which the schema does not say; and its fields by name."""
+"""Options tables of the builtin operators, which the schema does not assign, and the fields by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHARED = {
     }.items()
     for op_name in op_names.split()
 }
-"""The table of each operator whose table is not named like it."""
+"""Options tables of the operators whose table has a different name."""
 
 BUILTIN_NUMBERS: Mapping[str, int] = {name: number for number, name in BUILTIN_OPERATORS.items()}
 """The schema's number of each builtin operator, by name."""
@@ -41,7 +41,7 @@ _OUTPUTS: Mapping[str, int | str] = {
     "UNIQUE": 2,
     "UNPACK": "num",
 }
-"""How many outputs an operator has, or the option that says it; others have one."""
+"""Number of outputs of an operator, or the option that gives this number; other operators have one output."""
 
 _STRIDES = {"stride_w": 1, "stride_h": 1}
 _USUAL: Mapping[str, Mapping[str, Any]] = {
@@ -57,12 +57,12 @@ _USUAL: Mapping[str, Mapping[str, Any]] = {
     "SHAPE": {"out_type": "INT32"},
     "TRANSPOSE_CONV": _STRIDES,
 }
-"""Options whose default in the schema no kernel takes, as new ops have them."""
+"""Options of new ops whose default in the schema no kernel accepts."""
 
 
 @cache
 def find_options_type(op_name: str) -> tuple[str, str] | None:
-    """The union and the table of an operator's options; None for an operator without options."""
+    """Returns the union and the table of an operator's options; None for an operator without options."""
     wanted = _SHARED.get(op_name, f"{op_name}Options").replace("_", "").lower()
     for union in ("BuiltinOptions", "BuiltinOptions2"):
         for table in UNIONS[union].values():
@@ -74,18 +74,20 @@ def find_options_type(op_name: str) -> tuple[str, str] | None:
 def make_builtin_options(
     op_name: str, fields: Mapping[str, Any]
 ) -> tuple[Table | None, Table | None]:
-    """An operator's `builtin_options` and `builtin_options_2`, of which one at most is there.
+    """Returns an operator's `builtin_options` and `builtin_options_2`, at most one of which is present.
 
-    The fields are of its table; an enum's value is its number or its name.
+    The fields belong to the operator's options table; an enum's value is given as a number or a
+    name.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a field or name that the schema does not have.
+      LiteRtError: INVALID_ARGUMENT, if the schema lacks a field or a name.
     """
     found = find_options_type(op_name)
     if found is None:
         if fields:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"{op_name} has no options, and not {', '.join(fields)}"
+                Status.INVALID_ARGUMENT,
+                f"{op_name} has no options, and not {', '.join(fields)}",
             )
         return None, None
     union, type_name = found
@@ -95,9 +97,9 @@ def make_builtin_options(
 
 
 def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
-    """A builtin op's options by their names in the schema: numbers, and vectors of them as tuples.
+    """Returns a builtin op's options by their names in the schema: numbers, and vectors as tuples of numbers.
 
-    Enums are numbers. What the file leaves out has the schema's default.
+    Enums are numbers. Options that the file leaves out have the schema's default.
     """
     options = _own_options(op)
     values: dict[str, FlexValue] = {}
@@ -111,41 +113,47 @@ def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
 
 
 def option_names(op: Op) -> Mapping[str, Field]:
-    """The fields that a builtin op's options have, by name; none where it has no options."""
+    """Returns the field names of a builtin op's options; empty for an op without options."""
     options, found = _own_options(op), find_options_type(op.name)
     type_name = options.type_name if options else found[1] if found else None
     return table_schema(type_name).fields if type_name else {}
 
 
 def get_builtin_option(op: Op, name: str) -> Any:
-    """One of a builtin op's options, with the schema's default where the file leaves it out.
+    """Returns one of a builtin op's options, or the schema's default if the file leaves the option out.
 
     Returns:
-      A number; a tuple of them; an enum's value by its name in the schema; None for an absent vector.
+      A number; a tuple of numbers; for an enum, the value's name in the schema; None for an absent
+      vector.
     """
     options, field = _own_options(op), option_names(op)[name]
     return _readable(field, field.default if options is None else options.get(name))
 
 
 def _readable(field: Field, value: Any) -> Any:
-    """A field's value, with an enum's number replaced by its name."""
+    """Returns a field's value, with an enum's number replaced by its name."""
     if field.type_name in ENUMS and isinstance(value, int):
         return enum_name(field.type_name, value)
     return tuple(value) if field.kind is FieldKind.VECTOR and value is not None else value
 
 
 def _own_options(op: Op) -> Table | None:
-    """An op's options; None where it has none, or those of another operator, which stock takes for none."""
+    """Returns an op's options.
+
+    None if the op has none, or has options of another operator, which stock LiteRT ignores.
+    """
     options, found = op.options or op.options_2, find_options_type(op.name)
     is_other = options is not None and found is not None and options.type_name != found[1]
     return None if is_other else options
 
 
 def set_builtin_option(op: Op, name: str, value: Any) -> None:
-    """Sets one of a builtin op's options, as `get_builtin_option` gives it, or an enum's number; others stay.
+    """Sets one of a builtin op's options, in the form that `get_builtin_option` returns, or as an enum's number.
+
+    Other options stay.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a value that the field cannot have.
+      LiteRtError: INVALID_ARGUMENT, if the field does not allow the value.
     """
     options = _own_options(op)
     if options is None:
@@ -159,19 +167,19 @@ def set_builtin_option(op: Op, name: str, value: Any) -> None:
 
 
 def count_outputs(op_name: str, fields: Mapping[str, Any]) -> int:
-    """How many outputs a builtin operator has that has these options."""
+    """Returns the number of outputs of a builtin operator with these options."""
     found = _OUTPUTS.get(op_name, 1)
     return found if isinstance(found, int) else int(fields.get(found, 0))
 
 
 def usual_builtin_options(op_name: str) -> Mapping[str, Any]:
-    """What a new op's options are where nothing is said and no kernel takes the schema's default: strides of 0."""
+    """Returns defaults for options whose schema default no kernel accepts, such as strides of 0."""
     return _USUAL.get(op_name, {})
 
 
 @cache
 def default_builtin_options(op_name: str) -> Mapping[str, Any]:
-    """A new op's options where nothing is said, by name, as `get_builtin_option` gives them."""
+    """Returns the default options of a new op by name, in the form that `get_builtin_option` returns."""
     found = find_options_type(op_name)
     fields = table_schema(found[1]).fields if found else {}
     defaults = {name: _readable(field, field.default) for name, field in fields.items()}
@@ -179,7 +187,7 @@ def default_builtin_options(op_name: str) -> Mapping[str, Any]:
 
 
 def _enum_value(type_name: str, name: str, value: Any) -> Any:
-    """A field's value, with an enum's name replaced by its number."""
+    """Returns a field's value, with an enum's name replaced by its number."""
     enum = ENUMS.get(table_schema(type_name).field(name).type_name)
     if enum is None or not isinstance(value, str):
         return value

@@ -1,8 +1,9 @@
-"""Byte code with the assets that it needs, in one block: for a compiler whose files have no place for assets.
+"""A container for byte code and its assets, for compilers whose output files have no place for assets.
 
-Stock LiteRT's compiler writes what a plugin gives it as byte code, and nothing else of the plugin's. A Python
-plugin that runs there packs its module and the user's assets into a container, which is then the module; what
-loads the file unpacks it. All numbers are little-endian, all offsets count from the container's start:
+Stock LiteRT's compiler writes only a plugin's byte code, and no other data of the plugin. A Python
+plugin in stock LiteRT's compiler packs its byte code and the user's assets into a container, and
+the loader unpacks the container. All numbers are little-endian, and all offsets count from the
+start of the container:
 
     0   8 bytes   93 "LITNPU" 0A
     8   u32       version, 1
@@ -32,12 +33,12 @@ _ALIGNMENT = 64
 
 
 def is_container(module: Blob) -> bool:
-    """Whether a byte code module is a container, by its first bytes."""
+    """Returns whether a byte code module is a container, judging by its first bytes."""
     return module.view[: len(_MAGIC)] == _MAGIC
 
 
 def pack(byte_code: Blob, assets: Sequence[Asset]) -> bytes:
-    """Makes a container of a module and its assets, no two of one name; `unpack` keeps their order."""
+    """Makes a container of a module and its assets, whose names must differ; `unpack` keeps their order."""
     names = [(a.op_name.encode(), a.companion_path.encode()) for a in assets]
     place = _HEADER.size + _ENTRY.size * len(assets) + sum(len(o) + len(c) for o, c in names)
     offsets: list[int] = []
@@ -56,13 +57,15 @@ def pack(byte_code: Blob, assets: Sequence[Asset]) -> bytes:
 
 
 def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
-    """Takes byte code as it lies in a file apart; nothing is copied.
+    """Also accepts byte code in a separate file; the data are not copied.
 
     Returns:
-      The byte code and the assets in it; a module that is no container as it is, without assets.
+      Returns the byte code and its assets from a container; a module that is not a container is
+      returned unchanged.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for a container that is damaged; WRONG_VERSION, for one of another version.
+      LiteRtError: INVALID_FLATBUFFER, if the container is damaged; WRONG_VERSION, if the container
+        has another version.
     """
     if not is_container(module):
         return module, ()
@@ -78,7 +81,10 @@ def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
 
 
 def carried_assets(model: Model, where: str = "") -> Sequence[Asset]:
-    """The assets that a model's byte code carries, each name once. Raises as `unpack`."""
+    """Returns the assets in the containers of a model's byte code; each name occurs once.
+
+    The errors are those of `unpack`.
+    """
     found: dict[str, Asset] = {}
     for appended in model.byte_code:
         for asset in unpack(appended.blob, where)[1]:
@@ -87,7 +93,7 @@ def carried_assets(model: Model, where: str = "") -> Sequence[Asset]:
 
 
 def _unpack(module: Blob, where: str) -> tuple[Blob, Sequence[Asset]]:
-    """Takes a container apart; damage is a ValueError."""
+    """Unpacks a container; damage raises ValueError."""
     if module.size < _HEADER.size:
         raise ValueError(f"it ends after {module.size} bytes")
     _, version, count, offset, size = _HEADER.unpack_from(module.view)

@@ -1,4 +1,7 @@
-"""Descriptions of a file's NPU calls, one kind to a metadata entry, as JSON; nothing needs them to run."""
+"""Descriptions of a file's NPU calls as JSON, one metadata entry for each kind of description.
+
+A run does not need the descriptions.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from litert.model.blob import Blob
 from litert.model.graph import Model
 
 WHOLE_NUMBER = integer(0, 2**63 - 1)
-"""A count, a size in bytes, or a time: what entries have most."""
+"""A count, a size in bytes, or a time in nanoseconds."""
 
 _VERSION = 1
 
@@ -25,22 +28,22 @@ class CallMetadata(Generic[_Call]):
     """A metadata entry with a list of calls."""
 
     def __init__(self, key: str, call: Codec[_Call]) -> None:
-        """An entry under a metadata key; `call` is the format of a call in it."""
+        """Makes an entry for a metadata key; `call` is the codec for one call in the entry."""
         self._key = key
         self._call = call
 
     def write(self, model: Model, calls: Sequence[_Call]) -> None:
-        """Puts calls into a model; nothing, where there are no calls."""
+        """Stores descriptions of calls in a model; does nothing if there are no calls."""
         if calls:
             document = {"version": _VERSION, "calls": [self._call.dump(call) for call in calls]}
             text = json.dumps(document, separators=(",", ":"))
             model.set_metadata(self._key, Blob(text.encode()))
 
     def read(self, model: Model, where: str = "") -> Sequence[_Call]:
-        """The calls in a model; none where it does not have the entry.
+        """Returns the calls that a model describes; an empty list if the model lacks the entry.
 
         Raises:
-          LiteRtError: INVALID_FLATBUFFER, for an entry that nobody writes; WRONG_VERSION.
+          LiteRtError: INVALID_FLATBUFFER, for an entry that no writer writes; WRONG_VERSION.
         """
         blob = model.find_metadata(self._key)
         if blob is None:
@@ -55,7 +58,7 @@ class CallMetadata(Generic[_Call]):
 
 
 def find_format_mistake(value: object, kind: type[_Call], codec: Codec[_Call | None]) -> str:
-    """What is wrong with a vendor's description of a call, which may be None; "" for nothing."""
+    """Returns the mistake in a vendor's description of a call, which may be None; "" if there is no mistake."""
     try:
         assert value is None or isinstance(value, kind)
         codec.read(JsonNode(codec.dump(value), "$", kind.__name__, Status.SERIALIZATION))

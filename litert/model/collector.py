@@ -1,6 +1,6 @@
-"""Python's garbage collector, held back while a model is made: a graph grows in which nothing is garbage yet.
+"""Pauses Python's garbage collector while a model is read: a growing graph contains no garbage.
 
-Looking through it again and again takes a quarter of the time that it takes to read a large model.
+Collections while the graph grows would take a quarter of the time that a large model takes to read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_held() -> Iterator[None]:
-    """No collection until the end of the block; where two threads are in one, until the end of the first."""
+    """Pauses garbage collection until the block ends.
+
+    If two threads are in such blocks, until the first block ends.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

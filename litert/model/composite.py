@@ -1,7 +1,7 @@
-"""`STABLEHLO_COMPOSITE`: an op that says what it computes by its name, and how by another subgraph.
+"""`STABLEHLO_COMPOSITE`: an op that names a computation, and names another subgraph that defines the computation.
 
-Converters write it for what a backend may know as a whole, such as `odml.rms_norm`; where nobody does, the
-decomposition is as good (LiteRT: `litert/cc/internal/litert_op_options.h`).
+Converters write this op for functions that a backend may know as a whole, such as `odml.rms_norm`;
+other backends run the decomposition (LiteRT: `litert/cc/internal/litert_op_options.h`).
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from litert.model.graph import Op
 COMPOSITE_OP = "STABLEHLO_COMPOSITE"
 
 NPU_CALL = "odml.npu_call"
-"""What the model's author wants on the NPU, as one call."""
+"""Name of a composite that the model's author wants as one call on the NPU."""
 CPU_CALL = "odml.cpu_call"
-"""What the model's author wants on the CPU."""
+"""Name of a composite that the model's author wants on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """What a composite op computes, and the index of the subgraph that does, which the model may not have."""
+    """A composite op's computation: its name, and the index of its subgraph, which the model may lack."""
 
     name: str
     decomposition: int
 
 
 def read_composite(op: Op) -> Composite | None:
-    """What an op says of itself as a composite; None for any other op.
+    """Returns the description of a composite op; None for any other op.
 
-    One whose attributes are no FlexBuffer map is none either, as in stock.
+    An op whose attributes are not a FlexBuffer map is not a composite, as in stock LiteRT.
     """
     options = op.options_2
     if op.name != COMPOSITE_OP or options is None:
@@ -47,6 +47,9 @@ def read_composite(op: Op) -> Composite | None:
 
 
 def forget_decomposition(op: Op) -> None:
-    """Lets a composite go without its decomposition, for who has only the op: -1, as stock writes it."""
+    """Removes the reference to the decomposition, for a receiver that gets only the op.
+
+    The index becomes -1, as stock LiteRT writes.
+    """
     assert op.options_2 is not None
     op.options_2 = op.options_2.with_fields(decomposition_subgraph_index=-1)

@@ -1,10 +1,11 @@
-"""A custom op's options as a FlexBuffer: decoded and encoded.
+"""Decodes and encodes a custom op's options as a FlexBuffer.
 
-The file does not say whether options are a FlexBuffer or a C struct (`raw_options`), and a struct can end like a
-FlexBuffer. They are taken for a FlexBuffer where all of these hold, which no struct meets by chance:
-  - each offset, width, length, key and text in them is well-formed, and map keys are sorted;
-  - no byte is left over but zeros that align the next value;
-  - the root is a map, or a vector with elements (a lone number would be too easy to meet).
+The file does not say whether options are a FlexBuffer or a C struct (`raw_options`), and the bytes
+of a struct can end like a FlexBuffer. Options count as a FlexBuffer if all of these conditions
+hold, which no struct fulfills by chance:
+  - each offset, width, length, key and text is well-formed, and the keys of maps are sorted;
+  - every remaining byte is a zero that aligns the next value;
+  - the root is a map, or a vector with elements (a single number would match too many structs).
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from litert.core.status import Status
 from litert.model.flexbuffer import FlexValue, read_flexbuffer
 
 _LARGEST_FLOAT = 3.4028234e38
-_DEPTH = 32  # of lists and maps in each other, which readers must follow
+_DEPTH = 32  # limit for nested lists and maps, which readers must follow
 
 
 def find_flexbuffer_options(
     data: bytes | memoryview,
 ) -> Mapping[str, FlexValue] | Sequence[FlexValue] | None:
-    """The FlexBuffer that options are; None where they are a C struct, or nothing.
+    """Returns the FlexBuffer values in an op's options; None if the options are a C struct, or empty.
 
-    A map's values are `int`, `float`, `bool`, `str`, `bytes`, None, tuples and maps.
+    The values of a map are `int`, `float`, `bool`, `str`, `bytes`, None, tuples and maps.
     """
     try:
         root = read_flexbuffer(data, is_whole=True)
@@ -38,14 +39,15 @@ def find_flexbuffer_options(
 
 
 def write_flexbuffer_options(options: Mapping[str, object], where: str = "") -> bytes:
-    """A FlexBuffer map of options, with sorted keys.
+    """Encodes options as a FlexBuffer map with sorted keys.
 
-    Values are numbers of 64 bits, text, bytes, None, and lists and maps of these; also NumPy's numbers and arrays.
+    Values are 64-bit numbers, text, bytes, None, and lists and maps of these; NumPy numbers and
+    arrays also work.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a name or a value that a FlexBuffer cannot hold.
+      LiteRtError: INVALID_ARGUMENT, if a FlexBuffer cannot hold a name or a value.
     """
-    # Here, since it imports NumPy.
+    # imported here, because it imports NumPy
     from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 
     builder = flexbuffers.Builder()
@@ -54,7 +56,7 @@ def write_flexbuffer_options(options: Mapping[str, object], where: str = "") -> 
 
 
 def as_flex_value(value: object, name: str, where: str = "") -> FlexValue:
-    """What a FlexBuffer holds for an option's value, as `find_flexbuffer_options` gives it back, but for lists."""
+    """Returns an option's value as `find_flexbuffer_options` returns it, but lists stay lists."""
     return _as_flex_value(value, f"option '{name}'", where, 0)
 
 
@@ -63,7 +65,7 @@ def _as_flex_value(value: object, name: str, where: str, depth: int) -> FlexValu
         value = value.value
     elif isinstance(value, (bytearray, memoryview)):
         value = bytes(value)
-    elif hasattr(value, "tolist"):  # NumPy's numbers and arrays, without an import of it
+    elif hasattr(value, "tolist"):  # detects NumPy's numbers and arrays without importing NumPy
         value = value.tolist()
     if depth > _DEPTH:
         raise _error(f"{name} has more than {_DEPTH} lists or maps in each other", where)
@@ -98,7 +100,7 @@ def _as_map(
 
 
 def _add(builder: Any, value: FlexValue) -> None:
-    """As `builder.Add`, which takes names in ASCII alone, and no float beyond float32."""
+    """Same as `builder.Add`, which takes only ASCII names and no float beyond float32."""
     if isinstance(value, Mapping):
         with builder.Map():
             for key, element in value.items():

@@ -1,7 +1,8 @@
-"""What is different in a model after a change: ops that came, went and changed, and all else that a file says.
+"""Compares two versions of a model: ops that were added, removed and changed, and all other content of the file.
 
-Values are spelled as in a dump: names in quotes, large data as digests. Data are read only where they may differ;
-where they lie in the file, which buffers are shared, and in which order tensors are listed is no difference.
+Values appear as in a dump: names in quotes, large data as digests. The comparison reads data only
+where they may differ; the positions of data in the file, the sharing of buffers, and the order of
+tensors do not count as differences.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def diff_models(before: Model, after: Model) -> ModelDiff:
     """Compares two models.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for damage in a table that reading the models has not looked at.
+      LiteRtError: INVALID_FLATBUFFER, for damage in a table that the reader has not checked.
     """
     pairs = _pair_subgraphs(before.subgraphs, after.subgraphs)
     data = DataComparison()
@@ -57,7 +58,10 @@ def diff_models(before: Model, after: Model) -> ModelDiff:
 
 
 def _pair_subgraphs(before: Sequence[Subgraph], after: Sequence[Subgraph]) -> list[tuple[int, int]]:
-    """Indices: of the same name, where it is the only one; the others in their order; -1 is none."""
+    """Pairs the indices of subgraphs: by a unique name, then the others in their order.
+
+    -1 stands for no subgraph.
+    """
     counts = [Counter(subgraph.name for subgraph in some) for some in (before, after)]
     places = {subgraph.name: index for index, subgraph in enumerate(before)}
     pairs = {
@@ -73,7 +77,7 @@ def _pair_subgraphs(before: Sequence[Subgraph], after: Sequence[Subgraph]) -> li
 
 
 def _call_texts(model: Model) -> dict[Op, Sequence[str]]:
-    """The byte code and the function of each NPU call; its options are offsets in the file."""
+    """Returns the byte code and function name of each NPU call, because its options are file offsets."""
     return {
         op: (_blob_text(module.blob), quote(function))
         for module in model.byte_code
@@ -102,7 +106,10 @@ def _blob_text(blob: Blob) -> str:
 
 
 def _has_moved(before: Blob | None, after: Blob | None) -> bool:
-    """Whether trailing bytes are a ZIP that lies elsewhere: its offsets count from the start of the file."""
+    """Returns whether trailing bytes are a ZIP that has only moved.
+
+    Its offsets count from the start of the file.
+    """
     if before is None or after is None or before.size != after.size:
         return False
     moved = moved_archive(before.view, before.offset, after.offset)

@@ -1,8 +1,9 @@
-"""`DISPATCH_OP`: the custom op that stands for an NPU call, and its options as stock LiteRT has them.
+"""`DISPATCH_OP`: the custom op that stands for an NPU call, with options in stock LiteRT's format.
 
-The options are a FlexBuffer map `{bytecode_offset, bytecode_size, name}`; both numbers take 64 bits, so that
-they can be set after the file is laid out (LiteRT: `litert/core/dispatch_op_schema.cc`). The writer is our
-own, for that one map: the package `flatbuffers` imports NumPy, which a command's start cannot pay for.
+The options are a FlexBuffer map `{bytecode_offset, bytecode_size, name}`; both numbers take 64
+bits, so that they can be filled in after the file is laid out (LiteRT:
+`litert/core/dispatch_op_schema.cc`). This module writes this one map without the package
+`flatbuffers`, which imports NumPy and would slow the start of commands.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _STRING = 5 << 2
 
 
 class DispatchOptions(NamedTuple):
-    """Where an NPU call's byte code lies in the file (at 0 until it is laid out), and which function is called."""
+    """Position of an NPU call's byte code in the file (0 until the layout), and name of the called function."""
 
     bytecode_offset: int
     bytecode_size: int
@@ -32,12 +33,12 @@ class DispatchOptions(NamedTuple):
 
 
 def is_dispatch_op(op: Op) -> bool:
-    """Whether an op is an NPU call."""
+    """Returns whether an op is an NPU call."""
     return op.is_custom and op.code.custom_code == DISPATCH_OP
 
 
 def write_dispatch_options(options: DispatchOptions) -> bytes:
-    """Options as stock writes them, byte for byte; their size depends on the name alone."""
+    """Encodes the options byte for byte as stock LiteRT does; their size depends only on the name."""
     name = options.name.encode()
     if b"\0" in name:
         raise LiteRtError(
@@ -74,7 +75,7 @@ def write_dispatch_options(options: DispatchOptions) -> bytes:
 
 
 def read_dispatch_options(data: bytes | memoryview, where: str = "") -> DispatchOptions:
-    """Reads what stock or `write_dispatch_options` wrote; all else is INVALID_FLATBUFFER."""
+    """Reads options that stock LiteRT or `write_dispatch_options` wrote; other options are INVALID_FLATBUFFER."""
     options = read_flexbuffer(data, where)
     if isinstance(options, dict):
         offset, size, name = (options.get(key) for key in (_OFFSET_KEY, _SIZE_KEY, _NAME_KEY))
@@ -94,10 +95,10 @@ def read_dispatch_options(data: bytes | memoryview, where: str = "") -> Dispatch
 
 
 def find_byte_code(file: Blob, options: DispatchOptions, where: str = "") -> Blob:
-    """The byte code module in a compiled file that a call names.
+    """Returns the byte code module that a call names in a compiled file.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for a module that is empty or not in the file.
+      LiteRtError: INVALID_FLATBUFFER, if the module is empty or outside the file.
     """
     start, end = options.bytecode_offset, options.bytecode_offset + options.bytecode_size
     if not 0 < start < end <= file.size:
@@ -111,7 +112,7 @@ def find_byte_code(file: Blob, options: DispatchOptions, where: str = "") -> Blo
 
 
 def _width(value: int) -> int:
-    """Bytes that an unsigned number takes in a FlexBuffer: 1, 2, 4 or 8."""
+    """Returns the number of bytes of an unsigned number in a FlexBuffer: 1, 2, 4 or 8."""
     return next(width for width in (1, 2, 4, 8) if value < 1 << 8 * width)
 
 

@@ -1,8 +1,8 @@
-"""A model as text, in MLIR's manner: for golden tests, and for people.
+"""Prints a model as text in MLIR's manner, for golden tests and for people.
 
-The text depends on what the model says alone: it has no addresses, and no offsets in the file. Values are
-numbered in order, names stand in locations, large constants are digests, and strings are printable ASCII
-whatever the file holds. A subgraph is a function; ops have the generic form of the dialect `tfl`.
+The text depends only on the model's content: it contains no addresses and no file offsets. Values
+are numbered in order, locations hold names, digests stand for large constants, and strings are
+printable ASCII. A subgraph is a function; ops have the generic form of the dialect `tfl`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _MAX_TEXT = 128
 
 
 def dump(model: Model) -> str:
-    """The text of a model; ends in a newline.
+    """Returns the text of a model, which ends with a newline.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for damage in a table that reading the model has not looked at.
+      LiteRtError: INVALID_FLATBUFFER, for damage in a table that the reader has not checked.
     """
     attributes = [f"tfl.schema_version = {model.version}"]
     if model.description is not None:
@@ -65,7 +65,7 @@ def dump(model: Model) -> str:
 
 
 class _Function:
-    """The text of one subgraph, and the names of its values."""
+    """Prints one subgraph, and names its values."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class _Function:
         return _braces(f"{key(name)} = {self._name(tensor)}" for name, tensor in arguments)
 
     def _value_lines(self, made: set[Tensor]) -> list[str]:
-        """What is there before the first op: constants, variables, and tensors that nothing makes."""
+        """Prints the values before the first op: constants, variables, and tensors that no op writes."""
         lines = []
         counts: dict[str, int] = {}
         for tensor in self._subgraph.tensors:
@@ -170,7 +170,7 @@ class _Function:
         return attributes
 
     def _name(self, tensor: Tensor) -> str:
-        """A value's name; also for one that the subgraph does not list, in a graph under change."""
+        """Returns a value's name, also for a value that the subgraph does not list while the graph changes."""
         return self._names.setdefault(tensor, f"%stray{len(self._names)}")
 
     def _type(self, tensor: Tensor) -> str:
@@ -190,20 +190,24 @@ def _braces(items: Iterable[str]) -> str:
 
 
 def quote(text: str) -> str:
-    """A string in quotes; what is not printable ASCII, as the hex of its UTF-8."""
+    """Returns a string in quotes.
+
+    Characters other than printable ASCII appear as the hexadecimal digits of their UTF-8 bytes.
+    """
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    data = text.encode("utf-8", "surrogateescape")  # the reader keeps bytes that are not UTF-8 so
+    # The reader represents bytes that are not UTF-8 in this way
+    data = text.encode("utf-8", "surrogateescape")
     return f'"{"".join(map(_ESCAPES.__getitem__, data))}"'
 
 
 def key(name: str) -> str:
-    """An attribute's name: bare, or in quotes."""
+    """Returns an attribute's name, bare or in quotes."""
     return name if _SYMBOL.fullmatch(name) else quote(name)
 
 
 def real(value: float) -> str:
-    """A number with as few digits as give the same float32, or else the same float64."""
+    """Returns a number with the fewest digits that give the same float32, or else the same float64."""
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
         try:
@@ -217,14 +221,14 @@ def real(value: float) -> str:
 
 
 def data_text(data: bytes | memoryview, max_hex: int = _MAX_HEX) -> str:
-    """Bytes: in hex where they are few, else their number and digest."""
+    """Returns a few bytes as hexadecimal digits, more bytes as their number and digest."""
     if len(data) <= max_hex:
         return f'"0x{data.hex().upper()}"'
     return f"#tfl.bytes<{len(data)}, sha256:{_digest(data)}>"
 
 
 def text_or_data(data: bytes | memoryview) -> str:
-    """Bytes that may be text: a string where they are one, else as `data_text`."""
+    """Returns bytes that may be text: as a string if they are, otherwise as `data_text` does."""
     content = bytes(data[: _MAX_TEXT + 1])
     if len(content) > _MAX_TEXT or not re.fullmatch(rb"[\x20-\x7e\n]+\x00*", content):
         return data_text(data)
@@ -232,7 +236,7 @@ def text_or_data(data: bytes | memoryview) -> str:
 
 
 def constant_text(tensor: Tensor) -> str:
-    """A constant's value: numbers where they are few."""
+    """Returns a constant's value, as numbers if they are few."""
     data, layout = tensor.data, RAW_FORMATS.get(tensor.element_type)
     count, rest = divmod(len(data), struct.calcsize(f"<{layout}")) if layout else (0, 0)
     if rest or tensor.sparsity is not None or not 0 < count <= _MAX_NUMBERS:
@@ -242,7 +246,7 @@ def constant_text(tensor: Tensor) -> str:
 
 
 def options_text(data: memoryview) -> str:
-    """A custom op's options: a FlexBuffer's values, or bytes."""
+    """Returns a custom op's options: the values of a FlexBuffer, or bytes."""
     values = find_flexbuffer_options(data)
     if values is None:
         return data_text(data)
@@ -250,7 +254,7 @@ def options_text(data: memoryview) -> str:
 
 
 def attribute(value: Any) -> str:
-    """The value of an option."""
+    """Returns the text of an option's value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -272,7 +276,10 @@ def attribute(value: Any) -> str:
 
 
 def table_attributes(table: Table) -> list[str]:
-    """A table's fields: each scalar, since a file may leave out defaults; others where they are there."""
+    """Returns a table's fields: every scalar, since a file may leave out defaults.
+
+    Other fields appear if they are present.
+    """
     attributes = []
     for field in table_schema(table.type_name).fields.values():
         value = table.get(field.name)
@@ -286,7 +293,7 @@ def table_attributes(table: Table) -> list[str]:
 
 
 def tensor_type_text(tensor: Tensor) -> str:
-    """`tensor<1x?x4xf32>`, with all that is said of the tensor beside its name and data."""
+    """Returns `tensor<1x?x4xf32>` with all facts about the tensor except name and data."""
     dims = "".join(f"{'?' if d < 0 else d}x" for d in tensor.shape_signature or tensor.shape)
     element = tensor.element_type.mlir
     extra = ""
@@ -336,7 +343,7 @@ def _scale(scale: float, zero_point: int) -> str:
 
 
 def _sequence(values: Sequence[Any]) -> str:
-    """A list; numbers as their digest, where there are many."""
+    """Prints a list; many numbers appear as their digest."""
     if len(values) > _MAX_NUMBERS and isinstance(values[0], int | float):
         code = "d" if isinstance(values[0], float) else "q"
         digest = _digest(struct.pack(f"<{len(values)}{code}", *values))
@@ -345,6 +352,6 @@ def _sequence(values: Sequence[Any]) -> str:
 
 
 def _digest(data: bytes | memoryview) -> str:
-    import hashlib  # here, since it loads OpenSSL
+    import hashlib  # imported here, because it loads OpenSSL
 
     return hashlib.sha256(data).hexdigest()[:16]

@@ -1,6 +1,7 @@
-"""How long a vendor's compiler expects an NPU call to take, and the same ops on the CPU.
+"""A vendor compiler's estimates of the time of an NPU call, and of the same ops on the CPU.
 
-A compiled file has it as JSON under the metadata key `litert_npu_expected_times`. Nothing needs it to run.
+A compiled file holds the times as JSON under the metadata key `litert_npu_expected_times`. A run
+does not need the estimates.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ EXPECTED_TIMES_KEY = "litert_npu_expected_times"
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTime:
-    """What is expected of one run of an NPU call, in whole nanoseconds.
+    """The estimate for one run of an NPU call, in whole nanoseconds.
 
     Attributes:
-      ops_ns: the call's ops on the NPU.
-      transfers_ns: transfers to the NPU and back.
-      call_ns: the call itself, whatever is in it.
-      cpu_ns: the same ops on the CPU.
-      num_unknown: how many of the ops nothing is expected of, such as custom ops; the times are without them.
+      ops_ns: Time of the call's ops on the NPU.
+      transfers_ns: Time of transfers to the NPU and back.
+      call_ns: Time of the call itself, independent of its ops.
+      cpu_ns: Time of the same ops on the CPU.
+      num_unknown: Number of ops without an estimate, such as custom ops; the times leave these ops
+        out.
     """
 
     ops_ns: int
@@ -37,12 +39,12 @@ class ExpectedTime:
 
     @property
     def npu_ns(self) -> int:
-        """All that the call takes."""
+        """Total time of the call."""
         return self.ops_ns + self.transfers_ns + self.call_ns
 
     @classmethod
     def sum(cls, times: Iterable[ExpectedTime]) -> ExpectedTime:
-        """What is expected of several calls together."""
+        """Adds up the estimates for several calls."""
         ops = transfers = call = cpu = num_unknown = 0
         for time in times:
             ops += time.ops_ns
@@ -63,12 +65,12 @@ class ExpectedTime:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """What is expected of a call of a file.
+    """The estimate for a call of a file.
 
     Attributes:
-      call: name of its function in the byte code.
-      module: index of the byte code module.
-      time: of one run.
+      call: Name of the call's function in the byte code.
+      module: Index of the byte code module.
+      time: Estimate for one run.
     """
 
     call: str
@@ -77,29 +79,29 @@ class ExpectedCall:
 
 
 def set_expected_times(model: Model, calls: Sequence[ExpectedCall]) -> None:
-    """Puts what is expected of calls into a model; nothing, where there are no calls."""
+    """Stores estimates for calls in a model; does nothing if there are no calls."""
     _ENTRY.write(model, calls)
 
 
 def read_expected_times(model: Model, where: str = "") -> Sequence[ExpectedCall]:
-    """What is expected of a model's calls, as far as the file says it; errors as `CallMetadata.read`."""
+    """Returns the estimates for a model's calls that the file contains; same errors as `CallMetadata.read`."""
     return _ENTRY.read(model, where)
 
 
 def pack_time(time: ExpectedTime | None) -> object:
-    """An expected time as plain data."""
+    """Returns an expected time as plain data."""
     return _OPTIONAL_TIME.dump(time)
 
 
 def unpack_time(packed: object) -> ExpectedTime | None:
-    """What `pack_time` made."""
+    """Reads the plain data that `pack_time` made."""
     return _OPTIONAL_TIME.read(
         JsonNode(packed, "$", "expected time of a call", Status.SERIALIZATION)
     )
 
 
 def find_time_mistake(time: object) -> str:
-    """What is wrong with what a vendor expects of a call; "" for nothing."""
+    """Returns the mistake in a vendor's estimate for a call; "" if there is no mistake."""
     return find_format_mistake(time, ExpectedTime, _OPTIONAL_TIME)
 
 

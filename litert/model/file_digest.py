@@ -1,16 +1,17 @@
-"""The digest of a whole compiled file, and the seal of whoever compiled it, in the file's first bytes.
+"""The digest of a whole compiled file, and a seal with the compiling user's key, in the file's first bytes.
 
-They lie between the identifier and the first table, at the same place in each file, so that a file is compared
-with its digest before anything in it is read. The manifest says that they are there: a lost mark is noticed, too.
+Digest and seal lie between the identifier and the first table, at the same position in each file,
+so that a file can be compared with its digest before the reader reads anything else. The manifest
+says that the digest exists, so that a lost mark is noticed, too.
 
 | offset | bytes | is |
 |---|---|---|
 | 8 | 8 | the mark |
-| 16 | 32 | the digest: SHA-256 of the root, then the seal; zeros where none was taken |
-| 48 | 32 | the seal, made of the root and a secret key; zeros for none |
+| 16 | 32 | the digest: SHA-256 of the root, then the seal; zeros if the file has no digest |
+| 48 | 32 | the seal, made from the root and a secret key; zeros if the file was not sealed |
 
-The root is the SHA-256 of the SHA-256s of the file's pieces of 4 MiB, in their order; digest and seal count as
-zeros.
+The root is the SHA-256 of the SHA-256s of the file's 4 MiB pieces, in order; the bytes of digest
+and seal count as zeros.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ MARK = b"LiteNPU\1"
 MARK_OFFSET = 8
 DIGEST_OFFSET = MARK_OFFSET + len(MARK)
 RESERVED = MARK + bytes(64)
-"""What stands in the place until a file is complete."""
+"""Placeholder until the file is complete."""
 
 ALWAYS_LIMIT = 64 << 20
-"""Greatest size in bytes of a file whose digest is always taken."""
+"""Largest size of a file that always gets a digest, in bytes."""
 
 AT_LOAD_LIMIT = 16 << 20
-"""Greatest size in bytes of what is compared with its digest whenever a file is loaded."""
+"""Largest amount of data that is compared with the digest at every load, in bytes."""
 
 Seal = Callable[[bytes], bytes]
-"""Makes the seal, 32 bytes, of a file's root."""
+"""Function that makes the 32-byte seal from a file's root."""
 
 _SIZE = 32
 NO_SEAL = bytes(_SIZE)
-"""Of a file that nobody has sealed."""
+"""Seal of a file that was not sealed."""
 
 _NO_DIGEST = bytes(_SIZE)
 _END = DIGEST_OFFSET + 2 * _SIZE
@@ -49,11 +50,11 @@ _MOST_THREADS = 8
 
 
 class FileDigest(NamedTuple):
-    """What a file says of itself.
+    """The digest and seal in a file.
 
     Attributes:
-      digest: zeros where none was taken.
-      seal: zeros where nobody has sealed the file.
+      digest: Digest; zeros if the file has no digest.
+      seal: Seal; zeros if the file was not sealed.
     """
 
     digest: bytes
@@ -61,7 +62,7 @@ class FileDigest(NamedTuple):
 
     @classmethod
     def of(cls, read: ReadBytes, size: int, seal: Seal | None) -> FileDigest:
-        """Takes the digest of a file that is complete but for it, and seals it."""
+        """Computes and stores the digest of a file that is otherwise complete, and seals the file."""
         root = _root(read, size)
         sealed = seal(root) if seal else NO_SEAL
         return cls(_digest(root, sealed), sealed)
@@ -76,7 +77,7 @@ class FileDigest(NamedTuple):
 
 
 def find_digest(view: memoryview) -> FileDigest | None:
-    """The digest in a file's first bytes; None where there is no place for it."""
+    """Returns the digest from a file's first bytes; None if the file has no place for a digest."""
     head = bytes(view[:_END])
     if len(head) < _END or head[MARK_OFFSET:DIGEST_OFFSET] != MARK:
         return None
@@ -84,18 +85,18 @@ def find_digest(view: memoryview) -> FileDigest | None:
 
 
 def check_digest(source: MappedFile | memoryview, limit: int | None, where: str) -> bytes:
-    """Compares a file with its digest, if it has one.
+    """Compares a file with its digest, if the file has a digest.
 
     Args:
-      source: the file, or its bytes.
-      limit: greatest size in bytes of a file that is looked at; None for any.
-      where: its name, for errors.
+      source: The file, or its bytes.
+      limit: Largest size of a file that is compared, in bytes; None for any size.
+      where: Name of the file, for errors.
 
     Returns:
-      The root, which a seal is made of; b"" where nothing was compared.
+      The root, from which seals are made; b"" if the file was not compared.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for a file that has changed.
+      LiteRtError: INVALID_FLATBUFFER, if the file has changed.
     """
     view = source.view if isinstance(source, MappedFile) else source
     size = view.nbytes
@@ -119,7 +120,7 @@ def _reader(source: MappedFile | memoryview) -> ReadBytes:
 
         def read(start: int, count: int) -> bytes:
             try:
-                return os.pread(file.fd, count, start)  # of a file that was cut meanwhile: less
+                return os.pread(file.fd, count, start)  # less, if the file was cut meanwhile
             except OSError as error:
                 raise file_error(error, "cannot read", file.path) from error
 
@@ -129,7 +130,7 @@ def _reader(source: MappedFile | memoryview) -> ReadBytes:
 
 
 def _digest(root: bytes, seal: bytes) -> bytes:
-    import hashlib  # here, since it loads OpenSSL
+    import hashlib  # imported here, because it loads OpenSSL
 
     return hashlib.sha256(root + seal).digest()
 

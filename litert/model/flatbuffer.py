@@ -1,7 +1,7 @@
-"""A flatbuffer's bytes, read with every offset checked.
+"""Reads a flatbuffer's bytes and checks every offset.
 
-Offsets may share what they point at, so that a small damaged file could unfold into gigabytes: who reads all of a
-file has a `Budget`. Format: https://flatbuffers.dev/internals.
+Several offsets may point at the same data, so that a small damaged file could unfold into
+gigabytes: readers of a whole file use a `Budget`. Format: https://flatbuffers.dev/internals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 MAX_SLOTS = 64
-"""Of a vtable that are looked at; no table of the schema comes near."""
+"""Largest number of slots of a vtable that are read; tables of the schema have far fewer."""
 
 i8 = struct.Struct("<b").unpack_from
 i32 = struct.Struct("<i").unpack_from
@@ -22,17 +22,17 @@ u64 = struct.Struct("<Q").unpack_from
 _two_u16 = struct.Struct("<HH").unpack_from
 
 _FREE_BYTES = 1 << 18
-_SHARING = 2  # how often, on average, a byte may be read
-_TABLE_SIZE = 8  # of the smallest, with the offset to it
-_NODE_SIZE = 24  # of the smallest tensor or op that says something
+_SHARING = 2  # how often a byte may be read on average
+_TABLE_SIZE = 8  # size of the smallest table, with the offset to it
+_NODE_SIZE = 24  # size of the smallest tensor or op with content
 
 
 class FlatbufferBytes:
-    """The bytes of one flatbuffer; tables in it are known by their position.
+    """The bytes of one flatbuffer; a position identifies a table.
 
     Attributes:
-      view: the whole file, also what lies behind the flatbuffer.
-      where: the file, for errors.
+      view: View of the whole file, including data behind the flatbuffer.
+      where: Name of the file, for errors.
     """
 
     __slots__ = ("_vtables", "size", "view", "where")
@@ -44,7 +44,10 @@ class FlatbufferBytes:
         self._vtables: dict[int, tuple[int, ...]] = {}
 
     def fields(self, table: int) -> tuple[int, ...]:
-        """The offsets of a table's fields from its position, by slot; 0 is absent, as is a slot past the end."""
+        """Returns the offsets of a table's fields from the table's position, by slot.
+
+        An offset is 0 for an absent field or a slot past the end.
+        """
         vtable = table - i32(self.view, table)[0]
         found = self._vtables.get(vtable)
         if found is None:
@@ -53,7 +56,7 @@ class FlatbufferBytes:
         return found
 
     def vtable(self, vtable: int) -> tuple[int, ...]:
-        """A vtable's offsets, at most `MAX_SLOTS` of them."""
+        """Returns a vtable's offsets, at most `MAX_SLOTS`."""
         if not 0 <= vtable <= self.size - 4:
             raise self.damaged(f"a vtable at {vtable}, outside the file")
         size, _ = _two_u16(self.view, vtable)
@@ -63,12 +66,12 @@ class FlatbufferBytes:
         return struct_of(f"<{slots}H").unpack_from(self.view, vtable + 4)
 
     def target(self, place: int) -> int:
-        """What the offset at `place` points at."""
+        """Returns the target of the offset at `place`."""
         offset: int = u32(self.view, place)[0]
         return place + offset
 
     def span(self, vector: int, element_size: int) -> tuple[int, int, int]:
-        """Number of elements, start and end of a vector's (or string's) elements, all in the file."""
+        """Returns the number, start and end of the elements of a vector or string, which all lie in the file."""
         count: int = u32(self.view, vector)[0]
         start = vector + 4
         end = start + count * element_size
@@ -77,23 +80,23 @@ class FlatbufferBytes:
         return count, start, end
 
     def numbers(self, vector: int, code: str, element_size: int) -> tuple[int | float | bool, ...]:
-        """A vector of scalars."""
+        """Returns the elements of a vector of scalars."""
         count, start, _ = self.span(vector, element_size)
         return struct.unpack_from(f"<{count}{code}", self.view, start)
 
     def text(self, string: int) -> str:
-        """A string; bytes that are not UTF-8 become lone surrogates, as in Python's file names."""
+        """Returns a string; bytes that are not UTF-8 become lone surrogates, as in Python's file names."""
         _, start, end = self.span(string, 1)
         return str(self.view[start:end], "utf-8", "surrogateescape")
 
     def tables(self, vector: int) -> list[int]:
-        """Where the tables of a vector are."""
+        """Returns the positions of the tables in a vector."""
         count, start, _ = self.span(vector, 4)
         offsets = struct.unpack_from(f"<{count}I", self.view, start)
         return [start + 4 * index + offset for index, offset in enumerate(offsets)]
 
     def damaged(self, what: str, place: str = "") -> LiteRtError:
-        """The error for bytes that make no sense; the caller raises it."""
+        """Makes an error for damaged bytes; the caller raises the error."""
         where = ", ".join(part for part in (self.where, place) if part)
         return LiteRtError(
             Status.INVALID_FLATBUFFER,
@@ -104,7 +107,7 @@ class FlatbufferBytes:
 
 
 class Budget:
-    """How much of a file may be read, if nothing in it is read over and over."""
+    """Limits how much of a file may be read if no part is read repeatedly."""
 
     __slots__ = ("_bytes_left", "_nodes_left", "_source")
 
@@ -114,7 +117,7 @@ class Budget:
         self._nodes_left = (source.size + _FREE_BYTES) // _NODE_SIZE
 
     def spend_nodes(self, count: int) -> None:
-        """Counts tensors and ops, the largest objects that a few bytes become."""
+        """Counts tensors and ops, the objects for which a few bytes take most memory."""
         self._nodes_left -= count
         if self._nodes_left < 0:
             raise self._source.damaged(
@@ -126,7 +129,7 @@ class Budget:
         self.spend_bytes(count * _TABLE_SIZE)
 
     def spend_bytes(self, count: int) -> None:
-        """Counts bytes of vectors and strings."""
+        """Counts the bytes of vectors and strings."""
         self._bytes_left -= count
         if self._bytes_left < 0:
             raise self._source.damaged(
@@ -135,10 +138,10 @@ class Budget:
 
 
 OUTSIDE = "an offset that points outside the file"
-"""What a `struct.error` means, where offsets are followed."""
+"""Error text for a `struct.error` while following offsets."""
 
 
 @lru_cache(maxsize=256)
 def struct_of(pattern: str) -> struct.Struct:
-    """A compiled pattern; those of short vectors come again and again."""
+    """Returns a compiled `struct` pattern; the patterns of short vectors are used again and again."""
     return struct.Struct(pattern)

@@ -1,8 +1,8 @@
-"""FlexBuffers, strictly: bytes become Python values, or an error says what is wrong with them.
+"""Reads FlexBuffers strictly: the result is Python values, or an error that names the damage.
 
-Format: https://flatbuffers.dev/flexbuffers_internals. The reader of the package `flatbuffers` trusts its
-input (and imports NumPy); this one takes anything: each offset, width, length and key is checked, and no
-input makes it do more work than its size.
+Format: https://flatbuffers.dev/flexbuffers_internals. The reader in the package `flatbuffers`
+trusts its input (and imports NumPy). This reader takes any bytes: it checks each offset, width,
+length and key, and the work is limited by the size of the input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_DEPTH = 64
 
 _NULL, _INT, _UINT, _FLOAT, _KEY, _STRING = range(6)
 _INDIRECT_INT, _INDIRECT_UINT, _INDIRECT_FLOAT, _MAP, _VECTOR = range(6, 11)
-_VECTOR_INT, _VECTOR_STRING = 11, 15  # VECTOR_STRING is deprecated, and still read
+_VECTOR_INT, _VECTOR_STRING = 11, 15  # VECTOR_STRING is deprecated, but still read
 _VECTOR_INT2, _VECTOR_FLOAT4 = 16, 24  # tuples of 2, 3 and 4 ints, uints and floats
 _BLOB, _BOOL, _VECTOR_BOOL = 25, 26, 36
 
@@ -32,19 +32,20 @@ _BLOB, _BOOL, _VECTOR_BOOL = 25, 26, 36
 def read_flexbuffer(
     data: bytes | memoryview, where: str = "", *, is_whole: bool = False
 ) -> FlexValue:
-    """The root value of a FlexBuffer, with which the data end.
+    """Returns the root value of a FlexBuffer, which stands at the end of the data.
 
-    Where it is the whole, no byte may be left over: each belongs to a value, or is a zero that aligns the next
-    one. All builders write so, while the bytes of a C struct that happen to end like a FlexBuffer do not.
+    With `is_whole`, no byte may be left over: each byte belongs to a value, or is a zero that
+    aligns the next value. All builders write such data, while the bytes of a C struct may end like
+    a FlexBuffer but do not fulfill this rule.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, with `where`, for anything that is not well-formed.
+      LiteRtError: INVALID_FLATBUFFER, with `where`, for data that are not well-formed.
     """
     return _Reader(data, where).root(is_whole)
 
 
 class _Reader:
-    """Reads one buffer, and notes which bytes it has read."""
+    """Reads one buffer, and records which bytes it has read."""
 
     def __init__(self, data: bytes | memoryview, where: str) -> None:
         self._data = bytes(data)
@@ -68,7 +69,7 @@ class _Reader:
         return value
 
     def _covers_all(self) -> bool:
-        """Whether what was read covers the data, but for zeros that align."""
+        """Returns whether the bytes that were read cover the data, except for alignment zeros."""
         end = 0
         for start, stop in sorted(set(self._spans)):
             gap = self._data[end:start]
@@ -78,7 +79,7 @@ class _Reader:
         return end == len(self._data)
 
     def _value(self, at: int, parent_width: int, packed_type: int, depth: int) -> FlexValue:
-        """The value whose slot of `parent_width` bytes lies at `at`."""
+        """Returns the value whose slot of `parent_width` bytes lies at `at`."""
         kind, width = packed_type >> 2, 1 << (packed_type & 3)
         if kind <= _FLOAT or kind == _BOOL:
             return self._scalar(at, parent_width, kind)
@@ -144,7 +145,7 @@ class _Reader:
     def _elements(
         self, target: int, width: int, element: int | None, depth: int
     ) -> tuple[FlexValue, ...]:
-        """A vector with its length in front of it."""
+        """Reads a vector whose length stands in front."""
         length = self._unsigned(target - width, width)
         self._span(target - width, target)
         return self._slots(target, width, length, element, depth)
@@ -152,7 +153,7 @@ class _Reader:
     def _slots(
         self, target: int, width: int, length: int, element: int | None, depth: int
     ) -> tuple[FlexValue, ...]:
-        """Elements of one type; where it is None, the types follow the elements, a byte each."""
+        """Reads elements of one type; for None, the types follow the elements, one byte each."""
         types_at = target + length * width
         end = types_at + (length if element is None else 0)
         self._span(target, end)
@@ -160,7 +161,8 @@ class _Reader:
         if element is None:
             types: Sequence[int] = self._data[types_at:end]
         else:
-            # A string's width is that of its length, which typed vectors do not record: it is 1.
+            # A string's width is the width of its length, which typed vectors do not store: the
+            # width is 1.
             types = (element << 2,) * length
         return tuple(
             self._value(target + i * width, width, kind, depth) for i, kind in enumerate(types)

@@ -1,8 +1,9 @@
 """A TFLite file as a graph: model, subgraphs, ops, tensors, buffers, signatures, metadata.
 
-The graph is the schema's (`schema.fbs` of TFLite), with objects where the file has indices. It alone
-mutates, by methods that keep each tensor's producer and uses true. What is not changed is written as it was
-read: tables without a field of their own here (builtin options, sparsity, ...) are kept as `Table`.
+The graph follows TFLite's schema (`schema.fbs`), with objects in the place of the file's indices.
+Only the graph mutates, by methods that keep each tensor's producer and uses correct. The writer
+writes unchanged parts as they were read: tables that the graph has no field for (builtin options,
+sparsity, ...) stay `Table` objects.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from litert.model.quantization_table import read_quantization
 from litert.model.table import NO_TEXT, NO_VECTOR, AbsentList, Table
 
 EXTERNAL_SIZE = 1 << 20
-"""Data that are new and at least this large go behind the flatbuffer."""
+"""New data of at least this size, in bytes, are written behind the flatbuffer."""
 
 
 class Buffer:
-    """Constant data; tensors may share one.
+    """Constant data; several tensors may share one buffer.
 
     Attributes:
-      blob: the data; None is no data (not a constant).
-      is_external: whether the data lie behind the flatbuffer (`Buffer.offset`) in the file.
+      blob: The data; None for a tensor that is not constant.
+      is_external: Whether the file stores the data behind the flatbuffer (`Buffer.offset`).
     """
 
     __slots__ = ("blob", "is_external")
@@ -38,11 +39,12 @@ class Buffer:
 
 
 class OperatorCode:
-    """What an op is: a builtin operator's number and version, or a custom code.
+    """The kind of an op: a builtin operator's number and version, or a custom code.
 
     Attributes:
-      builtin_code: of the two fields that the schema has for it, the greater counts.
-      fields: both of them, as in the file: the deprecated byte, and the int that came after it.
+      builtin_code: Number of the builtin operator: the greater of the schema's two fields for this
+        number.
+      fields: Both fields as the file has them: the deprecated byte, and the newer int.
     """
 
     __slots__ = ("builtin_code", "custom_code", "fields", "version")
@@ -58,14 +60,16 @@ class Tensor:
     """A value of a subgraph.
 
     Attributes:
-      name: "" where the file has none; bytes that are not UTF-8 are lone surrogates, as in file names.
-      shape: as the interpreter starts with it; -1 never occurs in well-formed files.
-      shape_signature: with -1 for unknown dimensions; None is the same as `shape`.
-      buffer: its constant data; one without a blob for all other tensors.
-      is_variable: keeps its value between runs.
-      quantization_table: the table that `quantization` is read from; None once another was set.
-      sparsity, variant_tensors, external_buffer, has_rank: as in the schema, untouched.
-      producer: the op that it is an output of.
+      name: Name of the tensor, "" if the file has no name; bytes that are not UTF-8 become lone
+        surrogates, as in file names.
+      shape: Shape at the start of the interpreter; well-formed files do not contain -1 here.
+      shape_signature: Shape with -1 for unknown dimensions; None if equal to `shape`.
+      buffer: Constant data of the tensor; a buffer without a blob for all other tensors.
+      is_variable: Whether the tensor keeps its value between runs.
+      quantization_table: Table that `quantization` is read from; None after another quantization
+        was set.
+      sparsity, variant_tensors, external_buffer, has_rank: Fields of the schema, kept unchanged.
+      producer: Op that writes the tensor.
     """
 
     __slots__ = (
@@ -95,13 +99,13 @@ class Tensor:
         self.variant_tensors: tuple[Table, ...] = NO_VECTOR
         self.external_buffer = 0
         self.producer: Op | None = None
-        self._uses: dict[Op, int] = {}  # how often each op reads it
+        self._uses: dict[Op, int] = {}  # number of uses by each op
 
     @property
     def quantization(self) -> Quantization | None:
-        """How its integers stand for real numbers; None where the file does not say."""
+        """How the tensor's integers stand for real numbers; None if the file does not say."""
         if self._quantization is None and self.quantization_table is not None:
-            # Block-wise quantization, which names tensors, the reader has set already.
+            # The reader has already set block-wise quantization, which names tensors.
             self._quantization = read_quantization(self.quantization_table, lambda index: None)
         return self._quantization
 
@@ -112,39 +116,39 @@ class Tensor:
 
     @property
     def blockwise(self) -> BlockwiseQuantization | None:
-        """Its block-wise quantization, without a look at any other."""
+        """The tensor's block-wise quantization, read without any other quantization."""
         return None if self._quantization is None else self._quantization.blockwise
 
     def keep_quantization(self, table: Table, quantization: Quantization | None = None) -> None:
-        """Sets a quantization that is written back as it was read, but for indices of tensors."""
+        """Sets a quantization that is written as it was read, except for indices of tensors."""
         self.quantization_table = table
         self._quantization = quantization
 
     @property
     def uses(self) -> Sequence[Op]:
-        """Ops that read it, once for each input that it is."""
+        """Ops that read the tensor, once for each of their inputs that is this tensor."""
         return [op for op, count in self._uses.items() for _ in range(count)]
 
     @property
     def readers(self) -> Collection[Op]:
-        """Ops that read it, each once; of these many a look at the first few costs nothing."""
+        """Ops that read the tensor, each once; looking at the first few is cheap even if there are many."""
         return self._uses.keys()
 
     def add_use(self, op: Op) -> None:
-        """For `Op`: it reads this tensor once more."""
+        """For `Op`: records one more use of this tensor."""
         self._uses[op] = self._uses.get(op, 0) + 1
 
     def remove_use(self, op: Op) -> None:
-        """For `Op`: it reads this tensor once less."""
+        """For `Op`: records one use of this tensor less."""
         if self._uses[op] > 1:
             self._uses[op] -= 1
         else:
             del self._uses[op]
 
     def clone(self) -> Tensor:
-        """A tensor with the same buffer and the same of all else, which no op has yet.
+        """Returns a copy of the tensor with the same buffer, which no op uses yet.
 
-        Block-wise quantization still names the tensors that the original names.
+        The copy's block-wise quantization still names the same tensors as the original.
         """
         copy = Tensor(self.name, self.element_type, self.shape, self.buffer, self._quantization)
         copy.quantization_table = self.quantization_table
@@ -157,12 +161,12 @@ class Tensor:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it has data; a buffer without bytes is none, as in the interpreter."""
+        """Whether the tensor has data; a buffer without bytes counts as no data, as in the interpreter."""
         return self.buffer.blob is not None and self.buffer.blob.size > 0
 
     @property
     def data(self) -> memoryview:
-        """Constant data; empty where the tensor is not constant."""
+        """Constant data of the tensor; empty if the tensor is not constant."""
         return self.buffer.blob.view if self.buffer.blob else memoryview(b"")
 
     @property
@@ -178,12 +182,12 @@ class Op:
     """An operation.
 
     Attributes:
-      code: operator code, shared between ops.
-      options, options_2: builtin options, from the schema's two unions; None where there are none.
-      custom_options: a custom op's, as its bytes: FlexBuffer or a raw C struct.
-      custom_options_format: the schema's `CustomOptionsFormat`.
-      has_large_custom_options: whether they lie behind the flatbuffer in the file.
-      intermediates, mutating_variable_inputs, debug_metadata_index: as in the schema.
+      code: Operator code, which ops share.
+      options, options_2: Builtin options from the schema's two unions; None if absent.
+      custom_options: Bytes of a custom op's options: a FlexBuffer or a raw C struct.
+      custom_options_format: Value of the schema's `CustomOptionsFormat`.
+      has_large_custom_options: Whether the file stores the custom options behind the flatbuffer.
+      intermediates, mutating_variable_inputs, debug_metadata_index: Fields of the schema.
     """
 
     __slots__ = (
@@ -220,7 +224,7 @@ class Op:
     def from_lists(
         cls, code: OperatorCode, inputs: list[Tensor | None], outputs: list[Tensor]
     ) -> Op:
-        """For the reader: an op whose lists are kept as they are."""
+        """Makes an op for the reader, which keeps the given lists without a copy."""
         op = cls(code, (), ())
         op._inputs = inputs
         op._outputs = outputs
@@ -234,7 +238,7 @@ class Op:
 
     @property
     def inputs(self) -> Sequence[Tensor | None]:
-        """Inputs in order; None is an optional input that is left out."""
+        """Inputs in order; None for an optional input that is left out."""
         return self._inputs
 
     @property
@@ -243,7 +247,7 @@ class Op:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the file has its code, inputs, outputs, perhaps `options`, and nothing else."""
+        """Whether the file stores only the op's code, inputs, outputs and perhaps `options`."""
         return (
             self.custom_options is None
             and self.options_2 is None
@@ -261,7 +265,7 @@ class Op:
 
     @property
     def name(self) -> str:
-        """The custom code of a custom op, else the builtin operator's name: `CONV_2D`."""
+        """The custom code of a custom op, or the builtin operator's name: `CONV_2D`."""
         if self.is_custom:
             return self.code.custom_code or ""
         return builtin_name(self.code.builtin_code)
@@ -276,7 +280,7 @@ class Op:
         tensor.producer = self
 
     def set_input(self, index: int, tensor: Tensor | None) -> None:
-        """Reads `tensor` as input `index` from now on."""
+        """Makes `tensor` the op's input `index`."""
         old = self._inputs[index]
         if old is not None:
             old.remove_use(self)
@@ -285,12 +289,12 @@ class Op:
             tensor.add_use(self)
 
     def remove_input(self, index: int) -> None:
-        """Takes input `index` away: those behind it move up."""
+        """Removes input `index`; later inputs move up."""
         self.set_input(index, None)
         del self._inputs[index]
 
     def set_output(self, index: int, tensor: Tensor) -> None:
-        """Writes `tensor` as output `index` from now on; the old one has no producer then."""
+        """Makes `tensor` the op's output `index`; the old output tensor then has no producer."""
         old = self._outputs[index]
         if old.producer is self:
             old.producer = None
@@ -298,11 +302,11 @@ class Op:
         tensor.producer = self
 
     def remove_output(self, index: int) -> None:
-        """Takes output `index` away, which nothing produces then: those behind it move up."""
+        """Removes output `index`, whose tensor then has no producer; later outputs move up."""
         self._outputs.pop(index).producer = None
 
     def release(self) -> None:
-        """Takes the op off its tensors: they no longer have it as producer or use."""
+        """Detaches the op from its tensors: they no longer name the op as producer or use."""
         for tensor in self._inputs:
             if tensor is not None:
                 tensor.remove_use(self)
@@ -311,7 +315,7 @@ class Op:
                 tensor.producer = None
 
     def attach(self) -> None:
-        """Puts a released op on its tensors again."""
+        """Attaches a released op to its tensors again."""
         for tensor in self._inputs:
             if tensor is not None:
                 tensor.add_use(self)
@@ -334,14 +338,14 @@ class Subgraph:
     debug_metadata_index: int = -1
 
     def remove_tensors(self, tensors: Iterable[Tensor]) -> None:
-        """Takes tensors out; no op, input, output or other tensor's quantization may have them."""
+        """Removes tensors, which no op, input, output or quantization may use."""
         gone = set(map(id, tensors))
         self.tensors = [t for t in self.tensors if id(t) not in gone]
 
 
 @dataclass(slots=True, eq=False)
 class Signature:
-    """A named entry into the model: argument names for a subgraph's inputs and outputs."""
+    """A named entry into the model, with argument names for a subgraph's inputs and outputs."""
 
     key: str
     subgraph: Subgraph
@@ -350,14 +354,14 @@ class Signature:
 
     @classmethod
     def of(cls, key: str, subgraph: Subgraph) -> Signature:
-        """The one whose arguments have the tensors' names."""
+        """Makes a signature whose arguments have the names of the tensors."""
         inputs, outputs = ([(t.name, t) for t in ts] for ts in (subgraph.inputs, subgraph.outputs))
         return cls(key, subgraph, inputs, outputs)
 
 
 @dataclass(slots=True, eq=False)
 class Metadata:
-    """A named buffer of the model; names are not always unique in real files."""
+    """A named buffer of the model; real files may repeat a name."""
 
     name: str
     buffer: Buffer
@@ -368,9 +372,10 @@ class Appended:
     """A byte code module behind the flatbuffer.
 
     Attributes:
-      blob: the module.
-      users: the dispatch ops that point at it, each with the name of its function in the module. Their custom
-        options are made by the writer, once it knows the module's place.
+      blob: Bytes of the module.
+      users: Dispatch ops that point at the module, each with the name of its function in the
+        module. The writer makes the custom options of the dispatch ops after it has placed the
+        module.
     """
 
     blob: Blob
@@ -382,16 +387,18 @@ class Model:
     """A TFLite model.
 
     Attributes:
-      version: of the schema, 3.
-      operator_codes: also those that no op has.
-      buffers: also those that nothing has; the first is empty, by the schema's rule.
-      metadata_buffers: of the schema's deprecated `metadata_buffer`; an index where there is no such buffer.
-      external_buffer_groups, external_buffers: as in the schema, untouched.
-      byte_code: modules behind the flatbuffer, with the NPU calls into them.
-      trailing: bytes behind the flatbuffer that nothing in it points at (a ZIP of associated files).
-      has_digest: whether its file has a place for the digest of all of it.
-      source: the file that it was read from; None for a model in memory.
-      warnings: what the reader could not keep, in sentences.
+      version: Version of the schema, 3.
+      operator_codes: All operator codes, including unused codes.
+      buffers: All buffers, including unused buffers; the first is empty, by the schema's rule.
+      metadata_buffers: Buffers in the schema's deprecated `metadata_buffer`; an index if the file
+        has no such buffer.
+      external_buffer_groups, external_buffers: Fields of the schema, kept unchanged.
+      byte_code: Modules behind the flatbuffer, with the NPU calls into them.
+      trailing: Bytes behind the flatbuffer that the flatbuffer does not point at (a ZIP of
+        associated files).
+      has_digest: Whether the file has a place for the digest of the whole file.
+      source: File that the model was read from; None for a model in memory.
+      warnings: Sentences about content that the reader could not keep.
     """
 
     subgraphs: list[Subgraph] = field(default_factory=list)
@@ -411,14 +418,14 @@ class Model:
     warnings: list[str] = field(default_factory=list)
 
     def ops(self) -> Iterator[Op]:
-        """All ops, subgraph by subgraph, in execution order."""
+        """Yields all ops, subgraph by subgraph, in execution order."""
         for subgraph in self.subgraphs:
             yield from subgraph.ops
 
     def operator_code(
         self, builtin_code: int, custom_code: str | None = None, version: int = 1
     ) -> OperatorCode:
-        """The operator code for this, shared between ops; added where there is none yet."""
+        """Returns a shared operator code; adds the code if the model lacks it."""
         wanted = (builtin_code, custom_code, version)
         for code in self.operator_codes:
             if (code.builtin_code, code.custom_code, code.version) == wanted:
@@ -428,20 +435,23 @@ class Model:
         return code
 
     def entries(self, key: str = "") -> Sequence[Signature]:
-        """The signatures; where there are none, one of that key for the main subgraph."""
+        """The model's signatures.
+
+        A model without signatures gets one with the default key, for the main subgraph.
+        """
         if self.signatures or not self.subgraphs:
             return self.signatures
         return [Signature.of(key, self.subgraphs[0])]
 
     def find_metadata(self, name: str) -> Blob | None:
-        """The data of the first metadata entry of that name; None if there is no such entry."""
+        """Returns the data of the first metadata entry with this name; None if there is no such entry."""
         for entry in self.metadata:
             if entry.name == name:
                 return entry.buffer.blob or Blob(b"")
         return None
 
     def set_metadata(self, name: str, blob: Blob) -> None:
-        """Puts data under a name: in place of the first entry of that name, else at the end."""
+        """Stores data under a name: replaces the first entry with this name, or appends an entry."""
         buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
         self.buffers.append(buffer)
         for entry in self.metadata:
@@ -451,12 +461,12 @@ class Model:
         self.metadata.append(Metadata(name, buffer))
 
     def close(self) -> None:
-        """Closes the file that the model was read from; views of it stay valid."""
+        """Closes the file that the model was read from; views of the file stay valid."""
         if self.source:
             self.source.close()
 
     def release(self) -> None:
-        """Opens the graph's circles, which would keep its file until the next garbage collection."""
+        """Breaks the graph's reference cycles, which would keep the file until a garbage collection."""
         for op in self.ops():
             op.release()
 
@@ -468,15 +478,15 @@ class Model:
 
 
 CUSTOM = 32
-"""BuiltinOperator.CUSTOM."""
+"""Number of BuiltinOperator.CUSTOM."""
 
 PLACEHOLDER = 127
-"""BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES: what the deprecated byte says of greater codes."""
+"""BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES: value of the deprecated byte for greater codes."""
 
 
 @cache
 def builtin_name(builtin_code: int) -> str:
-    """A builtin operator's name in the schema; `BUILTIN_<number>` if the schema has none."""
+    """Returns a builtin operator's name in the schema; `BUILTIN_<number>` if the schema lacks the number."""
     from litert.model.schema import BUILTIN_OPERATORS
 
     return BUILTIN_OPERATORS.get(builtin_code, f"BUILTIN_{builtin_code}")

@@ -1,4 +1,4 @@
-"""Kernels as their compilers get them, written for people to read: a file for each."""
+"""Writes kernel sources, as the kernel compilers get them, for people to read: one file for each kernel."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from litert.model.output import write_at
 
 _LOG = logging.getLogger(__name__)
 
-_MOST_FILES, _MOST_LETTERS = 10_000, 256 << 20  # texts may come from a stranger's file
+_MOST_FILES, _MOST_LETTERS = 10_000, 256 << 20  # the texts may come from a foreign file
 
 
 def write_kernels(folder: str, texts: Sequence[str]) -> str:
-    """Writes `program<n>.cl` for each text to a folder, which is made if it is not there; says so in a sentence.
+    """Writes each text as `program<n>.cl` to a directory, which is made if it does not exist.
+
+    Returns a sentence about the files.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for more than anybody reads; NOT_FOUND or FILE_IO.
+      LiteRtError: UNSUPPORTED, if the texts are too large for people to read; NOT_FOUND or FILE_IO.
     """
     if len(texts) > _MOST_FILES or sum(map(len, texts)) > _MOST_LETTERS:
         raise LiteRtError(
@@ -36,5 +38,5 @@ def write_kernels(folder: str, texts: Sequence[str]) -> str:
 
 
 def dump_at_load(folder: str, texts: Sequence[str]) -> None:
-    """The same for a model that is loaded; the log says it."""
+    """Writes the kernels of a model that is being loaded, and logs a sentence about the files."""
     _LOG.info("%s", write_kernels(folder, texts))

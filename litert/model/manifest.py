@@ -1,7 +1,7 @@
-"""The manifest of a compiled file: what made it, and digests of what was put in.
+"""The manifest of a compiled file: the tools that made the file, and digests of their inputs.
 
-JSON under the metadata key `litert_npu_manifest`. It holds no paths and no times: the same input, flags and
-versions give the same bytes.
+The manifest is JSON under the metadata key `litert_npu_manifest`. The manifest contains no paths
+and no times: the same input, flags and versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What bytes must be.
+    """Size and digest of expected bytes.
 
     Attributes:
-      size: in bytes.
-      sha256: in lower-case hex.
+      size: Number of bytes.
+      sha256: SHA-256 in lower-case hexadecimal digits.
     """
 
     size: int
@@ -42,8 +42,8 @@ class Digest:
 
     @classmethod
     def of(cls, blob: Blob) -> Digest:
-        """Reads all of a blob once, without a copy, and without keeping it in memory."""
-        import hashlib  # here, since it loads OpenSSL
+        """Reads all bytes of a blob once, without a copy and without keeping them in memory."""
+        import hashlib  # imported here, because it loads OpenSSL
 
         digest = hashlib.sha256()
         for start in range(0, blob.size, _PIECE):
@@ -58,12 +58,12 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class ShapeOutput:
-    """An output of dynamic shape of an NPU call.
+    """An output of an NPU call with dynamic shape.
 
     Attributes:
-      call_name: of the call's function.
-      output: its index among the call's outputs.
-      shape_output: index of the int32 output that holds its shape.
+      call_name: Name of the call's function.
+      output: Index of the output among the call's outputs.
+      shape_output: Index of the int32 output that holds the output's shape.
     """
 
     call_name: str
@@ -73,18 +73,19 @@ class ShapeOutput:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a compiled file says about itself.
+    """The facts that a compiled file records about itself.
 
     Attributes:
-      soc_manufacturer, soc_model: as in the stamp.
-      plugin_sdk_version: of the vendor's compiler.
-      flags: those that were given, by name, without any that hold a path.
-      assets: by name, as `register_asset` has it.
-      modules: byte code, in the order in which it lies in the file (`Model.byte_code`).
-      shape_outputs: of all calls.
-      native_assets: names of those whose machine code the calls run; it runs only where it is allowed.
-      sdk_version: of this project, as it wrote the file.
-      has_digest: whether the file has a place for the digest of all of it.
+      soc_manufacturer, soc_model: Manufacturer and model of the chip, same as in the stamp.
+      plugin_sdk_version: Version of the vendor's compiler.
+      flags: Flags that the user gave, by name, without flags whose value is a path.
+      assets: Digests of assets by name, as `register_asset` names the assets.
+      modules: Digests of byte code modules, in their order in the file (`Model.byte_code`).
+      shape_outputs: Outputs of dynamic shape, for all calls.
+      native_assets: Names of assets whose machine code the calls run; the code runs only where it
+        is allowed.
+      sdk_version: Version of this project that wrote the file.
+      has_digest: Whether the file has a place for the digest of the whole file.
     """
 
     soc_manufacturer: str
@@ -99,7 +100,7 @@ class Manifest:
     has_digest: bool = False
 
     def to_json(self) -> bytes:
-        """The manifest as it lies in the file: one line of UTF-8, keys sorted."""
+        """Returns the manifest as the file stores it: one line of UTF-8 with sorted keys."""
         document = _MANIFEST.dump(self)
         assert isinstance(document, dict)
         return json.dumps(
@@ -108,10 +109,10 @@ class Manifest:
 
     @classmethod
     def from_json(cls, data: bytes | memoryview, where: str = "") -> Manifest:
-        """Reads what `to_json` wrote; keys that it does not know are left out.
+        """Parses the output of `to_json`; unknown keys are ignored.
 
         Raises:
-          LiteRtError: INVALID_FLATBUFFER, or WRONG_VERSION for a version that is not known.
+          LiteRtError: INVALID_FLATBUFFER, or WRONG_VERSION for an unknown version.
         """
         try:
             if len(data) > _MAX_SIZE:
@@ -136,11 +137,11 @@ class Manifest:
 
 
 def read_manifest(model: Model, where: str = "") -> Manifest | None:
-    """A model's manifest; None where it has none.
+    """Returns a model's manifest; None if the model has no manifest.
 
     Raises:
-      LiteRtError: as `Manifest.from_json`; INVALID_FLATBUFFER, where manifest and file do not agree whether there
-        is a digest of all.
+      LiteRtError: Same as `Manifest.from_json`; INVALID_FLATBUFFER, if manifest and file disagree
+        on whether the file has a digest.
     """
     blob = model.find_metadata(MANIFEST_KEY)
     manifest = None if blob is None else Manifest.from_json(blob.view, where)
@@ -158,7 +159,7 @@ def read_manifest(model: Model, where: str = "") -> Manifest | None:
 
 
 def set_manifest(model: Model, manifest: Manifest) -> None:
-    """Puts a manifest into a model, in place of one that it had, and what it says of the file's digest."""
+    """Stores a manifest in a model in place of an old one, and sets `has_digest` as the manifest says."""
     model.set_metadata(MANIFEST_KEY, Blob(manifest.to_json()))
     model.has_digest = manifest.has_digest
 
@@ -169,9 +170,11 @@ def find_mismatches(
     modules: Sequence[Blob],
     size_limit: int | None = None,
 ) -> list[str]:
-    """What a file's assets and byte code are that its manifest does not say, in sentences; none if all is well.
+    """Returns sentences about differences between a file's assets and byte code and its manifest.
 
-    What has more bytes than `size_limit` is not read for its digest: only sizes are compared.
+    The list is empty if they agree.
+
+    For files with more bytes than `size_limit`, only sizes are compared.
     """
     known = {f"asset '{name}'": digest for name, digest in manifest.assets.items()}
     known |= {f"byte code module {i}": digest for i, digest in enumerate(manifest.modules)}
@@ -188,7 +191,7 @@ def find_mismatches(
 
 
 def _change(expected: Digest, blob: Blob, size_limit: int | None) -> str:
-    """How a blob differs from its digest; "" where it does not."""
+    """Returns how a blob differs from its digest; "" if it does not differ."""
     if blob.size != expected.size:
         return f"{blob.size} bytes, not {expected.size}"
     if size_limit is not None and blob.size > size_limit:
@@ -215,7 +218,7 @@ _MANIFEST = record(
     sdk_version=ANY_TEXT,
     has_digest=BOOLEAN,
     always=lambda _: _NAMES,
-    # Files were written before there were these.
+    # Older files lack these fields.
     required=[name for name in _NAMES if name not in ("native_assets", "has_digest")],
     is_open=True,
 )

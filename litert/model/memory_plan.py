@@ -1,6 +1,7 @@
-"""What lies where in the memory of an NPU while a call runs: what a vendor says of it, for whoever shows it.
+"""A vendor's description of an NPU's memory during a call, for people to look at.
 
-A compiled file has it as JSON under the metadata key `litert_npu_memory`. Nothing needs it to run.
+A compiled file holds the plans as JSON under the metadata key `litert_npu_memory`. A run does not
+need the plans.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ class MemorySpaceUse:
     """A memory of the NPU.
 
     Attributes:
-      name: as the vendor calls it: `CMX`, `DDR`.
-      used: bytes from its start that the call takes.
-      capacity: bytes that the NPU has of it; 0 where the vendor does not say.
+      name: The vendor's name of the memory: `CMX`, `DDR`.
+      used: Number of bytes that the call takes, from the start of the memory.
+      capacity: Number of bytes of the memory; 0 if the vendor does not say.
     """
 
     name: str
@@ -34,13 +35,13 @@ class MemorySpaceUse:
 
 @dataclass(frozen=True, slots=True)
 class PlacedBuffer:
-    """A stretch of a memory that holds one thing for some of a call's steps.
+    """A range of a memory that holds one object for some steps of a call.
 
     Attributes:
-      name: of the tensor, or what it is for.
-      space: index of the memory.
-      offset, size: in bytes.
-      first, last: steps, both included.
+      name: Name of the tensor, or purpose of the range.
+      space: Index of the memory.
+      offset, size: Position and size of the range, in bytes.
+      first, last: First and last step, both included.
     """
 
     name: str
@@ -53,12 +54,12 @@ class PlacedBuffer:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """The memory of one call.
+    """The memory plan of one call.
 
     Attributes:
-      steps: what the NPU does one after another, by the names that the vendor has for it.
-      spaces: the NPU's memories.
-      buffers: in any order.
+      steps: The vendor's names of the NPU's steps, in execution order.
+      spaces: Memories of the NPU.
+      buffers: Ranges of memory, in any order.
     """
 
     steps: Sequence[str]
@@ -68,12 +69,12 @@ class MemoryPlan:
 
 @dataclass(frozen=True, slots=True)
 class CallMemory:
-    """The memory of a call of a file.
+    """The memory plan of a call of a file.
 
     Attributes:
-      call: name of its function in the byte code.
-      module: index of the byte code module.
-      plan: what lies where.
+      call: Name of the call's function in the byte code.
+      module: Index of the byte code module.
+      plan: Memory plan of the call.
     """
 
     call: str
@@ -82,27 +83,27 @@ class CallMemory:
 
 
 def set_memory(model: Model, calls: Sequence[CallMemory]) -> None:
-    """Puts the memory of calls into a model; nothing, where there are no calls."""
+    """Stores memory plans of calls in a model; does nothing if there are no calls."""
     _ENTRY.write(model, calls)
 
 
 def read_memory(model: Model, where: str = "") -> Sequence[CallMemory]:
-    """The memory of a model's calls, as far as the file says it; errors as `CallMetadata.read`."""
+    """Returns the memory plans of a model's calls that the file contains; same errors as `CallMetadata.read`."""
     return _ENTRY.read(model, where)
 
 
 def pack_plan(plan: MemoryPlan | None) -> object:
-    """A plan as plain data."""
+    """Returns a plan as plain data."""
     return _PLAN.dump(plan)
 
 
 def unpack_plan(packed: object) -> MemoryPlan | None:
-    """What `pack_plan` made."""
+    """Reads the plain data that `pack_plan` made."""
     return _PLAN.read(JsonNode(packed, "$", "memory of a call", Status.SERIALIZATION))
 
 
 def find_plan_mistake(plan: object) -> str:
-    """What is wrong with what a vendor gives as a call's memory; "" for nothing."""
+    """Returns the mistake in a vendor's memory plan of a call; "" if there is no mistake."""
     return find_format_mistake(plan, MemoryPlan, _PLAN)
 
 

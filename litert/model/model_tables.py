@@ -1,6 +1,6 @@
-"""A model's tables in a flatbuffer; objects become indices again.
+"""Packs a model's tables into a flatbuffer; objects become indices again.
 
-Tensors and ops are packed with few steps, since they are most of a model.
+Tensors and ops are packed with few steps, because they are most of a model.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ _OP_WITH_OPTIONS = ((1, 2, 4), ((0, "I"), (3, "B")))
 
 
 class ModelTables:
-    """The tables of one model.
+    """The flatbuffer tables of one model.
 
     Attributes:
-      absolute: address of each ulong that is to hold a place in the file, and the place from the tables' end.
-      calls: address of the custom options of each dispatch op, by the op's id.
+      absolute: Address of each 64-bit number that holds a file position, with the distance from the
+        end of the tables.
+      calls: Address of the custom options of each dispatch op, by the op's id.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class ModelTables:
         outside: Mapping[int, int],
         call_options: Mapping[int, bytes],
     ) -> None:
-        """Takes places as `SchemaWriter`, and dispatch ops' custom options by the op's id, of their final size."""
+        """Takes positions like `SchemaWriter`, and the dispatch ops' custom options in final size, by op id."""
         self._model = model
         self._writer = SchemaWriter(inside, outside)
         self._buffers = all_buffers(model)
@@ -70,7 +71,7 @@ class ModelTables:
         self.calls: dict[int, int] = {}
 
     def assemble(self, alignment: int) -> bytearray:
-        """The tables, which end on a multiple of an alignment."""
+        """Returns the tables, padded to a multiple of an alignment."""
         model, writer, out = self._model, self._writer, self._writer.out
         buffers = [self._buffer(buffer) for buffer in self._buffers]
         codes = [self._operator_code(code) for code in self._codes]
@@ -108,7 +109,7 @@ class ModelTables:
 
     def _operator_code(self, code: OperatorCode) -> int:
         deprecated, builtin = code.fields
-        if max(deprecated, builtin) != code.builtin_code:  # it was changed
+        if max(deprecated, builtin) != code.builtin_code:  # the tensor was changed
             deprecated, builtin = min(code.builtin_code, PLACEHOLDER), code.builtin_code
         custom = code.custom_code
         return self._writer.out.table(
@@ -226,7 +227,7 @@ class ModelTables:
         return packed
 
     def _op_with_more(self, op: Op, code: int, index: dict[int, int]) -> int:
-        """An op with fields that most do not have, or without those that most have."""
+        """Packs an op with fields that most ops lack, or without fields that most ops have."""
         writer, out = self._writer, self._writer.out
         offsets: Offsets = [
             *writer.int_field(1, _indices(op.inputs, index), op.inputs),
@@ -287,7 +288,7 @@ class ModelTables:
 
 
 def all_buffers(model: Model) -> list[Buffer]:
-    """The model's buffers, then those that only a tensor or a metadata entry has."""
+    """Returns the model's buffers, then buffers that only a tensor or a metadata entry uses."""
     used = [tensor.buffer for subgraph in model.subgraphs for tensor in subgraph.tensors]
     used += [entry.buffer for entry in model.metadata]
     used += [entry for entry in model.metadata_buffers if isinstance(entry, Buffer)]
@@ -295,7 +296,7 @@ def all_buffers(model: Model) -> list[Buffer]:
 
 
 def _with_others(listed: Sequence[_Item], used: Sequence[_Item]) -> list[_Item]:
-    """What a model lists, then what it only uses, each once."""
+    """Returns the objects that a model lists, then objects that it only uses, each once."""
     known = set(map(id, listed))
     return [*listed, *{id(item): item for item in used if id(item) not in known}.values()]
 
@@ -312,10 +313,11 @@ def _indices(tensors: Iterable[Tensor | None], index: Mapping[int, int]) -> tupl
 
 
 def _number(options: Table, union: str) -> int:
-    """What a union calls the table that it holds."""
+    """Returns the union's name for the table that it holds."""
     number = union_numbers(union).get(options.type_name)
     if number is None:
         raise LiteRtError(
-            Status.INVALID_GRAPH_INVARIANT, f"{options.type_name} is not a table of {union}"
+            Status.INVALID_GRAPH_INVARIANT,
+            f"{options.type_name} is not a table of {union}",
         )
     return number

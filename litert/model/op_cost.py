@@ -1,10 +1,10 @@
-"""How much arithmetic and memory traffic an op takes, of its shapes, types and options alone.
+"""Arithmetic and memory traffic of an op, derived from its shapes, types and options.
 
-Arithmetic is counted as TFLite's converter counts it (`GetArithmeticCount` in TensorFlow's
-`compiler/mlir/lite/ir/tfl_ops.cc`; `lite/tests/get-arithmetic-count.mlir` has examples), but in two parts:
-multiply-accumulates of products with weights and matrices, and other operations. The converter's number is two for
-each multiply-accumulate and one for each other operation. Fused activations, and data that are only moved, count
-nothing.
+Arithmetic is counted as in TFLite's converter (`GetArithmeticCount` in TensorFlow's
+`compiler/mlir/lite/ir/tfl_ops.cc`; examples are in `lite/tests/get-arithmetic-count.mlir`), but in
+two parts: multiply-accumulates of products with weights and matrices, and other operations. The
+converter counts two for each multiply-accumulate and one for each other operation. Fused
+activations and pure data movement count as zero.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from litert.model.graph import Op, Tensor
 
 @dataclass(frozen=True, slots=True)
 class OpCost:
-    """What an op takes in one run; None is unknown.
+    """The cost of an op in one run; None for an unknown number.
 
     Attributes:
       macs: multiply-accumulates.
-      operations: other arithmetic, such as one for each element of a sum.
-      bytes: of inputs, constants and outputs, each read or written once.
+      operations: Number of other arithmetic operations, such as one for each element of a sum.
+      bytes: Size of inputs, constants and outputs, each read or written once.
     """
 
     macs: int | None
@@ -34,7 +34,7 @@ class OpCost:
 
     @property
     def arithmetic(self) -> int | None:
-        """All arithmetic, in operations: a multiply-accumulate is two."""
+        """Total arithmetic in operations; a multiply-accumulate counts as two."""
         if self.macs is None or self.operations is None:
             return None
         return 2 * self.macs + self.operations
@@ -49,11 +49,11 @@ class OpCost:
 
 @dataclass(frozen=True, slots=True)
 class KnownCost:
-    """What several ops take together, as far as it is known.
+    """The total cost of several ops, as far as it is known.
 
     Attributes:
-      macs, operations, bytes: as in `OpCost`.
-      num_unknown: how many of the ops have unknown arithmetic or traffic.
+      macs, operations, bytes: Same as in `OpCost`.
+      num_unknown: Number of ops with unknown arithmetic or traffic.
     """
 
     macs: int
@@ -74,7 +74,7 @@ class KnownCost:
 
     @property
     def arithmetic(self) -> int:
-        """All known arithmetic, in operations."""
+        """Total known arithmetic, in operations."""
         return 2 * self.macs + self.operations
 
 
@@ -83,16 +83,16 @@ UNKNOWN_COST = OpCost(None, None, None)
 
 
 def find_cost(op: Op) -> OpCost:
-    """What an op takes, as far as its graph description says it.
+    """Returns the cost of an op, as far as the graph determines the cost.
 
-    Arithmetic is unknown for custom ops, for builtin ops without a formula here, and where a dimension that it
-    depends on is unknown until a run; bytes are unknown where the size of a tensor is. Ops that run other
-    subgraphs take nothing themselves: the ops of these subgraphs do.
+    Arithmetic is unknown for custom ops, for builtin ops without a formula in this module, and if a
+    dimension is known only at run time; bytes are unknown if the size of a tensor is. An op that
+    runs subgraphs costs nothing itself: the ops of these subgraphs have the cost.
     """
     if op.name in _CALLS:
         return NO_COST
     macs = operations = traffic = None
-    # Of a damaged op inputs are missing, or dimensions are 0.
+    # A damaged op may lack inputs, or have dimensions of 0.
     with suppress(_UnknownError, IndexError, ZeroDivisionError):
         if not op.is_custom and op.name in _ARITHMETIC:
             macs, operations = _ARITHMETIC[op.name](op)
@@ -102,11 +102,11 @@ def find_cost(op: Op) -> OpCost:
 
 
 _Arithmetic = tuple[int, int]
-"""Multiply-accumulates, and other operations."""
+"""Number of multiply-accumulates, and number of other operations."""
 
 
 class _UnknownError(Exception):
-    """A size that only a run tells, or that the file leaves out."""
+    """An error for a size that only a run knows, or that the file leaves out."""
 
 
 def _sum(first: int | None, second: int | None) -> int | None:
@@ -114,7 +114,7 @@ def _sum(first: int | None, second: int | None) -> int | None:
 
 
 def _size(tensor: Tensor) -> int:
-    """The number of a tensor's elements."""
+    """Returns the number of a tensor's elements."""
     shape = tensor.type.shape
     if any(dimension < 0 for dimension in shape):
         raise _UnknownError
@@ -136,20 +136,20 @@ def _input(op: Op, index: int) -> Tensor:
 
 
 def _bias(op: Op, index: int) -> int:
-    """An addition for each output element, where there is a bias."""
+    """Counts an addition for each output element, if there is a bias."""
     has_bias = len(op.inputs) > index and op.inputs[index] is not None
     return _size(op.outputs[0]) if has_bias else 0
 
 
 def _weighted(op: Op) -> _Arithmetic:
-    """Each position of the output, of all channels, takes all weights once."""
+    """Counts: each output position uses all weights once, for all channels."""
     output = op.outputs[0]
     positions = _size(output) // _dimension(output, -1)
     return positions * _size(_input(op, 1)), _bias(op, 2)
 
 
 def _transposed(op: Op) -> _Arithmetic:
-    """Each position of the input, of all channels, takes all weights once; input 0 is the output's shape."""
+    """Counts: each input position uses all weights once, for all channels; input 0 is the output's shape."""
     data = _input(op, 2)
     positions = _size(data) // _dimension(data, -1)
     return positions * _size(_input(op, 1)), _bias(op, 3)
@@ -161,7 +161,7 @@ def _matrix_product(op: Op) -> _Arithmetic:
 
 
 def _recurrent(*weights: int) -> Callable[[Op], _Arithmetic]:
-    """Each row of the input, of all steps and batches, takes all weights once; `weights` are inputs' indices."""
+    """Counts: each input row uses all weights once, for all steps and batches; `weights` are indices of inputs."""
 
     def count(op: Op) -> _Arithmetic:
         data = _input(op, 0)
@@ -195,7 +195,7 @@ def _nothing(op: Op) -> _Arithmetic:
 
 _CALLS = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_CASE", "STABLEHLO_WHILE", "WHILE"})
 _EXPONENTIAL = 64
-"""Operations of an exponential and its like, as the converter has them."""
+"""Number of operations of an exponential or a similar function, as in the converter."""
 
 _NAMES: Mapping[Callable[[Op], _Arithmetic], str] = {
     _weighted: "CONV_2D CONV_3D DEPTHWISE_CONV_2D FULLY_CONNECTED",
@@ -226,7 +226,7 @@ _ARITHMETIC = {name: count for count, names in _NAMES.items() for name in names.
 _READ_IN_PART = {
     "EMBEDDING_LOOKUP": 1, "GATHER": 0, "GATHER_ND": 0, "SLICE": 0, "STRIDED_SLICE": 0,
 }  # fmt: skip
-"""Ops that read of one input, by its index, no more than they write."""
+"""Ops that read from one input, given by its index, only as much as they write."""
 
 
 def _count_bytes(op: Op) -> int:
@@ -242,7 +242,7 @@ def _bytes_read(op: Op, written: int) -> Iterator[int]:
 
 
 def _bytes(tensor: Tensor) -> int:
-    """What a tensor takes in memory; of a constant what the file has, which may be sparse."""
+    """Returns the size of a tensor in memory; for a constant, the size in the file, which may be sparse."""
     if tensor.is_constant:
         return len(tensor.data)
     if not tensor.element_type.bits or not tensor.type.layout.is_static:

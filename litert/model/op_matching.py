@@ -1,9 +1,9 @@
-"""Which op of one subgraph is which of another: what a comparison of two models stands on.
+"""Matches the ops of two versions of a subgraph, for the comparison of two models.
 
-Nothing in a file says which op an op was before a rewrite. Taken for the same are, in this order: ops from the
-first on, as long as nothing differs; ops of one kind that write tensors of the same names; that read what is known
-to be the same; whose results are read where the same is read; and, between ops that are known, ops of one kind in
-their order, unless other names and other inputs speak against it. Each step is linear.
+A file does not say which op was which op before a rewrite. The steps match, in this order: ops from
+the first on, until a difference; ops of one kind that write tensors with the same names; ops that
+read the same known tensors; ops whose results the same ops read; and, between known ops, ops of one
+kind in their order, unless other names or other inputs contradict. Each step takes linear time.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from litert.model.graph import Op, Subgraph, Tensor
 
 
 class OpMatching:
-    """The ops of a subgraph `after` a change, and what each was `before` it.
+    """The ops of a subgraph `after` a change, matched with the ops `before` the change.
 
     Attributes:
-      ops: an op before, by the op after.
-      tensors: a tensor before, by the tensor after: results of these ops, what goes into the subgraph, and what no
-        op writes.
+      ops: Map from an op after the change to the op before.
+      tensors: Map from a tensor after the change to the tensor before: results of matched ops,
+        inputs of the subgraph, and tensors that no op writes.
     """
 
     def __init__(self, before: Subgraph, after: Subgraph) -> None:
@@ -42,14 +42,14 @@ class OpMatching:
         self._match_sources()
 
     def is_same(self, before: Tensor, after: Tensor) -> bool:
-        """Whether two tensors are known to be one, by their place or by their name."""
+        """Returns whether two tensors are known to be the same, by position or by name."""
         return self.tensors.get(after) is before or self._namesake(after) is before
 
     def count_moved(self) -> int:
-        """How many ops run in another order: the fewest whose moving would make it the same."""
+        """Returns the smallest number of ops that would have to move to restore the old order."""
         place = {op: index for index, op in enumerate(self._before.ops)}
         places = [place[self.ops[op]] for op in self._after.ops if op in self.ops]
-        ends: list[int] = []  # of the longest ascending row, the least end of each length
+        ends: list[int] = []  # for each length, the smallest end of an ascending sequence
         for number in places:
             length = bisect_left(ends, number)
             ends[length : length + 1] = [number]
@@ -97,7 +97,7 @@ class OpMatching:
                     break
 
     def _match_by_readers(self) -> None:
-        """What the same op reads at the same place, and what the subgraph gives at the same place."""
+        """Matches tensors that the same op reads, or the subgraph returns, at the same position."""
         for before, after in zip(self._before.outputs, self._after.outputs, strict=False):
             self._pair_producers(before, after)
         for op in reversed(self._after.ops):
@@ -121,7 +121,7 @@ class OpMatching:
     def _match_in_gaps(self) -> None:
         place = {op: index for index, op in enumerate(self._before.ops)}
         waiting: dict[str, deque[Op]] = defaultdict(deque)
-        start = 0  # in `before`: what follows the last op that is known
+        start = 0  # in `before`: the op behind the last known op
         for gap, anchor in self._gaps():
             end = place[self.ops[anchor]] if anchor else len(self._before.ops)
             if end < start:  # the anchor has moved
@@ -138,7 +138,10 @@ class OpMatching:
             start = end + 1
 
     def _may_be(self, before: Op, after: Op) -> bool:
-        """Whether order alone may make two ops one: not if they have different names, and read nothing alike."""
+        """Returns whether the order alone may match two ops.
+
+        Ops with different names and different inputs do not match.
+        """
         names = [op.outputs[0].name if op.outputs else "" for op in (before, after)]
         if "" in names or names[0] == names[1]:
             return True
@@ -150,7 +153,7 @@ class OpMatching:
         )
 
     def _gaps(self) -> Iterator[tuple[list[Op], Op | None]]:
-        """Rows of ops after the change that are not known, and the known op behind each."""
+        """Yields runs of unknown ops after the change, with the known op behind each run."""
         gap: list[Op] = []
         for op in self._after.ops:
             if op in self.ops:
@@ -161,7 +164,10 @@ class OpMatching:
         yield gap, None
 
     def _match_sources(self) -> None:
-        """What no op writes, by the places where it is read; what is read nowhere, by name and order."""
+        """Matches tensors that no op writes by the positions where they are read.
+
+        Unread tensors match by name and order.
+        """
         pairs = list(zip(self._before.outputs, self._after.outputs, strict=False))
         for op, old in self.ops.items():
             for before, after in zip(old.inputs, op.inputs, strict=False):
@@ -197,7 +203,10 @@ def _unique_names(subgraph: Subgraph) -> Mapping[str, Tensor]:
 
 
 def _shape(op: Op, first_uses: dict[Tensor, int]) -> tuple[Hashable, ...]:
-    """An op's kind, and its tensors by the order of first use; the same where all before it are the same."""
+    """Returns an op's kind and its tensors by the order of first use.
+
+    Two ops are equal if all ops before them are equal.
+    """
     numbers = [
         -1 if tensor is None else first_uses.setdefault(tensor, len(first_uses))
         for tensor in (*op.inputs, *op.outputs)
@@ -206,7 +215,7 @@ def _shape(op: Op, first_uses: dict[Tensor, int]) -> tuple[Hashable, ...]:
 
 
 def _unique_keys(ops: Sequence[Op], without: Container[Op]) -> Iterator[tuple[tuple[str, str], Op]]:
-    """Ops by kind and the name of their first result, where only one has it."""
+    """Maps kind and name of the first result to the op, if only one op has them."""
     rest = [op for op in ops if op not in without]
     keys = [(op.name, op.outputs[0].name if op.outputs else "") for op in rest]
     counts = Counter(keys)
@@ -214,14 +223,14 @@ def _unique_keys(ops: Sequence[Op], without: Container[Op]) -> Iterator[tuple[tu
 
 
 def _key(op: Op, known: Callable[[Tensor], Hashable], most: int | None) -> Hashable:
-    """An op's kind, and the first `most` that it reads, or all; not constants, which may have other data now."""
+    """Returns an op's kind and its first `most` inputs, or all; without constants, whose data may have changed."""
     read = [tensor for tensor in op.inputs if tensor is not None and not tensor.is_constant]
     inputs = [known(tensor) for tensor in read[:most]]
     return None if None in inputs or not inputs else (op.name, *inputs)
 
 
 def _source_kind(tensor: Tensor) -> str:
-    """What a tensor is that no op writes; "" for one that an op writes."""
+    """Returns the role of a tensor that no op writes; "" for a tensor that an op writes."""
     if tensor.producer is not None:
         return ""
     return "constant" if tensor.is_constant else "value"

@@ -1,8 +1,8 @@
-"""A planned file, written: in the kernel where it can be, beside its target, and renamed when complete.
+"""Writes a planned file beside its target, by kernel copies where possible, and renames the complete file.
 
-File systems that can share blocks do so (`cp --reflink`). Else a pipe of a mebibyte carries the pages into blocks
-that are reserved in one piece: 0.6 of the time of `copy_file_range` and `sendfile`, whose own pipe has 16 pages
-(measured on ext4, Linux 6).
+On file systems that can share blocks, the copy shares blocks (`cp --reflink`). Otherwise, a 1 MiB
+pipe carries the pages into blocks that are reserved in one piece: this takes 0.6 of the time of
+`copy_file_range` and `sendfile`, whose own pipe has 16 pages (measured on ext4, Linux 6).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from litert.model.blob import MappedFile
 from litert.model.placement import Plan
 
 _STEP = "write"
-_PIECE = 64 << 20  # so that progress shows, and Ctrl-C is heard
-_BLOCK = 64 << 10  # a copy from here on is fastest
-_SMALL_FILE = 8 << 20  # written from memory, in one go
+_PIECE = 64 << 20  # so that progress is reported, and Ctrl-C works
+_BLOCK = 64 << 10  # a copy is fastest from this position
+_SMALL_FILE = 8 << 20  # such a file is written from memory at once
 
 _BUFFERED_PIECE = 1 << 20
-_PIPE_SIZE = 1 << 20  # what /proc/sys/fs/pipe-max-size lets everybody have
+_PIPE_SIZE = 1 << 20  # the default limit in /proc/sys/fs/pipe-max-size for unprivileged users
 _SYNC_FILE_RANGE_WRITE = 2  # linux/fs.h
 _FICLONERANGE = 0x4020940D  # linux/fs.h
 _NO_KERNEL_COPY = {
@@ -34,11 +34,15 @@ _NO_KERNEL_COPY = {
     errno.ETXTBSY, errno.ENOTSOCK, errno.ENODEV, errno.ENOTTY, errno.EMFILE, errno.ENFILE,
 }  # fmt: skip
 _Way = Callable[[int, int, int, int], int]
-"""Source's fd, where in it, where to, how many bytes; returns how many it copied."""
+"""Function that copies bytes.
+
+Arguments are the source's file descriptor, source offset, target offset and size; the result is the
+number of bytes copied.
+"""
 
 
 def plan_bytes(plan: Plan) -> bytes:
-    """The file in memory."""
+    """Returns the file's bytes in memory."""
     try:
         out = bytearray(plan.size)
     except MemoryError as error:
@@ -60,10 +64,10 @@ def plan_bytes(plan: Plan) -> bytes:
 
 
 def write_plan(plan: Plan, path: str, permissions: int | None = None) -> None:
-    """Writes a file, which appears when it is complete; what was there stays until then.
+    """Writes a file that appears when it is complete; the old file stays until then.
 
     Raises:
-      LiteRtError: FILE_IO, or INVALID_ARGUMENT for a path that is no place for a file.
+      LiteRtError: FILE_IO, or INVALID_ARGUMENT if the path cannot be a file.
     """
     with open_atomic(path, permissions) as fd:
         if plan.size <= _SMALL_FILE:
@@ -101,11 +105,11 @@ def _copy_runs(fd: int, copy: FileCopy, plan: Plan) -> None:
 
 
 def _write_back() -> Callable[[int, int, int], object]:
-    """A function of a file, an offset and a size that has the disk write a range already.
+    """Returns a function of file, offset and size that starts writing a range to the disk.
 
-    All of it has to be there in the end. Where the system has no such function, nothing is done.
+    All bytes must be on the disk at the end. On systems without such a function, it does nothing.
     """
-    import ctypes  # here: few models are so large
+    import ctypes  # imported here, because few models are so large
 
     try:
         function = ctypes.CDLL(None).sync_file_range
@@ -116,7 +120,7 @@ def _write_back() -> Callable[[int, int, int], object]:
 
 
 def write_at(fd: int, data: bytes | bytearray | memoryview, target: int) -> None:
-    """Writes all of it, at an offset."""
+    """Writes all bytes at an offset."""
     view = memoryview(data)
     while view:
         count = os.pwrite(fd, view[:_PIECE], target)
@@ -125,10 +129,10 @@ def write_at(fd: int, data: bytes | bytearray | memoryview, target: int) -> None
 
 
 class FileCopy:
-    """Copies into a file by the fastest way that works; one that failed is not tried again."""
+    """Copies ranges into a file by the fastest way that works; ways that failed are not tried again."""
 
     def __init__(self, fd: int, size: int) -> None:
-        """Takes the file to write to, which stays the caller's, and the size it will have."""
+        """Takes the descriptor of the target file, which the caller still owns, and the final size."""
         self._fd = fd
         self._size = size
         self._has_disk = os.major(os.fstat(fd).st_dev) != 0
@@ -139,14 +143,14 @@ class FileCopy:
         if hasattr(os, "splice"):
             self._ways.append(self._splice)
         if hasattr(os, "copy_file_range") and not self._has_disk:
-            self._ways.append(self._copy_range)  # a server may copy
+            self._ways.append(self._copy_range)  # a file server may copy
         self._ways.append(self._clone)
 
     def copy(self, file: MappedFile, source: int, target: int, size: int) -> None:
-        """Copies a range.
+        """Copies a range of a source.
 
         Raises:
-          OSError: of the file that is written.
+          OSError: Writing the target failed.
           LiteRtError: FILE_IO, if the source has become shorter.
         """
         if not file.is_open:
@@ -162,7 +166,7 @@ class FileCopy:
                 self._ways.pop()
                 continue
             if not count:
-                if len(self._ways) > 1:  # some file systems answer 0 for what they do not do
+                if len(self._ways) > 1:  # some file systems return 0 for an unsupported operation
                     self._ways.pop()
                     continue
                 raise LiteRtError(
@@ -171,7 +175,7 @@ class FileCopy:
             source, target, left = source + count, target + count, left - count
 
     def close(self) -> None:
-        """Closes what it opened."""
+        """Closes the pipe."""
         if self._pipe is not None:
             for end in self._pipe:
                 os.close(end)
@@ -194,7 +198,7 @@ class FileCopy:
             while done < count:
                 done += os.splice(out, self._fd, count - done, offset_dst=target + done)
         except BaseException:
-            self.close()  # with what is left in the pipe
+            self.close()  # with the bytes that are left in the pipe
             raise
         return count
 
@@ -202,10 +206,12 @@ class FileCopy:
         if self._pipe is None:
             import fcntl
 
-            if self._has_disk:  # elsewhere the C library might reserve by writing
+            # On other file systems, the C library might reserve by writing zeros
+            if self._has_disk:
                 os.posix_fallocate(self._fd, 0, self._size)
             self._pipe = os.pipe()
-            with suppress(OSError):  # a user who has many pipes open: a small one will do
+            # A user with many open pipes gets a small pipe, which works, too
+            with suppress(OSError):
                 fcntl.fcntl(self._pipe[1], fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
         return self._pipe
 

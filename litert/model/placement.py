@@ -1,6 +1,7 @@
-"""Where data lie in the file behind the tables: in the order of the file that they come from.
+"""Plans the positions of data behind the tables, in the order of the source file.
 
-Blobs that are neighbours in one file stay neighbours, as far apart as they were, so that they are copied as one.
+Neighbouring blobs of one file stay neighbours at the same distance, so that one copy moves them
+together.
 """
 
 from __future__ import annotations
@@ -11,26 +12,26 @@ from typing import NamedTuple
 from litert.model.blob import Blob, MappedFile, ReadBytes
 
 ALIGNMENT = 64
-"""Of byte code, and of data behind the flatbuffer."""
+"""Alignment of byte code, and of data behind the flatbuffer, in bytes."""
 
 PAGE = 4096
-_LARGE = 1 << 20  # worth some bytes between, for the speed of the copy
-_DATA_ALIGNMENT = 16  # the schema's; neighbours keep what more they had, or had not
-_MAX_GAP = 64  # between neighbours: copied along, and overwritten where it differs
+_LARGE = 1 << 20  # for such data, padding is worth the faster copy
+_DATA_ALIGNMENT = 16  # alignment of the schema; neighbours keep their relative alignment
+_MAX_GAP = 64  # a gap between neighbours is copied along, and overwritten where it differs
 SIZE_PREFIX = 4
-"""Bytes of a vector's size, in front of it."""
+"""Number of bytes in front of a vector that hold the vector's size."""
 
 
 class Region:
-    """Data that lie one behind the other.
+    """A region of data, one blob after the other.
 
     Attributes:
-      places: of each blob, from the end of the tables, by its id.
-      blobs: in the order of their places, each once.
-      end: of the last one.
-      prefix: bytes in front of each that hold its size.
-      has_pages: whether blobs lie as they did in their pages, which the kernel copies fastest, if the tables'
-        end is a multiple of `PAGE`.
+      places: Position of each blob by its id, in bytes from the end of the tables.
+      blobs: Blobs in the order of their positions, each once.
+      end: End of the last blob.
+      prefix: Number of bytes in front of each blob that hold its size.
+      has_pages: Whether blobs keep their position within a memory page, which the kernel copies
+        fastest; the end of the tables must then be a multiple of `PAGE`.
     """
 
     __slots__ = ("blobs", "end", "has_pages", "places", "prefix")
@@ -44,27 +45,27 @@ class Region:
 
     @classmethod
     def in_flatbuffer(cls, blobs: Iterable[Blob]) -> Region:
-        """Vectors of bytes, right behind the tables."""
+        """Makes a region for vectors of bytes, directly behind the tables."""
         region = cls(0, SIZE_PREFIX)
         region._fill(blobs, _DATA_ALIGNMENT)
         return region
 
     @classmethod
     def behind(cls, blobs: Iterable[Blob], start: int) -> Region:
-        """Data that are no part of the flatbuffer."""
+        """Makes a region for data outside the flatbuffer."""
         region = cls(start)
         region._fill(blobs, ALIGNMENT)
         return region
 
     def append(self, blob: Blob, alignment: int) -> int:
-        """Adds a blob at the end, or finds it where it is; gives its place."""
+        """Adds a blob at the end, or finds the blob if it was added before; returns its position."""
         if id(blob) not in self.places:
             self._add(blob, self._next(alignment))
         return self.places[id(blob)]
 
     def _fill(self, blobs: Iterable[Blob], alignment: int) -> None:
-        """Adds blobs, the same blob once."""
-        bases: dict[int, list[Blob]] = {}  # by what they are ranges of
+        """Adds blobs; equal blobs are added once."""
+        bases: dict[int, list[Blob]] = {}  # groups by the object that contains the blobs
         for blob in {id(blob): blob for blob in blobs}.values():
             bases.setdefault(id(blob.base), []).append(blob)
         for group in bases.values():
@@ -78,7 +79,7 @@ class Region:
 
     def _fill_from_base(self, blobs: list[Blob], alignment: int, is_large: bool) -> None:
         """Adds ranges of one file, or of a model in memory."""
-        shift: int | None = None  # of the last blob, from its base to here
+        shift: int | None = None  # distance of the last blob from its base to here
         for blob in sorted(blobs, key=lambda blob: (blob.offset, blob.size)):
             first = self.end + self.prefix
             if shift is not None and first <= blob.offset + shift <= self.end + _MAX_GAP:
@@ -103,10 +104,11 @@ class Region:
 
 
 class Run(NamedTuple):
-    """A range of a file that is copied as it is.
+    """A range of a file that is copied unchanged.
 
     Attributes:
-      gaps: between neighbours in it: place in the file, and the bytes that belong there in the copy.
+      gaps: Gaps between neighbouring blobs of the range: the position in the file, and the bytes
+        that belong there in the copy.
     """
 
     file: MappedFile
@@ -117,13 +119,14 @@ class Run(NamedTuple):
 
 
 class Plan:
-    """How a file is written: what does not appear here is zero.
+    """How a file is written; all bytes that the plan does not mention are zero.
 
     Attributes:
-      texts: target and bytes, written over the runs.
-      size: of the whole file.
-      runs: ranges of files.
-      finish: makes a last text, of the file that has all others; None for none.
+      texts: Target positions with bytes that are written over the runs.
+      size: Size of the whole file, in bytes.
+      runs: Ranges of source files.
+      finish: Function that makes the last text from the otherwise complete file; None if there is
+        no such text.
     """
 
     __slots__ = ("finish", "runs", "size", "texts")
@@ -137,10 +140,10 @@ class Plan:
         self.finish: Callable[[ReadBytes], tuple[int, bytes]] | None = None
 
     def add_region(self, region: Region, start: int) -> None:
-        """Copies a region's data, whose places count from `start`."""
+        """Plans the copies of a region's data; their positions count from `start`."""
         prefix_size = region.prefix
         file: MappedFile | None = None
-        source = target = end = 0  # of the run, if there is a file
+        source = target = end = 0  # start of the run, if there is a file
         gaps: list[tuple[int, bytes]] = []
         for blob in region.blobs:
             place = start + region.places[id(blob)]

@@ -1,9 +1,10 @@
-"""What names subgraphs and ops by their positions, and must follow when some are taken out or replaced.
+"""Updates references to subgraphs and ops by position when subgraphs or ops are removed or replaced.
 
-Ops name other subgraphs in their options. The metadata `model_control_dependencies` name ops: which must run
-before which beyond what their tensors say. The converter writes it for ops with side effects, and the interpreter
-reads it when it hands ops to delegates. Format: numbers as varints, a version, then for each subgraph a list of
-pairs (LiteRT: `tflite/converter/experimental/remat/metadata_util.cc`).
+Ops name other subgraphs in their options. The metadata `model_control_dependencies` name ops: which
+op must run before which other op, beyond the order that tensors require. The converter writes these
+metadata for ops with side effects, and the interpreter reads them when it hands ops to delegates.
+Format: numbers as varints: a version, then a list of pairs for each subgraph (LiteRT:
+`tflite/converter/experimental/remat/metadata_util.cc`).
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from litert.model.table import Table
 
 CONTROL_DEPENDENCIES_KEY = "model_control_dependencies"
 Edge = tuple[int, int]
-"""Position of an op, and of one that must run after it."""
+"""Position of an op, and position of an op that must run later."""
 _VERSION = 1
 _MAX_BITS = 32
 
 
 def referenced_subgraphs(op: Op) -> Iterator[int]:
-    """Indices of the subgraphs that an op names; where it names none, -1 or what the model does not have."""
+    """Returns the subgraph indices that an op names.
+
+    Where an op names no subgraph, the index is -1 or one that the model lacks.
+    """
     for options in filter(None, (op.options, op.options_2)):
         for field in _fields(options.type_name):
             value = options.get(field)
@@ -35,7 +39,7 @@ def referenced_subgraphs(op: Op) -> Iterator[int]:
 
 
 def reachable_subgraphs(model: Model, op: Op) -> set[int]:
-    """Indices of the subgraphs that an op runs, and of those that their ops run."""
+    """Returns the indices of the subgraphs that an op runs, including subgraphs that their ops run."""
     found: set[int] = set()
     waiting = list(referenced_subgraphs(op))
     while waiting:
@@ -47,9 +51,9 @@ def reachable_subgraphs(model: Model, op: Op) -> set[int]:
 
 
 def remove_subgraphs(model: Model, gone: Collection[int]) -> None:
-    """Takes subgraphs out, which no op that stays and no signature may name; ops name the others anew.
+    """Removes subgraphs, which no remaining op or signature may name, and renumbers the references in ops.
 
-    Their operator codes and buffers stay.
+    The operator codes and buffers of the removed subgraphs stay.
     """
     if not gone:
         return
@@ -65,7 +69,7 @@ def remove_subgraphs(model: Model, gone: Collection[int]) -> None:
 
 
 def _renumbered(options: Table | None, places: Mapping[int, int]) -> Table | None:
-    """Options that name subgraphs by their new indices; -1 and what the model does not have stay."""
+    """Updates options that name subgraphs to the new indices; -1 and indices that the model lacks stay."""
     if options is None:
         return None
     changes: dict[str, object] = {}
@@ -80,7 +84,7 @@ def _renumbered(options: Table | None, places: Mapping[int, int]) -> Table | Non
 
 @cache
 def _fields(type_name: str) -> tuple[str, ...]:
-    """The fields of an options table that hold indices of subgraphs: the schema has no type for these."""
+    """Returns the options fields that hold subgraph indices, for which the schema has no type."""
     return tuple(
         name
         for name, field in table_schema(type_name).fields.items()
@@ -90,7 +94,7 @@ def _fields(type_name: str) -> tuple[str, ...]:
 
 
 def read_control_dependencies(model: Model) -> list[list[Edge]]:
-    """The edges of each subgraph; none where the metadata are missing, or not what the interpreter takes."""
+    """Returns the edges of each subgraph; empty if the metadata are missing, or invalid for the interpreter."""
     blob = model.find_metadata(CONTROL_DEPENDENCIES_KEY)
     none: list[list[Edge]] = [[] for _ in model.subgraphs]
     if blob is None:
@@ -103,7 +107,7 @@ def read_control_dependencies(model: Model) -> list[list[Edge]]:
 
 
 def set_control_dependencies(model: Model, edges: Sequence[Iterable[Edge]]) -> None:
-    """Replaces the edges of a model that has such metadata; subgraphs that are left out have none."""
+    """Replaces the edges of a model that has such metadata; subgraphs that are left out get no edges."""
     every = [*edges, *([()] * (len(model.subgraphs) - len(edges)))]
     data = bytearray()
     _put(data, _VERSION)
@@ -121,7 +125,7 @@ def set_control_dependencies(model: Model, edges: Sequence[Iterable[Edge]]) -> N
 
 
 def _read_edges(data: bytes) -> list[list[Edge]]:
-    """The edges in data; too few numbers are a StopIteration, and what makes no sense a ValueError."""
+    """Parses the edges in data; missing numbers raise StopIteration, invalid numbers raise ValueError."""
     numbers = _varints(data)
 
     def position() -> int:

@@ -1,7 +1,7 @@
-"""`QuantizationParameters` tables: to a `Quantization`, and back.
+"""Converts `QuantizationParameters` tables to `Quantization`, and back.
 
-Block-wise quantization names tensors by index. In the graph they are tensors, so that an index is made anew
-when the model is written, whatever happened to the other tensors.
+A block-wise quantization names tensors by index. The graph holds tensor objects, so that the writer
+can compute new indices after any change to other tensors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from litert.core.quantization import BlockwiseQuantization, ConstantTensor, Quan
 from litert.model.table import Table
 
 IndexOf = Callable[[ConstantTensor], int]
-"""A tensor's index in its subgraph."""
+"""Function that returns a tensor's index in its subgraph."""
 
 _BLOCKWISE, _MULTI_AXIS = "BlockwiseQuantization", "MultiAxisQuantization"
 
@@ -21,7 +21,7 @@ _BLOCKWISE, _MULTI_AXIS = "BlockwiseQuantization", "MultiAxisQuantization"
 def read_quantization(
     table: Table, tensor_of: Callable[[int], ConstantTensor | None]
 ) -> Quantization | None:
-    """What a table says, with the tensors at indices of the subgraph; None where it says nothing."""
+    """Converts a table whose tensor indices refer to the subgraph; None if the table is empty."""
     fields = dict(table.fields())
     details: Table | None = fields.pop("details", None)
     fields.pop("details_type", None)
@@ -40,7 +40,7 @@ def read_quantization(
 
 
 def quantization_table(quantization: Quantization, index_of: IndexOf) -> Table:
-    """The table that says the same."""
+    """Converts a quantization to a table."""
     fields: dict[str, Any] = {
         name: tuple(getattr(quantization, name)) or None
         for name in ("min", "max", "scale", "zero_point")
@@ -55,7 +55,7 @@ def quantization_table(quantization: Quantization, index_of: IndexOf) -> Table:
 
 
 def with_indices(table: Table, blockwise: BlockwiseQuantization, index_of: IndexOf) -> Table:
-    """A table as it was read, with today's indices of the tensors that it names."""
+    """Returns a table as it was read, with the current indices of its tensors."""
     details: Table = table.get("details")
     return table.with_fields(details=details.with_fields(**_indices(blockwise, index_of)))
 

@@ -1,4 +1,4 @@
-"""How a tensor's integers stand for real numbers, as the author of a reference function gets it."""
+"""The quantization of a tensor, in the form that reference functions get."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedTensor:
-    """`real = scale * (integer - zero_point)`.
+    """Quantization by the formula `real = scale * (integer - zero_point)`.
 
     Attributes:
-      scale, zero_point: arrays that broadcast with the tensor: of float32 and int64; a single number each, or one
-        for each index of one dimension.
-      dtype: of the integers.
+      scale, zero_point: Arrays of float32 and int64 that broadcast with the tensor: a single number
+        each, or one number for each index of one dimension.
+      dtype: NumPy type of the integers.
     """
 
     scale: Array
@@ -29,12 +29,15 @@ class QuantizedTensor:
     dtype: np.dtype[Any]
 
     def dequantize(self, integers: Array) -> Array:
-        """The real numbers that integers stand for, as float32."""
+        """Converts integers to real numbers, as float32."""
         reals: Array = ((integers - self.zero_point) * self.scale).astype(np.float32)
         return reals
 
     def quantize(self, reals: Array) -> Array:
-        """The nearest integers of the type, as TFLite's QUANTIZE rounds: halves away from zero."""
+        """Converts real numbers to the nearest integers of the type.
+
+        Halves are rounded away from zero, as in TFLite's QUANTIZE.
+        """
         quotients = np.asarray(reals, np.float64) / self.scale
         rounded = np.trunc(quotients + np.copysign(0.5, quotients)) + self.zero_point
         limits = np.iinfo(self.dtype)
@@ -44,20 +47,23 @@ class QuantizedTensor:
 
 @dataclass(frozen=True, slots=True)
 class OpQuantization:
-    """That of an op's tensors, in their order; None for one that is left out, or has no scale."""
+    """The quantizations of an op's tensors, in their order.
+
+    The entry of a tensor that is left out, or has no scale, is None.
+    """
 
     inputs: Sequence[QuantizedTensor | None]
     outputs: Sequence[QuantizedTensor | None]
 
     @classmethod
     def of(cls, op: Op) -> OpQuantization:
-        """Finds that of an op."""
+        """Returns the quantizations of an op's tensors."""
         inputs = [find_quantization(tensor) if tensor else None for tensor in op.inputs]
         return cls(inputs, [find_quantization(tensor) for tensor in op.outputs])
 
 
 def find_quantization(tensor: Tensor) -> QuantizedTensor | None:
-    """A tensor's quantization; None where it has no scale of its own."""
+    """Returns a tensor's quantization; None if the tensor has no scale."""
     quantization = tensor.quantization
     if quantization is None or not quantization.scale:
         return None
@@ -71,7 +77,10 @@ def find_quantization(tensor: Tensor) -> QuantizedTensor | None:
 
 
 def describe_quantization(quantization: Quantization | None) -> str:
-    """`scale 0.5, zero point -3`; `8 scales along dimension 0, 0.1 to 0.5, zero points 0`; "" where none is."""
+    """Returns a text such as `scale 0.5, zero point -3`, or "" without quantization.
+
+    A tensor with many scales gives `8 scales along dimension 0, 0.1 to 0.5, zero points 0`.
+    """
     if quantization is None or not quantization.scale:
         return ""
     scales, zero_points = quantization.scale, quantization.zero_point or (0,)

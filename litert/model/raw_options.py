@@ -1,4 +1,4 @@
-"""A custom op's options as a C struct: fields at offsets, little-endian as on all devices that TFLite runs on."""
+"""A custom op's options as a C struct: fields at offsets, little-endian like all devices that TFLite runs on."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ RAW_FORMATS = {
     ElementType.INT64: "q", ElementType.UINT64: "Q", ElementType.FLOAT16: "e",
     ElementType.FLOAT32: "f", ElementType.FLOAT64: "d",
 }  # fmt: skip
-"""Codes of `struct`, by element type."""
+"""Codes of the module `struct`, by element type."""
 
 RAW_TYPES: Sequence[ElementType] = tuple(RAW_FORMATS)
-"""What a field of a C struct may be; enums are INT32, and `bool` takes a byte."""
+"""Types that a field of a C struct may have; enums are INT32, and `bool` takes a byte."""
 
 RawValue: TypeAlias = bool | int | float | tuple[bool | int | float, ...]
 
 Declaration: TypeAlias = tuple[str, ElementType | str] | tuple[str, ElementType | str, int]
-"""Name and type (`"int32"`) of a field, and how many elements an array has."""
+"""Name and type (`"int32"`) of a field, and the number of elements of an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,9 @@ class RawField:
     """A field of a C struct.
 
     Attributes:
-      offset: of its first byte in the struct; compilers align a field to the size of its elements.
-      count: elements of an array; None for a single number.
+      offset: Offset of the field's first byte in the struct; compilers align a field to the size of
+        its elements.
+      count: Number of elements of an array; None for a single number.
     """
 
     name: str
@@ -44,20 +45,20 @@ class RawField:
 
     @property
     def layout(self) -> str:
-        """Its format for `struct`."""
+        """The field's format for the module `struct`."""
         return f"<{self.count or ''}{RAW_FORMATS[self.element_type]}"
 
     @property
     def end(self) -> int:
-        """Offset of the byte behind it."""
+        """Offset of the first byte behind the field."""
         return self.offset + struct.calcsize(self.layout)
 
 
 def raw_fields(*declarations: Declaration) -> Sequence[RawField]:
-    """The fields of a C struct, each where a C compiler puts it.
+    """Returns the fields of a C struct, at the offsets that a C compiler chooses.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a type that no field has, or an array without elements.
+      LiteRtError: INVALID_ARGUMENT, for an unsupported type, or an array without elements.
     """
     fields: list[RawField] = []
     end = 0
@@ -74,10 +75,11 @@ def raw_fields(*declarations: Declaration) -> Sequence[RawField]:
 def read_raw_fields(
     data: bytes | memoryview, fields: Sequence[RawField], where: str = ""
 ) -> dict[str, RawValue]:
-    """The values of fields; of arrays tuples.
+    """Returns the values of fields; an array gives a tuple.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a field of a type not in `RAW_TYPES`, or one that is not in the options.
+      LiteRtError: INVALID_ARGUMENT, for a field with a type not in `RAW_TYPES`, or beyond the end
+        of the options.
     """
     values: dict[str, RawValue] = {}
     for field in fields:
@@ -100,16 +102,16 @@ def write_raw_fields(
     data: bytes | memoryview = b"",
     where: str = "",
 ) -> bytes:
-    """A C struct with values in its fields; also NumPy's numbers, and lists of them for arrays.
+    """Returns a C struct with values in its fields; NumPy numbers, and lists for arrays, also work.
 
-    Bytes that belong to no field keep their value in `data`; without `data` they are zero.
+    Bytes outside of all fields keep their value from `data`; without `data`, they are zero.
 
     Returns:
-      As many bytes as the C struct has (`sizeof`), or `data` had, if those are more.
+      The result has as many bytes as the C struct (`sizeof`), or as `data` if that is more.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a value that its field cannot hold, a field without a value, and a value
-        without a field.
+      LiteRtError: INVALID_ARGUMENT, for a value that its field cannot hold, a field without a
+        value, and a value without a field.
     """
     known = [field.name for field in fields]
     for name in values:
@@ -128,7 +130,7 @@ def write_raw_fields(
 
 
 def _struct_size(fields: Sequence[RawField]) -> int:
-    """What `sizeof` says: a struct ends where another could follow it."""
+    """Returns `sizeof` of the struct: the end is padded so that another struct could follow."""
     end = max((field.end for field in fields), default=0)
     size = max((field.element_type.bits // 8 for field in fields), default=1)
     return -(-end // size) * size
@@ -137,15 +139,18 @@ def _struct_size(fields: Sequence[RawField]) -> int:
 def _elements(
     field: RawField, values: Mapping[str, object], where: str
 ) -> Sequence[bool | int | float]:
-    """What a field holds, checked by itself so that the message has the element."""
+    """Returns a field's value, checked element by element so that messages name the element."""
     value = values[field.name]
-    if hasattr(value, "tolist"):  # NumPy's, without an import of it
+    if hasattr(value, "tolist"):  # detects NumPy's types without importing NumPy
         value = value.tolist()
     elements = [value] if field.count is None else value
     count = field.count or 1
     type_name = field.element_type.name.lower()
     if not isinstance(elements, (list, tuple)) or len(elements) != count:
-        raise _error(f"field '{field.name}' has {count} {type_name}, and not {value!r:.200}", where)
+        raise _error(
+            f"field '{field.name}' has {count} {type_name}, and not {value!r:.200}",
+            where,
+        )
     for element in elements:
         try:
             if isinstance(element, bool) != (field.element_type is ElementType.BOOL):
@@ -153,7 +158,8 @@ def _elements(
             struct.pack(f"<{RAW_FORMATS[field.element_type]}", element)
         except (struct.error, OverflowError, TypeError):
             raise _error(
-                f"field '{field.name}' is {type_name}, which cannot be {element!r:.200}", where
+                f"field '{field.name}' is {type_name}, which cannot be {element!r:.200}",
+                where,
             ) from None
     return elements
 

@@ -1,8 +1,9 @@
-"""Reads a TFLite flatbuffer as a `Model`: indices become objects, and data views of the file.
+"""Reads a TFLite flatbuffer as a `Model`: indices become objects, and data become views of the file.
 
-Nothing is trusted: each offset and index is checked, and damage ends in a `LiteRtError` that names the place.
-Options, quantization and other tables are left where they are until someone asks, or writes. Schema:
-`tflite/converter/schema/schema.fbs` of LiteRT; slots as in `schema.py`.
+The reader trusts no input: it checks each offset and index, and damage causes a `LiteRtError` that
+names the position. Options, quantization and other tables stay unread until code asks for them, or
+writes the model. Schema: The format is `tflite/converter/schema/schema.fbs` of LiteRT; `schema.py`
+has the slots.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ from litert.model.table import NO_VECTOR, AbsentList, Table
 from litert.model.trailing import find_trailing
 
 _LARGE_FILE = 64 << 20
-_NEAR = 64  # bytes that are likely to have all of a Buffer table, and the size of its data
+_NEAR = 64  # number of bytes that usually contain a whole Buffer table with the size of its data
 
 
 def read_model(source: str | os.PathLike[str] | bytes | memoryview | MappedFile) -> Model:
     """Reads a model; its constants are views of the file.
 
     Args:
-      source: a file, which the model then owns (`Model.close`), or bytes, which it keeps.
+      source: A file, which the model then owns (`Model.close`), or bytes, which the model keeps.
 
     Raises:
-      LiteRtError: NOT_FOUND or FILE_IO; INVALID_FLATBUFFER, if the file is damaged or something else.
+      LiteRtError: NOT_FOUND or FILE_IO; INVALID_FLATBUFFER, if the file is damaged or not a TFLite
+        model.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _ModelReader(memoryview(source).cast("B"), None).read()
@@ -149,7 +151,7 @@ class _ModelReader:
 
     def _buffers(self, place: int) -> list[Buffer]:
         view, reader = self._view, self._reader
-        # What is looked at in a mapping counts as memory with all its neighbourhood, and costs a page fault.
+        # Each access to a mapping loads the neighbouring pages into memory, and costs a page fault.
         file = reader.file
         if file is not None and (reader.source.size <= _LARGE_FILE or not file.is_open):
             file = None
@@ -221,7 +223,7 @@ class _ModelReader:
         return entries
 
     def _read_byte_code(self) -> None:
-        """Byte code that dispatch ops point at, by offsets from the start of the file."""
+        """Finds byte code that dispatch ops point at by offsets from the start of the file."""
         if not any(code.custom_code == DISPATCH_OP for code in self._model.operator_codes):
             return
         reader = self._reader

@@ -1,7 +1,8 @@
-"""Makes `schema.py` from the schema that stock LiteRT's package was generated from.
+"""Generates `schema.py` from the schema that stock LiteRT's package was generated from.
 
-`python -m litert.model.schema_generator > litert/model/schema.py`, with `ai-edge-litert` installed. What is read
-are facts: names, slots, types and defaults, found in the text of `ai_edge_litert/schema_py_generated.py`.
+`python -m litert.model.schema_generator > litert/model/schema.py`, with `ai-edge-litert` installed.
+The generator reads facts: names, slots, types and defaults, found in the text of
+`ai_edge_litert/schema_py_generated.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _SCALARS = {
     "Int32": "int", "Uint32": "uint", "Int64": "long", "Uint64": "ulong", "Float32": "float",
 }  # fmt: skip
 
-# The generated code has an enum's field as a number: which enum it is goes by the field's name.
+# The generated code stores an enum's field as a number: the field's name determines the enum.
 _FIELD_ENUMS = {
     **dict.fromkeys(
         ("type", "idx_out_type", "in_data_type", "out_data_type", "out_type", "output_type",
@@ -60,7 +61,7 @@ number is the field before it). `_` is a slot that is no longer used.
 
 
 def generate(source: str) -> str:
-    """The text of `schema.py`, from that of `schema_py_generated.py`."""
+    """Returns the text of `schema.py`, made from the text of `schema_py_generated.py`."""
     enums = _find_enums(source)
     unions = [name for name in enums if f"def {name}Creator(" in source]
     bases: dict[str, str] = {}
@@ -85,7 +86,7 @@ def generate(source: str) -> str:
 
 
 def installed_source() -> str:
-    """The text of the installed `schema_py_generated.py`."""
+    """Returns the text of the installed `schema_py_generated.py`."""
     spec = importlib.util.find_spec("ai_edge_litert")
     assert spec is not None and spec.origin is not None, "ai-edge-litert is not installed"
     return (Path(spec.origin).parent / "schema_py_generated.py").read_text()
@@ -136,7 +137,7 @@ def _table(source: str, table: str, bases: dict[str, str]) -> str:
 
 
 def _reference(source: str, table: str, camel: str, body: str) -> str:
-    """The type of a field that is an offset."""
+    """Returns the type of a field that is an offset."""
     accessor = re.search(rf"    def {camel}\(self(, j)?\):\n(.*?)\n\n", body, re.S)
     assert accessor
     is_vector, code = bool(accessor[1]), accessor[2]

@@ -1,7 +1,9 @@
-"""Reads a file by the schema: layouts of tables, vectors, texts, data. What is not understood is noted.
+"""Reads a file by the schema: layouts of tables, vectors, texts, data.
 
-The metadata of a model can be read alone, as where somebody else runs it: the model may then be cut behind what is
-asked for, or followed by what is not its own.
+Content that the reader does not know causes a warning.
+
+A model's metadata can be read alone, for a model that another program runs: that model may be cut
+off behind the metadata, or be followed by unrelated bytes.
 """
 
 from __future__ import annotations
@@ -20,20 +22,20 @@ from litert.model.table import NO_TEXT, Table
 _Item = TypeVar("_Item")
 
 MIN_EXTERNAL_OFFSET = 2
-"""The schema: an offset from the start of the file "is only valid if > 1"."""
+"""The schema says that an offset from the start of the file "is only valid if > 1"."""
 
 _INT_VECTORS = [struct.Struct(f"<{count}i").unpack_from for count in range(9)]
-_SHARING = 2  # how often, on average, a byte may be a constant's
+_SHARING = 2  # how often a byte may belong to a constant, on average
 
 
 class SchemaReader:
-    """One file, read as tables of the schema.
+    """A file that is read as tables of the schema.
 
     Attributes:
-      file: that the view is of; None for a model in memory.
-      place: what is being read, for errors.
-      warnings: what is left out, in sentences.
-      data_end: of all data that were found, in the flatbuffer and behind it.
+      file: File that the view belongs to; None for a model in memory.
+      place: Part of the file that is being read, for errors.
+      warnings: Sentences about content that was left out.
+      data_end: End of all data found so far, in the flatbuffer and behind it.
     """
 
     def __init__(self, view: memoryview, file: MappedFile | None) -> None:
@@ -50,11 +52,11 @@ class SchemaReader:
         self._strangers: set[tuple[str, int]] = set()
 
     def damaged(self, what: str) -> LiteRtError:
-        """The error for the place that is being read; the caller raises it."""
+        """Makes an error for the part that is being read; the caller raises the error."""
         return self.source.damaged(what, self.place)
 
     def fields(self, type_name: str, table: int) -> tuple[int, ...]:
-        """Offsets of a table's fields, one for each slot of the schema; 0 is absent."""
+        """Returns the offsets of a table's fields, one for each slot of the schema; 0 for an absent field."""
         vtable = table - i32(self.view, table)[0]
         found = self._layouts.get((type_name, vtable))
         if found is None:
@@ -62,7 +64,7 @@ class SchemaReader:
         return found
 
     def layout(self, type_name: str, vtable: int) -> tuple[int, ...]:
-        """What a vtable says, as in `fields`; a field that the schema lacks ends in a warning."""
+        """Returns a vtable's offsets like `fields`; a field that the schema lacks causes a warning."""
         offsets = self.source.vtable(vtable)
         known = len(table_schema(type_name).slots)
         for slot in range(known, len(offsets)):
@@ -71,13 +73,17 @@ class SchemaReader:
         return (offsets + (0,) * MAX_SLOTS)[:known]
 
     def table(self, type_name: str, place: int) -> Table:
-        """The table that the offset at `place` points at, to be decoded later."""
+        """Returns the table at the target of the offset at `place`, decoded later."""
         position = place + u32(self.view, place)[0]
         self.fields(type_name, position)
         return Table(type_name, self.source, position)
 
     def union(self, union: str, number: int, place: int) -> Table | None:
-        """The table of a union; None where it holds nothing, or what the schema lacks, with a warning."""
+        """Returns the table of a union.
+
+        The result is None if the union is empty, or holds a table that the schema lacks, which
+        causes a warning.
+        """
         type_name = schema.UNIONS[union].get(number)
         if type_name is None:
             self._warn(union, number, f"options of kind {number} in {union} are")
@@ -85,13 +91,13 @@ class SchemaReader:
         return None if type_name == "NONE" else self.table(type_name, place)
 
     def tables(self, place: int) -> list[int]:
-        """Where the tables are of the vector that the offset at `place` points at."""
+        """Returns the positions of the tables in the vector that the offset at `place` points at."""
         tables = self.source.tables(self.source.target(place))
         self.budget.spend_tables(len(tables))
         return tables
 
     def text(self, table: int, offset: int) -> str:
-        """A field of a table that is a string; absent where its offset is 0."""
+        """Returns a table's string field; the field is absent if its offset is 0."""
         if not offset:
             return NO_TEXT
         text = self.source.text(self.source.target(table + offset))
@@ -99,7 +105,7 @@ class SchemaReader:
         return text
 
     def numbers(self, place: int) -> tuple[int, ...]:
-        """A vector of ints, most of them a shape."""
+        """Returns a vector of ints, usually a shape."""
         view = self.view
         vector = place + u32(view, place)[0]
         count = u32(view, vector)[0]
@@ -111,13 +117,13 @@ class SchemaReader:
         return struct.unpack_from(f"<{count}i", view, start)
 
     def pick(self, items: Sequence[_Item], index: int, what: str) -> _Item:
-        """The item at an index that a file has, which is not negative; `what` says of which kind."""
+        """Returns the item at a non-negative index from the file; `what` names the kind of the item."""
         if index >= len(items):
             raise self.damaged(f"{what} {index}, where there are {len(items)}")
         return items[index]
 
     def blob(self, start: int, size: int) -> Blob:
-        """A range of the file; the same object for the same range."""
+        """Returns a range of the file; the same range gives the same object."""
         found = self._blobs.get((start, size))
         if found is None:
             end = start + size
@@ -141,15 +147,17 @@ class SchemaReader:
 
 
 def is_model(view: memoryview) -> bool:
-    """Whether bytes begin as a TFLite model does."""
+    """Returns whether bytes begin like a TFLite model."""
     return bytes(view[4:8]) == IDENTIFIER
 
 
 def read_metadata(source: MappedFile | memoryview, prefix: str) -> dict[str, Blob]:
-    """The metadata whose names begin with `prefix`, by the rest of the name; of a name given twice the first.
+    """Returns the metadata whose names begin with `prefix`, by the rest of the name.
+
+    The first entry wins if a name repeats.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, where an offset that is followed makes no sense.
+      LiteRtError: INVALID_FLATBUFFER, if an offset on the way is invalid.
     """
     file = source if isinstance(source, MappedFile) else None
     reader = SchemaReader(source.view if isinstance(source, MappedFile) else source, file)

@@ -1,4 +1,7 @@
-"""The schema's tables as objects: which field has which slot, type and default. Parsed when asked for."""
+"""The schema's tables as objects: each field's slot, type and default.
+
+The definitions are parsed on first use.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _SCALARS = {  # the type's code for `struct`, and its size
 
 
 class FieldKind(Enum):
-    """What a field holds."""
+    """The kind of a field's value."""
 
     SCALAR = 0
     STRING = 1
@@ -35,12 +38,12 @@ class Field(NamedTuple):
     """A field of a table.
 
     Attributes:
-      slot: its place in the vtable.
-      code: of a scalar, or of a vector's elements, as `struct` has it; else "I", an offset.
-      size: in the table, in bytes.
-      element_size: of a vector's elements.
-      default: of a scalar that is absent; None for all others.
-      type_name: the table, the union or the enum.
+      slot: Index of the field in the vtable.
+      code: Code of the module `struct` for a scalar, or for a vector's elements; "I" for an offset.
+      size: Size of the field in the table, in bytes.
+      element_size: Size of a vector's elements, in bytes.
+      default: Value of an absent scalar; None for all other fields.
+      type_name: Name of the table, the union or the enum.
     """
 
     name: str
@@ -54,14 +57,14 @@ class Field(NamedTuple):
 
 
 class TableSchema(NamedTuple):
-    """A table: its fields by slot (None is a slot that is no longer used), and by name."""
+    """A table: its fields by slot (None for a slot that is no longer used), and by name."""
 
     type_name: str
     slots: tuple[Field | None, ...]
     fields: dict[str, Field]
 
     def field(self, name: str) -> Field:
-        """The field of that name; INVALID_ARGUMENT where there is none."""
+        """Returns the field with this name; raises INVALID_ARGUMENT if there is none."""
         found = self.fields.get(name)
         if found is None:
             raise LiteRtError(
@@ -74,7 +77,7 @@ class TableSchema(NamedTuple):
 
 @cache
 def table_schema(type_name: str) -> TableSchema:
-    """A table's schema; INVALID_ARGUMENT where there is no such table."""
+    """Returns a table's schema; raises INVALID_ARGUMENT if the schema lacks the table."""
     text = schema.TABLES.get(type_name)
     if text is None:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"the TFLite schema has no table '{type_name}'")
@@ -84,12 +87,12 @@ def table_schema(type_name: str) -> TableSchema:
 
 @cache
 def union_numbers(union: str) -> Mapping[str, int]:
-    """What a union calls each table that it may hold."""
+    """Returns the union's names for the tables that it may hold."""
     return {type_name: number for number, type_name in schema.UNIONS[union].items()}
 
 
 def enum_name(enum: str, value: int) -> str:
-    """The name of an enum's value; the number itself, if the schema has no name for it."""
+    """Returns the name of an enum's value; the number itself, if the schema has no name for it."""
     return schema.ENUMS[enum].get(value, str(value))
 
 

@@ -1,7 +1,7 @@
-"""Writes tables of the schema into a flatbuffer: as they lie in a file, or from their values.
+"""Writes tables of the schema into a flatbuffer: copies from a file, or new tables from values.
 
-Fields may be left out, and data may lie elsewhere. Most options are a few numbers: such a table is copied as it
-is, whatever it is.
+Fields may be left out, and data may lie outside of the tables. Most options are a few numbers: such
+a table is copied byte for byte, whatever its type.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from litert.model.schema_types import Field, FieldKind, table_schema
 from litert.model.table import Table, is_absent
 
 Offsets = list[tuple[int, int]]
-"""Slot of each field, and address of what it points at."""
+"""Slot of each field, and address of the field's target."""
 
 Scalars = list[tuple[int, str, Any]]
-"""Slot of each field, its code for `struct`, and its value."""
+"""Slot of each field, its `struct` code, and its value."""
 
-# Of a table that is copied as it is, on average: there are no gaps in real ones.
+# Average size of a table that is copied unchanged: real tables have no gaps.
 _MAX_FIELD_SIZE = 16
 
 
 class SchemaWriter:
-    """One flatbuffer, written as tables of the schema.
+    """A flatbuffer that is written as tables of the schema.
 
     Attributes:
-      out: the flatbuffer.
-      absolute: address of each ulong that is to hold a place in the file, and the place from the tables' end.
+      out: The flatbuffer.
+      absolute: Address of each 64-bit number that holds a file position, with the distance from the
+        end of the tables.
     """
 
     def __init__(self, inside: Mapping[int, int], outside: Mapping[int, int]) -> None:
-        """Takes the places of data vectors, from the tables' end, by the blob's id; and of data behind them."""
+        """Takes positions by blob id, from the end of the tables: of data vectors, and of data behind them."""
         self.out = Assembler()
         self.absolute: list[tuple[int, int]] = []
         self._inside = inside
@@ -45,28 +46,28 @@ class SchemaWriter:
         self._plans: dict[tuple[str, FlatbufferBytes, int], tuple[int, int, int]] = {}
 
     def text_field(self, slot: int, text: str) -> Offsets:
-        """A field that is a string, unless it is left out."""
+        """Adds a string field, unless the field is left out."""
         return [] if is_absent(text) else [(slot, self.out.text(text))]
 
     def int_field(self, slot: int, numbers: Sequence[int], values: Sequence[object]) -> Offsets:
-        """A field that is a vector of ints, unless the values that these stand for are left out."""
+        """Adds a field with a vector of ints, unless the vector equals the default."""
         return [] if is_absent(values) else [(slot, self.out.int_vector(tuple(numbers)))]
 
     def tables_field(
         self, slot: int, addresses: Sequence[int], values: Sequence[object]
     ) -> Offsets:
-        """A field that is a vector of tables, unless the values that these stand for are left out."""
+        """Adds a field with a vector of tables, unless the vector equals the default."""
         if not addresses and is_absent(values):
             return []
         return [(slot, self.out.offset_vector(addresses))]
 
     def data_vector(self, blob: Blob) -> int | None:
-        """Address of data that lie in the flatbuffer behind its tables; None if they do not."""
+        """Returns the address of data in the flatbuffer behind its tables; None if the data lie elsewhere."""
         place = self._inside.get(id(blob))
         return None if place is None else SIZE_PREFIX - place
 
     def table_with_data(self, offsets: Offsets, scalars: Scalars, slot: int, blob: Blob) -> int:
-        """Adds a table with the place of data behind the flatbuffer in a slot, and their size in the next one."""
+        """Adds a table with position and size of data behind the flatbuffer, in a slot and the next slot."""
         scalars = [(slot, "Q", 0), (slot + 1, "Q", blob.size), *scalars]
         address = self.out.table(offsets, scalars)
         layout = self.out.layout(
@@ -76,10 +77,10 @@ class SchemaWriter:
         return address
 
     def copy(self, table: Table) -> int:
-        """Copies a table and all it points at; gives its address.
+        """Copies a table and everything it points at; returns the copy's address.
 
         Raises:
-          LiteRtError: INVALID_FLATBUFFER, where it is damaged.
+          LiteRtError: INVALID_FLATBUFFER, if the table is damaged.
         """
         source = table.source
         if source is None:
@@ -105,7 +106,7 @@ class SchemaWriter:
             raise source.damaged(OUTSIDE, table.type_name) from None
 
     def _plan(self, table: Table, offsets: tuple[int, ...]) -> tuple[int, int, int]:
-        """For tables of scalars: address of the vtable, size, alignment. The size is 0 for others."""
+        """For tables of scalars: address of the vtable, size, alignment. The size is 0 for other tables."""
         slots = table_schema(table.type_name).slots
         end, alignment = 4, 4
         for slot, offset in enumerate(offsets):
@@ -132,19 +133,19 @@ class SchemaWriter:
                 continue
             place += position
             if field.kind is FieldKind.SCALAR:
-                code = "I" if field.code == "f" else field.code  # a NaN comes out as it went in
+                code = "I" if field.code == "f" else field.code  # a NaN is written unchanged
                 value = struct.unpack_from("<" + code, source.view, place)[0]
                 scalars.append((field.slot, code, value))
                 continue
             address = self._copy_target(table, field, source.target(place), budget)
             if address:
                 offsets.append((field.slot, address))
-            else:  # nothing that the schema knows: neither has the union a number
+            else:  # unknown to the schema, like the number in the union
                 scalars = [entry for entry in scalars if entry[0] != field.slot - 1]
         return self.out.table(offsets, _largest_first(scalars))
 
     def _copy_target(self, table: Table, field: Field, target: int, budget: Budget) -> int:
-        """Copies what an offset in a file points at; 0, for a union that holds nothing known."""
+        """Copies the target of an offset in a file; returns 0 for a union without a known table."""
         source = table.source
         assert source is not None
         if field.kind in (FieldKind.VECTOR, FieldKind.STRING):

@@ -1,6 +1,7 @@
-"""Decodes sparse constants to dense ones.
+"""Converts sparse constants to dense constants.
 
-The source is TFLite's schema (`SparsityParameters`): the levels of a tree, each a dimension or a part of one.
+The format is TFLite's schema (`SparsityParameters`): the levels of a tree; each level is a
+dimension or a part of a dimension.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 _SPARSE_CSR = 1
 
 _decoded: WeakKeyDictionary[Blob, tuple[tuple[object, ...], bytes]] = WeakKeyDictionary()
-"""Dense constants by the stored values, with what else they depend on: a compilation asks several times."""
+"""Dense constants by stored values and other inputs, because a compilation asks several times."""
 
 
 def find_sparsity_mistake(tensor: Tensor) -> str:
-    """Why a sparse constant cannot be made dense; "" where it can."""
+    """Returns the reason why a sparse constant cannot be made dense; "" if it can."""
     try:
         densify(tensor)
     except LiteRtError as error:
@@ -38,17 +39,17 @@ def find_sparsity_mistake(tensor: Tensor) -> str:
 
 
 def dense_data(tensor: Tensor) -> memoryview:
-    """The bytes of a constant, in row order, also where it is stored sparse; see `densify`."""
+    """Returns the bytes of a constant in row-major order, even if the constant is sparse; see `densify`."""
     return tensor.data if tensor.sparsity is None else memoryview(densify(tensor))
 
 
 def densify(tensor: Tensor) -> bytes:
-    """The bytes of a sparse constant with its zeros, in row order.
+    """Returns the bytes of a sparse constant in row-major order, with the zeros filled in.
 
     A second call for the same values returns the first result.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if its tree does not fit its shape or its values.
+      LiteRtError: INVALID_FLATBUFFER, if the constant's tree does not fit its shape or its values.
     """
     blob, form = tensor.buffer.blob, (tensor.sparsity, tensor.shape, tensor.element_type)
     assert blob is not None
@@ -93,7 +94,7 @@ def _decode(tensor: Tensor) -> bytes:
 
 
 def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers, Numbers]:
-    """A level's entries, at most `most`: for each its parent in the level before, its place, and its index."""
+    """Expands a level's entries, at most `most`: parent in the previous level, position and index of each."""
     import numpy as np
 
     if level.get("format") != _SPARSE_CSR:

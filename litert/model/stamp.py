@@ -1,7 +1,7 @@
-"""The stamp: which vendor and SoC model a compiled file is for, as stock LiteRT writes it.
+"""The stamp names the vendor and SoC model that a file is compiled for, in stock LiteRT's format.
 
-250 bytes under the metadata key `LiteRtStamp`: the manufacturer from byte 0, the SoC model from byte 125, each
-padded with zeros (LiteRT: `litert/core/build_stamp.cc`).
+The stamp has 250 bytes under the metadata key `LiteRtStamp`: the manufacturer from byte 0, the SoC
+model from byte 125, each padded with zeros (LiteRT: `litert/core/build_stamp.cc`).
 """
 
 from __future__ import annotations
@@ -15,35 +15,38 @@ from litert.model.graph import Model
 
 STAMP_KEY = "LiteRtStamp"
 FIELD_SIZE = 125
-"""Bytes of one name with the zero that ends it; stock takes names of at most 123."""
+"""Number of bytes of one name with its final zero; stock LiteRT accepts at most 123 characters."""
 
 UNSAID_SOC_MODEL = "ExampleSocModel"
-"""What stock's `apply_plugin_main` compiles for, and writes, where `--soc_model` is not given."""
+"""SoC model that stock LiteRT's `apply_plugin_main` uses and writes if `--soc_model` is not given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Whom a compiled file is for.
+    """The vendor and the NPU that a file is compiled for.
 
     Attributes:
-      soc_manufacturer: of the NPU.
-      soc_model: the NPU's name there.
+      soc_manufacturer: Manufacturer of the NPU.
+      soc_model: The manufacturer's name of the NPU.
     """
 
     soc_manufacturer: str
     soc_model: str
 
     def to_bytes(self) -> bytes:
-        """The stamp's 250 bytes.
+        """Returns the stamp's 250 bytes.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a name that does not fit.
+          LiteRtError: INVALID_ARGUMENT, if a name does not fit.
         """
         return b"".join(_field(name) for name in (self.soc_manufacturer, self.soc_model))
 
 
 def read_stamp(model: Model, where: str = "") -> Stamp | None:
-    """A model's stamp; None where no NPU's compiler made it. INVALID_FLATBUFFER for a stamp that is none."""
+    """Returns a model's stamp; None if the model was not compiled for an NPU.
+
+    An invalid stamp raises INVALID_FLATBUFFER.
+    """
     blob = model.find_metadata(STAMP_KEY)
     if blob is None:
         return None
@@ -63,7 +66,7 @@ def read_stamp(model: Model, where: str = "") -> Stamp | None:
 
 
 def set_stamp(model: Model, stamp: Stamp) -> None:
-    """Puts a stamp on a model, in place of one that it had. Raises as `Stamp.to_bytes`."""
+    """Stores a stamp in a model, in place of an old stamp. The errors are those of `Stamp.to_bytes`."""
     model.set_metadata(STAMP_KEY, Blob(stamp.to_bytes()))
 
 

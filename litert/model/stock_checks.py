@@ -1,4 +1,4 @@
-"""What stock's interpreter takes for granted of a model, and crashes without."""
+"""Checks properties of models that stock LiteRT's interpreter assumes; without them, the interpreter crashes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NEEDED_INPUTS: Mapping[str, Sequence[int]] = {
     "STABLEHLO_COMPOSITE": (), "SVDF": (0, 1, 2), "TRANSPOSE_CONV": (0, 1, 2),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (0,), "UNIDIRECTIONAL_SEQUENCE_RNN": (0,),
 }  # fmt: skip
-"""Builtin ops of which stock's kernels ask whether an input is there, and the inputs that they do not ask for."""
+"""Builtin ops whose stock kernels check for missing inputs, with the inputs that the kernels do not check."""
 
 _LEAST_INPUTS: Mapping[str, int] = {
     "ASSIGN_VARIABLE": 2, "BATCH_MATMUL": 2, "SLICE": 3, "SPLIT": 2, "STRIDED_SLICE": 4,
 }  # fmt: skip
 _WITH_OUTPUT = frozenset({"BATCH_MATMUL", "READ_VARIABLE", "SIGN", "SLICE"})
-"""Here and above: ops that XNNPACK looks at before it, or stock's kernel, counts what they have."""
+"""Ops in this table and the tables above: XNNPACK reads their tensors before a kernel counts them."""
 
 
 _CONDITION = "cond_subgraph_index"
@@ -31,17 +31,17 @@ _CALLED: Mapping[str, Sequence[str]] = {
     "IF": ("then_subgraph_index", "else_subgraph_index"), "STABLEHLO_COMPOSITE": ("decomposition_subgraph_index",),
     "STABLEHLO_WHILE": _LOOP, "WHILE": _LOOP,
 }  # fmt: skip
-"""The fields with the subgraphs whose tensors stock's kernels copy, unasked."""
+"""Fields that name subgraphs whose tensors stock LiteRT's kernels copy without a check."""
 
 _MOST_DIMENSIONS = 6
-"""Of XNNPACK, which copies a constant new shape of any size to where there is room for so many."""
+"""Largest rank in XNNPACK, which copies a constant new shape of any size into an array of this length."""
 
 
 def check_for_stock(model: Model, where: str) -> None:
-    """Refuses a model that would crash stock's interpreter.
+    """Refuses a model that would crash stock LiteRT's interpreter.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, with the place.
+      LiteRtError: INVALID_FLATBUFFER, with the position in the model.
     """
     check_subgraphs(model, where)
     for code in model.operator_codes:
@@ -56,7 +56,7 @@ def check_for_stock(model: Model, where: str) -> None:
 
 
 def check_subgraphs(model: Model, where: str) -> None:
-    """Refuses a model without a subgraph: there is nothing in it to compile, to transform or to run.
+    """Refuses a model without subgraphs: such a model has nothing to compile, transform or run.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER.
@@ -66,7 +66,7 @@ def check_subgraphs(model: Model, where: str) -> None:
 
 
 def _find_problem(op: Op) -> str:
-    """What is wrong with an op; "" for nothing."""
+    """Returns the problem of an op; "" if there is none."""
     if op.is_custom:
         return ""
     name, inputs = op.name, op.inputs
@@ -91,10 +91,10 @@ def _find_problem(op: Op) -> str:
 
 
 def _find_call_problem(op: Op, model: Model, broken: Mapping[int, str]) -> str:
-    """How an op and a subgraph that it calls disagree; "" for not at all."""
+    """Returns the mismatch of an op and a subgraph that it calls; "" if they match."""
     for index, operands, results in _calls(op):
         if not 0 <= index < len(model.subgraphs):
-            continue  # stock says so
+            continue  # stock LiteRT reports this itself
         called = model.subgraphs[index]
         problem = broken.get(index) or _find_mismatch(called, operands, results)
         if problem:
@@ -103,9 +103,9 @@ def _find_call_problem(op: Op, model: Model, broken: Mapping[int, str]) -> str:
 
 
 def _calls(op: Op) -> Iterator[tuple[int, Sequence[Tensor | None], Sequence[Tensor] | None]]:
-    """The subgraphs whose tensors stock's kernel copies, each with the op's operands and results.
+    """Yields the subgraphs whose tensors stock LiteRT's kernel copies, with the op's operands and results.
 
-    A loop's condition has None for results.
+    None stands for the results of a loop's condition.
     """
     operands = op.inputs[1:] if op.name == "IF" else op.inputs
     for field in _CALLED.get(op.name, ()):
@@ -114,7 +114,7 @@ def _calls(op: Op) -> Iterator[tuple[int, Sequence[Tensor | None], Sequence[Tens
 
 
 def _broken_subgraphs(model: Model) -> Mapping[int, str]:
-    """What is wrong with subgraphs that ops call, whatever these give."""
+    """Returns the problems of subgraphs that ops call, independent of the calling ops."""
     there = range(len(model.subgraphs))
     calls = [{i for op in s.ops for i, *_ in _calls(op) if i in there} for s in model.subgraphs]
     broken = {index: "which calls itself" for index in _on_cycles(calls)}
@@ -125,7 +125,7 @@ def _broken_subgraphs(model: Model) -> Mapping[int, str]:
 
 
 def _on_cycles(calls: Sequence[Collection[int]]) -> set[int]:
-    """The numbers that cannot be put after all that they call."""
+    """Returns the nodes of a graph that cannot be ordered behind all nodes that they call."""
     callers: dict[int, list[int]] = {}
     for index, called in enumerate(calls):
         for other in called:
@@ -156,7 +156,7 @@ def _find_unset(called: Subgraph) -> str:
 def _find_mismatch(
     called: Subgraph, operands: Sequence[Tensor | None], results: Sequence[Tensor] | None
 ) -> str:
-    """How a subgraph differs from what its caller gives and takes; "" for not at all."""
+    """Returns the mismatch between a subgraph and its caller's operands and results; "" if they match."""
     counts = len(called.inputs), len(called.outputs)
     if counts != (len(operands), 1 if results is None else len(results)):
         return f"which has {counts[0]} inputs and {counts[1]} outputs"

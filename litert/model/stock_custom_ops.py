@@ -1,4 +1,4 @@
-"""Custom ops that stock LiteRT's CPU has kernels for; nothing runs others that no NPU call has."""
+"""Custom ops that stock LiteRT's CPU kernels implement; other custom ops run only inside NPU calls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ _STOCK_CUSTOM_OPS = {
     "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess", "aeq.hadamard_rotation",
     "odml.scaled_dot_product_attention",
 }  # fmt: skip
-"""Of stock's interpreter, or XNNPACK in it, in ai-edge-litert 2.3.0."""
+"""Custom ops of stock LiteRT's interpreter, or of XNNPACK in the interpreter, in ai-edge-litert 2.3.0."""
 
 
 def find_not_runnable(model: Model) -> Sequence[str]:
-    """Names of the ops of a model with NPU calls that neither they nor stock's CPU run, once for each op."""
+    """Returns the names of the ops in a compiled model that neither NPU calls nor stock LiteRT's CPU run.
+
+    One name for each op.
+    """
     return [
         op.name
         for op in model.ops()

@@ -1,4 +1,4 @@
-"""Two subgraphs beside each other, op by op; and differences as values: what came, went and changed."""
+"""Compares two subgraphs op by op; differences are values: added, removed and changed parts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is not as it was.
+    """One difference.
 
     Attributes:
-      what: `fused_activation_function`, `input 1`, `metadata "x"`.
-      before, after: as in a dump; "" is nothing.
+      what: Name of the changed property: `fused_activation_function`, `input 1`, `metadata
+        "x"`.
+      before, after: Values as in a dump; "" for an absent value.
     """
 
     what: str
@@ -46,9 +47,9 @@ class OpPlace:
     """An op in one of the two models.
 
     Attributes:
-      index: its position in its subgraph.
-      name: custom code, or the builtin operator's name.
-      outputs: names of the tensors that it writes.
+      index: Position of the op in its subgraph.
+      name: Custom code, or name of the builtin operator.
+      outputs: Names of the tensors that the op writes.
     """
 
     index: int
@@ -58,12 +59,12 @@ class OpPlace:
 
 @dataclass(frozen=True, slots=True)
 class OpChange:
-    """An op that is in both models, and not the same.
+    """An op that is in both models and has changed.
 
     Attributes:
-      before: the op in the first model.
-      after: the op in the second model.
-      changes: what is not the same.
+      before: The op in the first model.
+      after: The op in the second model.
+      changes: Differences of the op.
     """
 
     before: OpPlace
@@ -73,15 +74,15 @@ class OpChange:
 
 @dataclass(frozen=True, slots=True)
 class SubgraphDiff:
-    """A subgraph beside its counterpart.
+    """A subgraph and its counterpart in the other model.
 
     Attributes:
-      before, after: its index in each model; -1 where it is not.
-      name: of the subgraph.
-      num_ops_before, num_ops_after: how many ops it has.
-      removed, added, changed: its ops, in their order.
-      num_moved: how many ops run earlier or later among those that are in both.
-      changes: of its name, inputs, outputs, and of tensors that nothing uses.
+      before, after: Index of the subgraph in each model; -1 if the model lacks the subgraph.
+      name: Name of the subgraph.
+      num_ops_before, num_ops_after: Number of ops in each model.
+      removed, added, changed: Ops with differences, in their order.
+      num_moved: Number of ops in both models whose position in the order has changed.
+      changes: Differences of name, inputs, outputs, and of unused tensors.
     """
 
     before: int
@@ -105,12 +106,12 @@ class SubgraphDiff:
 
 @dataclass(frozen=True, slots=True)
 class ModelDiff(PlainReport):
-    """Two models beside each other.
+    """The comparison of two models.
 
     Attributes:
-      subgraphs: all of them; most are the same.
-      changes: of signatures, metadata, byte code and what else belongs to no subgraph.
-      data_before, data_after: bytes of all buffers.
+      subgraphs: All subgraphs, including equal subgraphs.
+      changes: Differences of signatures, metadata, byte code and other parts outside of subgraphs.
+      data_before, data_after: Total size of all buffers, in bytes.
     """
 
     answers = ("is_same",)
@@ -122,12 +123,12 @@ class ModelDiff(PlainReport):
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing is different."""
+        """Whether the models are equal."""
         return not self.changes and all(subgraph.is_same for subgraph in self.subgraphs)
 
 
 class DataComparison:
-    """Compares data, each two once."""
+    """Compares data; each pair is compared once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Blob, Blob], bool] = {}
@@ -150,7 +151,7 @@ class DataComparison:
 def value_changes(
     what: str, before: Any, after: Any, text: Callable[[Any], str] = attribute
 ) -> Iterator[Change]:
-    """The change of one value, if it is one; None is nothing."""
+    """Returns the change of one value; None if the value has not changed."""
     if before != after:
         yield Change(what, *("" if value is None else text(value) for value in (before, after)))
 
@@ -158,7 +159,7 @@ def value_changes(
 def mapping_changes(
     before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str] = attribute
 ) -> Iterator[Change]:
-    """The changes of values by name; a name that is not there is nothing."""
+    """Returns the changes of values by name; an absent name stands for no value."""
     for name in dict.fromkeys([*before, *after]):
         if name not in before or name not in after or before[name] != after[name]:
             texts = (text(some[name]) if name in some else "" for some in (before, after))
@@ -166,13 +167,13 @@ def mapping_changes(
 
 
 def attribute_changes(before: Any, after: Any, *names: str) -> Iterator[Change]:
-    """The changes of an object's attributes."""
+    """Returns the changes of an object's attributes."""
     for name in names:
         yield from value_changes(name, getattr(before, name), getattr(after, name))
 
 
 def count_changes(what: str, before: Iterable[str], after: Iterable[str]) -> Iterator[Change]:
-    """What is there less or more often than it was."""
+    """Returns the items that occur less often, or more often, than before."""
     old, new = Counter(before), Counter(after)
     yield from (Change(what, text, "") for text in old - new)
     yield from (Change(what, "", text) for text in new - old)
@@ -255,7 +256,7 @@ class SubgraphComparison:
             yield from mapping_changes(old_values, new_values)
             if old_values != new_values:
                 return
-            # The same, spelled otherwise: as bytes.
+            # The values are equal, but compared as bytes they differ.
             yield from value_changes(
                 "custom_options", old_blob, new_blob, lambda b: data_text(b.view, 0)
             )
@@ -278,7 +279,7 @@ class SubgraphComparison:
             yield from self._once(before, after, what)
 
     def _once(self, before: Tensor, after: Tensor, what: str) -> Iterator[Change]:
-        """Changes of a tensor that no op writes, where its first reader is shown."""
+        """Returns changes of a tensor that no op writes, shown at its first reader."""
         if (before, after) in self._constants_seen:
             return
         self._constants_seen.add((before, after))
@@ -293,7 +294,7 @@ class SubgraphComparison:
                     yield from self._once(*some, f"{what} {name}")
 
     def _text(self, tensor: Tensor) -> str:
-        """What an op reads, by name and by what writes it: names alone are not always unique."""
+        """Identifies an op's inputs by name and by producer, because names are not always unique."""
         name = quote(tensor.name)
         if tensor.is_constant:
             return f"{name} {constant_text(tensor)}"
@@ -337,7 +338,7 @@ def _table_changes(what: str, before: Table | None, after: Table | None) -> Iter
 
 
 def _tensor_changes(what: str, before: Tensor, after: Tensor) -> Iterator[Change]:
-    """Of what a tensor is, but not of its data."""
+    """Returns the properties of a tensor without its data."""
     yield from value_changes(f"{what} name", before.name, after.name)
     is_same_type = (
         before.element_type is after.element_type
@@ -350,14 +351,14 @@ def _tensor_changes(what: str, before: Tensor, after: Tensor) -> Iterator[Change
     )
     if (
         not is_same_type
-    ):  # or a scale is no number, or tensors have the scales: the text has their names
+    ):  # if a scale is not a number, or tensors hold the scales, the text contains their names
         types = tensor_type_text(before), tensor_type_text(after)
         yield from value_changes(f"{what} type", *types, str)
     yield from value_changes(f"{what} is_variable", before.is_variable, after.is_variable)
 
 
 def _unused_tensors(subgraph: Subgraph) -> Iterator[Tensor]:
-    """Tensors that no op, input, output or block-wise quantization has."""
+    """Returns tensors that no op, input, output or block-wise quantization uses."""
     used = {*subgraph.inputs, *subgraph.outputs}
     for op in subgraph.ops:
         used.update(tensor for tensor in op.intermediates if tensor is not None)

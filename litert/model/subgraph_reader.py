@@ -1,6 +1,7 @@
-"""Reads subgraphs: their tensors and ops, which are most of what a file has besides data.
+"""Reads subgraphs: their tensors and ops, which make up most of a file besides data.
 
-The loops here run ten thousand times for a large model: what few tensors and ops have is read apart.
+The loops in this module run ten thousand times for a large model: fields that few tensors and ops
+have are read separately.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _ELEMENT_TYPES = {number: ElementType[name] for number, name in schema.ENUMS["Te
 _SHORT_NAME = 256  # not worth counting
 
 _Layout = tuple[tuple[int, ...], tuple[int, ...], bool]
-"""Offsets of the five fields that most tensors or ops have; of the others; whether one of those is there."""
+"""Offsets of the five fields that most tensors or ops have.
+
+Then the offsets of the other fields, and whether another field is present.
+"""
 
 
 class SubgraphReader:
@@ -37,7 +41,7 @@ class SubgraphReader:
         self._codes = codes
 
     def read(self, subgraph: Subgraph, index: int, table: int) -> None:
-        """Fills a subgraph, whose table lies at `table`."""
+        """Fills a subgraph from the table at position `table`."""
         reader = self._reader
         where = f"subgraph {index}"
         reader.place = where
@@ -125,7 +129,7 @@ class SubgraphReader:
             raise reader.damaged(OUTSIDE) from None
 
     def _read_more_of_tensor(self, tensor: Tensor, table: int, more: tuple[int, ...]) -> None:
-        """What most tensors do not have."""
+        """Reads fields that most tensors lack."""
         reader, view = self._reader, self._reader.view
         variable_at, sparsity_at, signature_at, ranked_at, variants_at, external_at = more
         if signature_at:
@@ -145,7 +149,7 @@ class SubgraphReader:
             tensor.external_buffer = u32(view, table + external_at)[0]
 
     def _resolve(self, subgraph: Subgraph, tensor: Tensor) -> None:
-        """Block-wise quantization names tensors by index, which may come after this one."""
+        """A block-wise quantization names tensors by index, which may come after the current tensor."""
 
         def tensor_of(index: int) -> ConstantTensor | None:
             if index == -1:
@@ -161,7 +165,7 @@ class SubgraphReader:
         reader.budget.spend_nodes(len(tables))
         view, numbers = reader.view, reader.numbers
         count = len(subgraph.tensors)
-        tensors: list[Tensor | None] = [*subgraph.tensors, None]  # the last for index -1
+        tensors: list[Tensor | None] = [*subgraph.tensors, None]  # the last entry is for index -1
         append = subgraph.ops.append
         layouts: dict[int, _Layout] = {}
         index = 0
@@ -203,7 +207,7 @@ class SubgraphReader:
     def _read_more_of_op(
         self, op: Op, table: int, more: tuple[int, ...], tensors: Sequence[Tensor | None]
     ) -> None:
-        """What most ops do not have; `tensors` end with None."""
+        """Reads fields that most ops lack; `tensors` end with None."""
         reader, view, source = self._reader, self._reader.view, self._reader.source
         (
             custom_at, format_at, mutating_at, intermediates_at, large_offset_at, large_size_at,
@@ -236,7 +240,7 @@ class SubgraphReader:
 
 
 def tensor_at(reader: SchemaReader, subgraph: Subgraph, index: int, what: str) -> Tensor:
-    """The tensor at an index that a file has; the error says `what` the index is of."""
+    """Returns the tensor at an index from the file; an error says `what` the index is for."""
     if not 0 <= index < len(subgraph.tensors):
         raise reader.damaged(f"{what} {index}, where there are {len(subgraph.tensors)} tensors")
     return subgraph.tensors[index]

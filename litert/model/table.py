@@ -1,7 +1,7 @@
-"""Tables of the schema by name: fields as they lie in a file, decoded when asked for, or made from values.
+"""Tables of the schema with fields by name: decoded from a file on access, or made from values.
 
-Empty values that a file leaves out are told from a vector or string without elements, as the schema does. They are
-as empty as any other: only the writer looks at their type.
+A value that the file leaves out differs from a vector or string without elements, as in the schema.
+They are compare equal to other empty values: only the writer looks at their type.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from litert.model.schema_types import Field, FieldKind, TableSchema, table_schem
 
 
 class AbsentText(str):
-    """A string that is not there."""
+    """An absent string."""
 
     __slots__ = ()
 
 
 class AbsentVector(tuple[Any, ...]):
-    """A vector that is not there."""
+    """An absent vector."""
 
     __slots__ = ()
 
 
 class AbsentList(list[Any]):
-    """A vector that is not there, until something is appended."""
+    """An absent vector, until an element is appended."""
 
     __slots__ = ()
 
@@ -40,26 +40,27 @@ NO_VECTOR: Final = AbsentVector()
 
 
 def is_absent(value: Sequence[object]) -> bool:
-    """Whether a value is left out of the file."""
+    """Returns whether a value is left out of the file."""
     return not value and isinstance(value, AbsentText | AbsentVector | AbsentList)
 
 
 class Table:
     """One table of the TFLite schema, such as `Conv2DOptions`; its values do not change.
 
-    Field names are the schema's: `stride_w`. A table's field is a `Table`, a vector a tuple (of bytes: a
-    `memoryview`), a union the `Table` it holds.
+    Field names are the schema's: `stride_w`. A field that is a table is a `Table`; a vector is a
+    tuple (of bytes: a `memoryview`); a union is the `Table` that it holds.
 
     Attributes:
-      type_name: of the table in the schema.
-      source, position: where it lies, for a table in a file; the writer copies it from there.
-      values: its fields, for a table that was made.
+      type_name: Name of the table in the schema.
+      source, position: File and position of a table in a file; the writer copies the table from
+        there.
+      values: Fields of a table that was made from values.
     """
 
     __slots__ = ("position", "source", "type_name", "values")
 
     def __init__(self, type_name: str, source: FlatbufferBytes, position: int) -> None:
-        """A table in a file; `make` is for others."""
+        """Reads a table in a file; `make` makes new tables."""
         self.type_name = type_name
         self.source: FlatbufferBytes | None = source
         self.position = position
@@ -67,11 +68,11 @@ class Table:
 
     @classmethod
     def make(cls, type_name: str, **fields: Any) -> Table:
-        """A table with these fields; the others have the schema's defaults. None is an absent field.
+        """Makes a table with these fields; the other fields have the schema's defaults. None makes a field absent.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a table or field that the schema does not have, or for a value
-            that does not fit the field.
+          LiteRtError: INVALID_ARGUMENT, if the schema lacks the table or a field, or a value does
+            not fit its field.
         """
         shape = table_schema(type_name)
         values: dict[str, Any] = {}
@@ -91,10 +92,10 @@ class Table:
         return table
 
     def get(self, field: str) -> Any:
-        """A field's value; the schema's default (None for tables and vectors) where it is absent.
+        """Returns a field's value; for an absent field, the schema's default (None for tables and vectors).
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a field that the schema does not have; INVALID_FLATBUFFER.
+          LiteRtError: INVALID_ARGUMENT, if the schema lacks the field; INVALID_FLATBUFFER.
         """
         found = table_schema(self.type_name).field(field)
         if self.values is not None:
@@ -102,7 +103,7 @@ class Table:
         return self._decode(found)
 
     def fields(self) -> Mapping[str, Any]:
-        """The fields that are present, in the schema's order.
+        """Returns the names of the fields that are present, in the schema's order.
 
         Raises:
           LiteRtError: INVALID_FLATBUFFER.
@@ -116,10 +117,10 @@ class Table:
         }
 
     def with_fields(self, **changes: Any) -> Table:
-        """The same table with other values in some fields; None takes a field away."""
+        """Returns a copy of the table with other values in some fields; None removes a field."""
         fields = dict(self.fields())
         for name, field in table_schema(self.type_name).fields.items():
-            if field.kind is FieldKind.UNION:  # the union's own field sets it again
+            if field.kind is FieldKind.UNION:  # the union's own field sets this field again
                 fields.pop(f"{name}_type", None)
         return Table.make(self.type_name, **{**fields, **changes})
 
@@ -139,7 +140,7 @@ class Table:
         return f"{self.type_name}({values})"
 
     def _offset(self, field: Field) -> int:
-        """Of a field from the table's position; 0 where it is absent."""
+        """Returns a field's offset from the table's position; 0 if the field is absent."""
         assert self.source is not None
         try:
             offsets = self.source.fields(self.position)
@@ -178,7 +179,7 @@ class Table:
 
 
 def _checked(shape: TableSchema, field: Field, value: Any) -> Any:
-    """A value for a field, as the field keeps it."""
+    """Returns a value in the form that the field keeps."""
     kind = field.kind
     try:
         if kind is FieldKind.SCALAR:

@@ -1,7 +1,7 @@
-"""Constant data as it lies in a TFLite file, from arrays, numbers, text or bytes.
+"""Encodes constant data of TFLite files from arrays, numbers, text or bytes.
 
-Elements are little-endian and in row order; those under 8 bits are packed, the first in the lowest bits; text
-is a table of offsets with the texts behind it (TFLite: `string_util.h`).
+Elements are little-endian and in row-major order; elements under 8 bits are packed, the first in
+the lowest bits; text is a table of offsets followed by the texts (TFLite: `string_util.h`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DataLike: TypeAlias = "Array | np.generic | Blob | bytes | memoryview | Sequence
 
 
 def as_element_type(type_like: TypeLike) -> ElementType:
-    """An element type by itself, by name (`int8`, `INT4`), or from a NumPy type.
+    """Returns an element type, given as itself, by name (`int8`, `INT4`), or as a NumPy type.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, if there is none.
+      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, if there is no such element type.
     """
     if isinstance(type_like, ElementType):
         return type_like
@@ -49,15 +49,16 @@ def as_element_type(type_like: TypeLike) -> ElementType:
 def encode_constant(
     data: DataLike, type_like: TypeLike | None = None, shape: Sequence[int] | None = None
 ) -> tuple[RankedTensorType, Blob]:
-    """The type and the bytes of a constant.
+    """Returns the type and the bytes of a constant.
 
     Args:
-      data: bytes as they lie in a file, which need type and shape; texts; or what `numpy.asarray` takes.
-      type_like: of the elements; from the array where it is not given.
-      shape: from the array where it is not given.
+      data: Bytes in the file's format, which need a type and a shape; texts; or any value that
+        `numpy.asarray` accepts.
+      type_like: Type of the elements; by default the type of the array.
+      shape: Shape of the constant; by default the shape of the array.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, where data, type and shape do not agree.
+      LiteRtError: INVALID_ARGUMENT, if data, type and shape contradict each other.
     """
     if isinstance(data, (bytes, memoryview, Blob)):
         if type_like is None or shape is None:
@@ -79,16 +80,18 @@ def encode_constant(
 def decode_constant(
     element_type: ElementType, shape: Sequence[int], data: memoryview
 ) -> np.ndarray[Any, Any]:
-    """The array that a constant's bytes are; the inverse of `encode_constant`.
+    """Decodes the bytes of a constant to an array; the inverse of `encode_constant`.
 
     Returns:
-      Read-only; a view of the bytes where they are elements as NumPy has them. Elements under 8 bits are int8 or
-      uint8, texts objects of `bytes`.
+      The array is read-only; it is a view of the bytes if NumPy stores such elements in the same
+      way. Elements under 8 bits become int8 or uint8, texts become objects of type `bytes`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for bytes that are too few, or no texts; UNSUPPORTED for a type without data.
+      LiteRtError: INVALID_ARGUMENT, if there are too few bytes, or texts are damaged; UNSUPPORTED,
+        for a type without data.
     """
-    import numpy as np  # here, since a command that only reads a model must not pay for it
+    # Imported here, because a command that only reads a model must not pay for NumPy
+    import numpy as np
 
     tensor_type = RankedTensorType.of(element_type, tuple(shape))
     if element_type is ElementType.STRING:
@@ -112,7 +115,8 @@ def decode_constant(
 def _encode_array(
     data: Any, type_like: TypeLike | None, shape: Sequence[int] | None
 ) -> tuple[RankedTensorType, Blob]:
-    import numpy as np  # here, since a command that only reads a model must not pay for it
+    # Imported here, because a command that only reads a model must not pay for NumPy
+    import numpy as np
 
     try:
         array = np.asarray(data)
@@ -170,7 +174,8 @@ def _unpack_texts(data: memoryview, tensor_type: RankedTensorType) -> list[bytes
         stored, offsets = -1, ()
     if stored != count or any(not 0 <= offset <= len(data) for offset in offsets):
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"{len(data)} bytes that are no texts for a {tensor_type}"
+            Status.INVALID_ARGUMENT,
+            f"{len(data)} bytes that are no texts for a {tensor_type}",
         )
     return [bytes(data[start:end]) for start, end in pairwise(offsets)]
 
@@ -183,7 +188,7 @@ def _unpack_bits(data: memoryview, tensor_type: RankedTensorType) -> np.ndarray[
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     numbers = (packed[:, None] >> shifts) & ((1 << bits) - 1)
     flat = numbers.ravel()[: tensor_type.num_elements]
-    if tensor_type.element_type is not ElementType.UINT4:  # INT4 and INT2 have a sign
+    if tensor_type.element_type is not ElementType.UINT4:  # INT4 and INT2 are signed
         half = 1 << (bits - 1)
         flat = (flat.astype(np.int16) ^ half) - half
         return flat.astype(np.int8).reshape(tensor_type.shape)

@@ -1,7 +1,8 @@
-"""Bytes behind everything that a file points at: the ZIP of associated files that TFLite metadata appends.
+"""Trailing bytes behind all objects of a file: the ZIP of associated files that TFLite metadata appends.
 
-A flatbuffer does not say where it ends: the end is that of whatever lies furthest back. A ZIP is found by its own
-end; its offsets count from the start of the file, and are made anew when it moves (APPNOTE.TXT, 4.3).
+A flatbuffer does not store its end: its end is the end of the rearmost object. The ZIP is found by
+its own end; its offsets count from the start of the file, and are computed again when the ZIP moves
+(APPNOTE.TXT, 4.3).
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from litert.model.flatbuffer import FlatbufferBytes
 from litert.model.schema_types import FieldKind, table_schema
 
 TRAILING_ALIGNMENT = 16
-"""Of trailing bytes that are written: zeros in front of them, up to here, are not theirs when they are read."""
+"""Alignment of trailing bytes that are written.
 
-_PADDING = 64  # zeros that only align what follows, or the file's end, are fewer
+Up to this many zeros in front of them are not part of them when they are read.
+"""
+
+_PADDING = 64  # fewer zeros only align the next object, or the end of the file
 
 # Signature, entries, size and offset of the directory, comment size.
 _END = struct.Struct("<4s4x2xHIIH")
@@ -26,7 +30,10 @@ _ZIP64 = 0xFFFFFFFF
 
 
 def find_trailing(source: FlatbufferBytes, root: int, data_end: int) -> tuple[int, int] | None:
-    """Where trailing bytes start, behind all tables and constants, and how many they are; None for none."""
+    """Returns the position of trailing bytes, behind all tables and constants, and their number.
+
+    The result is None if there are no trailing bytes.
+    """
     size = source.size
     extent = _Extent(source)
     extent.table("Model", root, only_last=True)
@@ -36,7 +43,8 @@ def find_trailing(source: FlatbufferBytes, root: int, data_end: int) -> tuple[in
     archive = _find_archive(source.view[end:], end)
     if archive is not None and _is_padding(source, end, archive):
         return archive, size - archive
-    extent = _Extent(source)  # nothing but a look at everything tells what the flatbuffer has not
+    # Only a walk through all objects shows which bytes the flatbuffer does not use
+    extent = _Extent(source)
     extent.table("Model", root, only_last=False)
     end = max(extent.end, data_end)
     if end >= size or _is_padding(source, end, size):
@@ -54,10 +62,10 @@ def _is_padding(source: FlatbufferBytes, start: int, end: int) -> bool:
 
 
 class _Extent:
-    """The end of what tables, vectors and strings take up.
+    """The end of the bytes that tables, vectors and strings take.
 
     Attributes:
-      end: of the furthest one that was looked at.
+      end: End of the rearmost object so far, in bytes.
     """
 
     def __init__(self, source: FlatbufferBytes) -> None:
@@ -67,7 +75,10 @@ class _Extent:
         self._vtables: set[int] = set()
 
     def table(self, type_name: str, position: int, only_last: bool) -> None:
-        """Looks at a table and all it points at; of each vector of tables, at the last one only, if so wished."""
+        """Visits a table and everything it points at.
+
+        With an option, only the last table of each vector of tables.
+        """
         if position in self._seen:
             return
         self._seen.add(position)
@@ -105,27 +116,27 @@ class _Extent:
                 self._reach(target + 4 + count * (field.element_size or 1) + terminator)
 
     def _reach(self, end: int) -> None:
-        # Past the file is the reader's affair: not all that lies there is ever looked at.
+        # Bytes past the file are the reader's concern: some of them are never read.
         self.end = max(self.end, min(end, self._source.size))
 
 
 def _find_archive(tail: memoryview, start: int) -> int | None:
-    """Where a ZIP in the tail of a file, which starts at `start`, starts in the file; None if there is none."""
+    """Returns the start of a ZIP in the tail of a file; the tail begins at `start`. None if there is no ZIP."""
     found = _directory(tail)
     if found is None:
         return None
     directory, offset, files = found
     first = min(files, default=offset)
-    place = directory - (offset - first)  # of the first file, in the tail
+    place = directory - (offset - first)  # position of the first file in the tail
     return start + place if place >= 0 and bytes(tail[place : place + 2]) == b"PK" else None
 
 
 def moved_archive(trailing: memoryview, old: int, new: int) -> tuple[int, bytes] | None:
-    """What changes in trailing bytes that end with a ZIP, when they move from one place in the file to another.
+    """Returns the changes in trailing bytes that end with a ZIP when they move to another position in the file.
 
     Returns:
-      Place in `trailing`, and the bytes that go there: the directory, to the end. None where nothing changes, as
-      in a ZIP whose offsets count from its own start.
+      Position in `trailing`, and the new bytes from there to the end: the ZIP's directory. None if
+      nothing changes, as in a ZIP whose offsets count from its own start.
     """
     found = _directory(trailing)
     if found is None or old == new:
@@ -144,7 +155,10 @@ def moved_archive(trailing: memoryview, old: int, new: int) -> tuple[int, bytes]
 
 
 def _directory(data: memoryview) -> tuple[int, int, list[int]] | None:
-    """Of a ZIP at the end of data: where its directory is, where it says that is, and its files' offsets."""
+    """Returns facts of a ZIP at the end of data.
+
+    The directory's position, its stored position, and its files' offsets.
+    """
     tail = bytes(data[max(0, data.nbytes - _END.size - _MAX_COMMENT) :])
     at = tail.rfind(b"PK\5\6")
     if at < 0 or len(tail) - at < _END.size:

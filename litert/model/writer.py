@@ -1,8 +1,8 @@
-"""Writes a `Model` as a TFLite flatbuffer: all tables anew, then the data, each copied once.
+"""Writes a `Model` as a TFLite flatbuffer: new tables, then the data, each copied once.
 
-The file is laid out before a byte is written. In this order: tables; data in the flatbuffer; data behind it
-(`Buffer.offset`, large custom options); byte code; trailing bytes. Offsets from the start of the file are
-made anew. The same model gives the same bytes.
+The file is laid out before a byte is written. The order is: tables; data in the flatbuffer; data
+behind the flatbuffer (`Buffer.offset`, large custom options); byte code; trailing bytes. Offsets
+from the start of the file are computed again. The same model gives the same bytes.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from litert.model.trailing import TRAILING_ALIGNMENT, moved_archive
 __all__ = ["Appended", "WriteResult", "to_bytes", "write_model"]
 
 _MAX_FLATBUFFER = 2**31 - 1
-_TABLES_SIZE = 16 << 20  # of most models, and more
+_TABLES_SIZE = 16 << 20  # size of most models, with some reserve
 _DATA_PADDING = 64
-_LARGE_OPTIONS = 64 << 10  # custom options that are copied like constants
+_LARGE_OPTIONS = 64 << 10  # size of custom options that are copied like constants
 
 
 class WriteResult(NamedTuple):
-    """What was written.
+    """The result of writing a model.
 
     Attributes:
-      path: of the file.
-      size: of the file, in bytes.
-      flatbuffer_size: of the flatbuffer at its start.
-      byte_code: offset and size of each byte code module: the model's own, then those appended.
+      path: Path of the file.
+      size: Size of the file, in bytes.
+      flatbuffer_size: Size of the flatbuffer at the start of the file, in bytes.
+      byte_code: Offset and size of each byte code module: the model's own modules, then the
+        appended modules.
     """
 
     path: str
@@ -57,19 +58,21 @@ def write_model(
     digest_weights: bool = False,
     permissions: int | None = None,
 ) -> WriteResult:
-    """Writes a model to a file, which appears when it is complete; a large one tells its progress.
+    """Writes a model to a file, which appears when it is complete; reports progress for a large file.
 
     Args:
-      model: not changed. The custom options of dispatch ops are made for the file alone.
-      path: of the file; what was there stays until then.
-      appended: byte code modules beside the model's own.
-      seal: seals the file, where its digest is taken.
-      digest_weights: whether the digest is taken of a file larger than 64 MiB, too, where it has a place for one.
-      permissions: as `open_atomic` has them.
+      model: Model to write, which does not change. The custom options of dispatch ops are made only
+        for the file.
+      path: Path of the file; an old file stays until the new file is complete.
+      appended: Byte code modules besides the model's own modules.
+      seal: Function that seals the file, if the file gets a digest.
+      digest_weights: Whether a file larger than 64 MiB gets a digest, too, if it has a place for a
+        digest.
+      permissions: Permissions of the file; see `open_atomic`.
 
     Raises:
-      LiteRtError: FILE_IO; INVALID_GRAPH_INVARIANT, if the graph does not hold together; INVALID_FLATBUFFER, if
-        a table that was not looked at before turns out to be damaged.
+      LiteRtError: FILE_IO; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;
+        INVALID_FLATBUFFER, if a table that was read lazily is damaged.
     """
     with collector_held():
         file = _lay_out_file(model, appended)
@@ -81,10 +84,10 @@ def write_model(
 
 
 def to_bytes(model: Model, *, appended: Sequence[Appended] = ()) -> bytes:
-    """The bytes that `write_model` writes, in memory.
+    """Returns the bytes that `write_model` writes, in memory.
 
     Raises:
-      LiteRtError: as `write_model`, but FILE_IO.
+      LiteRtError: Same as `write_model`, without FILE_IO.
     """
     with collector_held():
         file = _lay_out_file(model, appended)
@@ -101,7 +104,7 @@ class _File(NamedTuple):
     has_digest: bool
 
     def take_digest(self, seal: Seal | None) -> None:
-        """Has the digest taken when all else is written, if there is a place for it."""
+        """Plans the digest, which is taken after all other bytes are written, if there is a place for it."""
         if self.has_digest:
             size = self.plan.size
             self.plan.finish = lambda read: (
@@ -111,7 +114,7 @@ class _File(NamedTuple):
 
 
 def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
-    """The file, with as much of its data in the flatbuffer as can be.
+    """Plans the file with as much data in the flatbuffer as possible.
 
     Raises:
       LiteRtError: SERIALIZATION, if the tables alone are too large; INVALID_GRAPH_INVARIANT.
@@ -134,7 +137,7 @@ def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
 
 
 def _lay_out(model: Model, modules: Sequence[Appended], tables_size: int) -> _File:
-    """The file, if its tables take no more than `tables_size`."""
+    """Plans the file, if its tables take at most `tables_size` bytes."""
     inside, outside = _choose(model, tables_size)
     data = Region.in_flatbuffer(inside)
     behind = Region.behind(outside, data.end)
@@ -182,7 +185,10 @@ def _lay_out(model: Model, modules: Sequence[Appended], tables_size: int) -> _Fi
 
 
 def _choose(model: Model, tables_size: int) -> tuple[list[Blob], list[Blob]]:
-    """Which data go into the flatbuffer, and which behind it: those that were there, and what is too much."""
+    """Chooses which data lie in the flatbuffer, and which behind.
+
+    Data that were there before, and data that exceed the limit.
+    """
     inside: list[Blob] = []
     outside: list[Blob] = []
     for buffer in all_buffers(model):

@@ -1,4 +1,4 @@
-"""Proves, once in a process, that stock's structs lie as `tflite_abi` has them: on a tiny model."""
+"""Checks once in a process, with a tiny model, that stock LiteRT's structs have the layout of `tflite_abi`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 from litert.runtime.timing_code import EventLog, OperatorEvent, Profiler
 
 TINY_MODEL = os.path.join(os.path.dirname(__file__), "abi_check.tflite")
-"""`z = x + y`, where y is an NPU call's result: a file, since the builder and the writer take 10 ms to import."""
+"""The model `z = x + y`, where y is an NPU call's result.
+
+The model is a file, because builder and writer take 10 ms to import.
+"""
 
 _OPTIONS = b"some options"
 _SHAPE, _NEW_SHAPE = (1, 3), (2, 3)
@@ -26,7 +29,7 @@ _is_checked = False
 
 
 def check_abi() -> None:
-    """Runs a call through the installed interpreter, unless that was done before in this process."""
+    """Runs a call through the installed interpreter, once in this process."""
     global _is_checked
     with _lock:
         if not _is_checked:
@@ -35,7 +38,7 @@ def check_abi() -> None:
 
 
 class _DoublingKernel:
-    """Checks all that it sees of its op, and doubles the input into an output known after the run."""
+    """Checks all visible facts of its op; doubles the input into an output whose shape only the run knows."""
 
     def __init__(self, subgraph: InterpreterSubgraph, node: NodeView) -> None:
         _expect(subgraph.num_tensors, 3, "TfLiteContext")
@@ -73,10 +76,10 @@ class _StaticKernel(_DoublingKernel):
 
 
 def check_profiler() -> None:
-    """Has XNNPACK tell of its operator, unless that was done before in this process.
+    """Makes XNNPACK report its operator, once in this process.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if it does not.
+      LiteRtError: UNSUPPORTED, if XNNPACK does not report the operator.
     """
     check_abi()
     with _lock:
@@ -91,7 +94,8 @@ def _run_with_profiler() -> None:
     delegate = NpuDelegate(_StaticKernel)
     raw: Any = Interpreter(model_path=TINY_MODEL, experimental_delegates=[delegate])._interpreter
     (subgraph,) = delegate.subgraphs
-    if subgraph.profiler:  # nobody has set one: this is another field, which is not to be written
+    # The field is another field that nothing has set, and must not be written
+    if subgraph.profiler:
         raise LiteRtError(Status.UNSUPPORTED, _NOT_TOLD)
     subgraph.profiler = profiler.address
     raw.AllocateTensors()

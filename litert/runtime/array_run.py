@@ -1,4 +1,4 @@
-"""Runs a signature on arrays: they are copied to buffers that stay bound, which drivers know already."""
+"""Runs a signature on arrays, which are copied to buffers that stay bound and that drivers know already."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 class ArrayRunner:
-    """Runs one signature on arrays; its buffers are for it alone."""
+    """Runs one signature on arrays, with buffers of its own."""
 
     def __init__(self, model: LoadedModel, signature: SignatureRunner) -> None:
         self._model = model
@@ -34,12 +34,12 @@ class ArrayRunner:
             ]
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """Runs the signature on arrays, or what becomes one; new arrays, both by name."""
+        """Runs the signature on arrays by name, or values that NumPy converts; returns new arrays by name."""
         signature = self._signature
         try:
             if inputs.keys() != self._names:
                 self._refuse_names(inputs)
-        except AttributeError:  # asked for here, so that a good run pays nothing
+        except AttributeError:  # computed here, so that a successful run pays nothing
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"{type(inputs).__name__} is no mapping from names to arrays",
@@ -55,7 +55,8 @@ class ArrayRunner:
             except LiteRtError:
                 if not bound or not signature.subgraph.has_dynamic_tensors:
                     raise
-            if signature.subgraph.has_dynamic_tensors:  # maybe only this run has shown it
+            # Perhaps only this run has determined the shape
+            if signature.subgraph.has_dynamic_tensors:
                 return {a.name: signature.read_output(a) for a in signature.outputs}
             return {
                 argument.name: array.copy()
@@ -72,7 +73,7 @@ class ArrayRunner:
         raise LiteRtError(Status.MISSING_INPUT_TENSOR, f"no array for input '{missing}'", where)
 
     def _write_inputs(self, values: Sequence[Any]) -> None:
-        """Copies arrays to the inputs' buffers; those of other shapes get other buffers."""
+        """Copies arrays to the inputs' buffers; arrays of other shapes get other buffers."""
         arrays = [self._as_array(index, value) for index, value in enumerate(values)]
         shapes = [array.shape for array in arrays]
         generation = self._signature.subgraph.generation
@@ -93,7 +94,7 @@ class ArrayRunner:
     def _allocate(
         self, arguments: Sequence[SignatureTensor], former: Sequence[tuple[TensorBuffer, Array]]
     ) -> list[tuple[TensorBuffer, Array]]:
-        """Buffers for shapes as they are now: those of former shapes, where these are large enough."""
+        """Returns buffers for the current shapes: existing buffers, if they are large enough."""
         buffers = [
             self._signature.allocate(
                 argument, former[index][0] if former else None, is_for_all_shapes=True

@@ -1,4 +1,4 @@
-"""Puts tensors of a signature into callers' buffers, or says what to copy where that cannot be."""
+"""Places tensors of a signature in callers' buffers, or plans copies where that is not possible."""
 
 from __future__ import annotations
 
@@ -16,35 +16,37 @@ from litert.runtime.tflite_abi import Allocation
 
 
 class Binding:
-    """The memory of a signature's inputs and outputs, from one change of buffers to the next."""
+    """The memory of a signature's inputs and outputs, until the buffers change."""
 
     def __init__(
         self, subgraph: PlannedSubgraph, inputs: Sequence[int], outputs: Sequence[int]
     ) -> None:
-        """Binds nothing yet; inputs and outputs are tensors of the subgraph."""
+        """Starts without bindings; inputs and outputs are tensors of the subgraph."""
         self._subgraph = subgraph
         self._tensors = subgraph.tensors
         self._inputs = inputs
         self._outputs = outputs
-        self._copies_in: list[tuple[TensorBuffer, TensorBuffer]] = []  # a caller's, and ours
+        # A caller's buffer, and our buffer
+        self._copies_in: list[tuple[TensorBuffer, TensorBuffer]] = []
         self._copies_out: list[tuple[int, TensorBuffer]] = []
-        self._in_place: list[tuple[int, TensorBuffer]] = []  # the CPU may move them in a run
-        self._shared: list[int] = []  # tensors in memory of a vendor's that the CPU works in
+        self._in_place: list[tuple[int, TensorBuffer]] = []  # the CPU may move them during a run
+        self._shared: list[int] = []  # tensors in a vendor's memory that the CPU uses
 
     @property
     def is_current(self) -> bool:
-        """Whether the tensors still lie where `bind` put them."""
+        """Returns whether the tensors still lie where `bind` has placed them."""
         return self._tensors.tenant is self
 
     @property
     def has_copies_out(self) -> bool:
-        """Whether `copy_out` has something to do."""
+        """Whether `copy_out` has something to copy."""
         return bool(self._copies_out)
 
     def bind(self, inputs: Sequence[TensorBuffer], outputs: Sequence[TensorBuffer | None]) -> None:
-        """Puts tensors into buffers that are of their types and large enough; the subgraph is planned.
+        """Places tensors in buffers that have the right types and are large enough; the subgraph is planned.
 
-        An output that has no buffer stays where the interpreter writes it: that is for dynamic shapes.
+        An output without a buffer stays where the interpreter writes it, which is for dynamic
+        shapes.
         """
         self._take_over()
         self._copies_in.clear()
@@ -60,17 +62,17 @@ class Binding:
             self._use_own_memory(tensor)
 
     def copy_in(self) -> None:
-        """Copies what lies where no kernel can read it, and takes from devices what the CPU works in."""
+        """Copies inputs that lie where no kernel can read them, and fetches memory for the CPU from devices."""
         for tensor in self._shared:
             self._tensors.hold_memory(tensor)
         for source, destination in self._copies_in:
             ctypes.memmove(destination.address, source.address, destination.size)
 
     def copy_out(self) -> None:
-        """Copies outputs that could not be written where they belong, or were not, after all.
+        """Copies outputs that the run did not write into their buffers.
 
-        A delegate may hide an op whose shape only a run tells. The interpreter then takes memory of its own for
-        the outputs behind it, in the middle of the run.
+        A delegate may hide an op whose output shape only the run knows. The interpreter then
+        allocates memory for the later outputs in the middle of the run.
         """
         for tensor, buffer in self._copies_out:
             self._copy_out(tensor, buffer)
@@ -80,7 +82,7 @@ class Binding:
                 self._copy_out(tensor, buffer)
 
     def _take_over(self) -> None:
-        """Takes tensors out of the memory that another signature's caller has given."""
+        """Moves tensors out of memory that the caller of another signature has given."""
         former = self._tensors.tenant
         if isinstance(former, Binding) and former is not self:
             mine = {*self._inputs, *self._outputs}
@@ -101,7 +103,7 @@ class Binding:
     def _bind_output(
         self, tensor: int, buffer: TensorBuffer, others: Sequence[TensorBuffer | None]
     ) -> None:
-        """Binds an output, unless something else uses its memory, or is written into its tensor."""
+        """Binds an output, unless another tensor uses its memory, or the run writes into its tensor."""
         is_shared = (*self._inputs, *self._outputs).count(tensor) > 1
         if is_shared or self._subgraph.has_dynamic_tensors or not self._is_in_arena(tensor):
             self._copies_out.append((tensor, buffer))
@@ -116,13 +118,13 @@ class Binding:
             self._copies_out.append((tensor, buffer))
 
     def _is_in_arena(self, tensor: int) -> bool:
-        """Whether a tensor's memory is neither constant nor kept between runs nor found in a run."""
+        """Returns whether a tensor's memory is neither constant nor persistent nor allocated during a run."""
         struct = self._tensors.tensor(tensor)
         in_arena = struct.allocation_type in (Allocation.ARENA_RW, Allocation.CUSTOM)
         return in_arena and not struct.is_variable
 
     def _check_writable(self, tensor: int) -> None:
-        """Refuses an input that is a constant of the file, as stock does: the file is mapped for reading."""
+        """Refuses an input that is a constant of the file, as stock LiteRT does: the file is mapped read-only."""
         allocation = self._tensors.tensor(tensor).allocation_type
         if allocation in (Allocation.MMAP_RO, Allocation.PERSISTENT_RO):
             raise LiteRtError(
@@ -141,7 +143,7 @@ class Binding:
         return not is_on_cpu or is_fit_for_cpu(buffer, self._tensors.tensor(tensor).bytes)
 
     def _fit_shape(self, tensor: int, buffer: TensorBuffer) -> None:
-        """Gives a buffer that was made for another shape that of its tensor; a flat one may stay so."""
+        """Gives a buffer for another shape the shape of its tensor; a flat buffer may stay flat."""
         now = self._tensors.tensor_type(tensor)
         if buffer.tensor_type.shape not in (now.shape, (now.num_elements,)):
             buffer.tensor_type = now

@@ -1,4 +1,4 @@
-"""Where the time of an NPU call goes: the vendor's tasks, transfers and waits, and the host's part around them."""
+"""Divides the time of an NPU call: the vendor's tasks, transfers and waits, and the host's part around them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from litert.runtime.op_timer import OpRun
 
 _DEVICE_S = (SpanKind.TASK, SpanKind.TRANSFER)
 _TOLD = (*_DEVICE_S, SpanKind.WAIT, SpanKind.HOST)
-"""What goes on in a call. The host works and waits while the device works: that time is the device's."""
+"""A part of a call. While the device works, the host works or waits: that time counts as the device's."""
 
 
 class CallPart(NamedTuple):
-    """Time of a call that no other part has.
+    """duration_ns: Time that belongs to no other part of the call, in nanoseconds.
 
     Attributes:
-      task: the vendor's number of it; -1 for what is no task.
+      task: The vendor's number of the task; -1 if the part is not a task.
     """
 
     kind: SpanKind
@@ -28,16 +28,16 @@ class CallPart(NamedTuple):
 
 
 def call_parts(run: OpRun, function: str, spans: Sequence[Span]) -> Iterator[CallPart]:
-    """Splits a run of the call of a function.
+    """Divides a run of a function's call into parts.
 
     Args:
-      run: as the interpreter sees it.
-      function: its name in the byte code.
-      spans: of the run of the model, by their start.
+      run: Run of the op, as the interpreter measured it.
+      function: Name of the function in the byte code.
+      spans: Spans of the model's run, ordered by start.
 
     Returns:
-      What was told of it; the vendor's `invoke` without that; and the runtime's own part around `invoke`.
-      Together they are the run.
+      The recorded parts; the rest of the vendor's `invoke`; and the runtime's own part around
+      `invoke`. The times of all parts add up to the time of the run.
     """
     start = bisect_left(spans, run.start_ns, key=_start_ns)
     inside = spans[start : bisect_right(spans, run.end_ns, key=_start_ns)]
@@ -63,14 +63,14 @@ def _end_ns(span: Span) -> int:
 
 
 def _precedence(span: Span) -> tuple[bool, int, int]:
-    """The device's first, then what is shorter: a wait in the host's work is a wait."""
+    """Sorts the device's spans first, then shorter spans: a wait inside the host's work counts as a wait."""
     if span.kind in _DEVICE_S:
         return False, 0, span.start_ns
     return True, span.duration_ns, span.start_ns
 
 
 def _claim(start_ns: int, end_ns: int, covered: list[tuple[int, int]]) -> int:
-    """Covers a stretch of time, and says how much of it was not; what is covered is sorted, and apart."""
+    """Covers a time range and returns how much of it was uncovered; covered ranges are sorted and disjoint."""
     own_ns = max(0, end_ns - start_ns)
     begin_ns, stop_ns = start_ns, end_ns
     first = last = bisect_left(covered, start_ns, key=lambda stretch: stretch[1])

@@ -25,7 +25,7 @@ from litert.runtime.timing_code import Profiler
 
 
 class Collection:
-    """What is measured of one model; whoever has it holds the model's lock."""
+    """The measurements of one model; callers hold the model's lock."""
 
     def __init__(
         self,
@@ -39,15 +39,16 @@ class Collection:
         """Starts.
 
         Args:
-          kernels: the model's NPU calls.
-          subgraphs: all, by their index in the file.
-          planned: those that callers run.
-          profiler: which the model was loaded with.
-          detail_level: for vendors; from `OP_DETAIL_LEVEL` on, each op is measured, too.
-          warm_up: runs that are not counted.
+          kernels: NPU calls of the model.
+          subgraphs: All subgraphs by their index in the file.
+          planned: Subgraphs that callers run.
+          profiler: Profiler that the model was loaded with.
+          detail_level: Level of detail, for vendors; from `OP_DETAIL_LEVEL` on, each op is
+            measured, too.
+          warm_up: Number of first runs that are not counted.
 
         Raises:
-          LiteRtError: a vendor's. Nothing is measured then.
+          LiteRtError: Error of a vendor. After an error, no measurement is active.
         """
         self._kernels = kernels
         self._planned = planned
@@ -63,7 +64,7 @@ class Collection:
             for kernel in kernels:
                 kernel.meter = CallMeter(kernel.call, detail_level)
         except BaseException:
-            with suppress(LiteRtError):  # the first error is the one to tell
+            with suppress(LiteRtError):  # the first error is the one to report
                 self._stop_meters()
             raise
         if detail_level >= OP_DETAIL_LEVEL:
@@ -84,10 +85,10 @@ class Collection:
         self._add_run(time_s, recording.spans if recording is not None else ())
 
     def stop(self) -> RunMetrics:
-        """Ends, with what was measured.
+        """Ends the collection and returns the measurements.
 
         Raises:
-          LiteRtError: a vendor's. Nothing is measured any more then.
+          LiteRtError: Error of a vendor. After an error, no measurement is active.
         """
         for planned in self._planned:
             planned.on_plan = None
@@ -111,7 +112,7 @@ class Collection:
             self._rows.tell_recordings(runs)
 
     def _find_problems(self) -> Iterator[str]:
-        """What was not measured, and why."""
+        """Returns sentences about missing measurements."""
         yield from self._problems
         if self._timer is not None and self._timer.num_lost:
             yield f"a run has too many ops to keep: {self._timer.num_lost} runs of ops are left out"
@@ -123,7 +124,7 @@ class Collection:
             )
 
     def _start_timer(self, timer: OpTimer) -> None:
-        """Measures the ops, too, where that can be done."""
+        """Also measures the ops, where possible."""
         try:
             timer.install()
         except LiteRtError as error:
@@ -136,7 +137,7 @@ class Collection:
             planned.on_plan = timer.install
 
     def _stop_meters(self) -> list[CallMetrics]:
-        """Stops what measures the calls, each of them, and raises the first vendor's error then."""
+        """Stops the measurement of each call, and then raises the first vendor's error."""
         meters = [kernel.meter for kernel in self._kernels if kernel.meter is not None]
         for kernel in self._kernels:
             kernel.meter = None
@@ -153,7 +154,10 @@ class Collection:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Keeps Python from collecting garbage: measuring makes much, and some row would get all of that time."""
+    """Pauses Python's garbage collection.
+
+    Measuring makes much garbage, and the time of a collection would count for a single row.
+    """
     is_enabled = gc.isenabled()
     gc.disable()
     try:

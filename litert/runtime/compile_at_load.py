@@ -1,8 +1,8 @@
-"""Compiles a model when it is loaded, as stock LiteRT does: for the first vendor that takes an op of it.
+"""Compiles a model when it is loaded, as stock LiteRT does, for the first vendor that takes one of its ops.
 
-Stock hands the model to one plugin after the other; here a file is for one vendor, whose stamp it has, so the
-first that takes an op has all of it. The result is kept where the environment names a folder for it: a load that
-finds it there imports no compiler.
+Stock LiteRT passes the model to all plugins in turn. Here, a file is for one vendor, named in its
+stamp, so the first vendor that takes an op gets all ops. The result is cached in the directory that
+the environment names: a load with a cached result imports no compiler.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ def compiled_at_load(
     options: Options,
     environment: EnvironmentOptions,
 ) -> Iterator[Kept | MappedFile | bytes | Nothing]:
-    """Compiles a model, or finds it compiled.
+    """Compiles a model, or finds the compiled model in the cache.
 
     Args:
-      source: the model, which is not compiled.
-      where: its name, for the log.
-      options: what the program has asked for.
-      environment: where plugins and dispatch tables are, and where results are kept.
+      source: The model, which is not compiled yet.
+      where: Name of the model, for the log.
+      options: Options of the program.
+      environment: Locations of plugins and dispatch tables, and of the cache.
 
     Yields:
-      The compiled model: as it was kept, with the graph that was read from it, or as it was made. Its file is the
-      caller's to close, and may have lost its name when the block ends. `Nothing`, where no vendor takes an op.
+      The compiled model: from the cache, with its graph, or newly compiled. The caller closes the
+      file, which may have no name any more after the block. `Nothing`, if no vendor takes an op.
 
     Raises:
-      LiteRtError: what went wrong, if the program has named a vendor, assets or options; else that is logged, and
-        the next vendor is asked.
+      LiteRtError: Error of the compilation, if the program has named a vendor, assets or options;
+        otherwise the error is logged, and the next vendor is tried.
     """
     candidates = find_candidates(options, environment)
     if not candidates:
@@ -81,12 +81,12 @@ def compiled_at_load(
 
 @dataclass(eq=False, repr=False)
 class _LoadCompiler:
-    """Compiles one model, for the first vendor that takes an op of it.
+    """Compiles one model, for the first vendor that takes one of its ops.
 
     Attributes:
-      candidates: where vendors' plugins are.
-      cache: keeps what comes of it, under the key; None keeps nothing.
-      stack: removes files that are not kept.
+      candidates: Places of vendors' plugins.
+      cache: Cache for the result, under the key; None for no cache.
+      stack: Stack that removes temporary files.
     """
 
     source: MappedFile | bytes
@@ -99,7 +99,10 @@ class _LoadCompiler:
     stack: ExitStack
 
     def compile(self) -> MappedFile | bytes | Nothing:
-        """Asks vendor after vendor: the compiled model, whose file is open; or why there is none."""
+        """Tries vendor after vendor: returns the compiled model, whose file is open.
+
+        Or the reason why there is none.
+        """
         reasons: list[str] = []
         warnings: dict[str, None] = {}
         error: LiteRtError | None = None
@@ -129,21 +132,24 @@ class _LoadCompiler:
         return nothing
 
     def _fail(self, error: LiteRtError) -> None:
-        """Raises what a program that has asked for it must know; else it is for the log."""
+        """Raises an error that the program must know because it named a vendor; logs other errors."""
         if self.options.asks_to_compile:
             raise error
         _LOG.warning("%s was not compiled when it was loaded: %s", self.where, error)
 
     def _try(self, name: str, warnings: dict[str, None]) -> MappedFile | bytes | Nothing:
-        """Compiles for one vendor; where it takes nothing, its warnings wait for what the others say."""
-        # Here, as in the next functions: what is kept needs no compiler.
+        """Compiles for one vendor.
+
+        If the vendor takes no op, its warnings are kept until the other vendors were tried.
+        """
+        # imported here, and in the next functions, because a cached model needs no compiler
         from compiler_plugin import pipeline
         from compiler_plugin.report import NO_CALLS
         from dispatch.loader import find_dispatch, find_origin
 
         start = time.perf_counter()
         find = find_origin if self.options.isolated else find_dispatch  # which loads it here
-        find(name, self.environment.dispatch_library_path)  # else no need to compile
+        find(name, self.environment.dispatch_library_path)  # otherwise, compiling is unnecessary
         source = self.source if isinstance(self.source, bytes) else self.source.path
         with pipeline.apply_in_memory(source, self._apply_options(name)) as (model, report):
             self._check_unchanged(model)
@@ -190,7 +196,7 @@ class _LoadCompiler:
         return ApplyOptions(name, options.soc_model, self.candidates.libs, compiler=compiler)
 
     def _keep_for_now(self, model: Model) -> MappedFile | bytes:
-        """The compiled model in memory, as it came; or in a file that is gone once the model is loaded."""
+        """Returns the compiled model in memory, or in a file that is removed once the model is loaded."""
         from litert.model.atomic_file import temporary_folder
         from litert.model.writer import to_bytes, write_model
 
@@ -203,7 +209,7 @@ class _LoadCompiler:
 
 
 def _why(report: Report, custom: Collection[str]) -> str:
-    """Why a vendor has taken no op: custom ops, which few hosts have, before others."""
+    """Returns reasons why a vendor has taken no op: custom ops first, because few hosts implement them."""
     by_reason: dict[str, list[str]] = {}
     for op in sorted(report.cpu_ops, key=lambda op: op.name not in custom):
         names = by_reason.setdefault(op.reason, [])

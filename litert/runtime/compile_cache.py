@@ -1,8 +1,9 @@
-"""A folder of models that were compiled when they were loaded; one for several processes.
+"""A cache directory of models that were compiled when they were loaded; several processes may share it.
 
-An entry is a compiled file, whose seal is bound to the entry's key, or a file that says why there is nothing to
-compile. Each appears when it is complete, and one that is damaged, or whose asset names a file that has changed,
-is made anew. The least recently used go when the folder grows too large.
+An entry is a compiled file, whose seal contains the entry's key, or a file that says why there is
+nothing to compile. Entries appear when they are complete; an entry that is damaged, or whose asset
+files have changed, is made again. The least recently used entries are removed when the directory
+grows too large.
 """
 
 from __future__ import annotations
@@ -49,28 +50,28 @@ _PURPOSE = "nothing to compile"
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No vendor takes an op, and why, in sentences for people."""
+    """The answer that no vendor takes an op, with the reason in sentences for people."""
 
     why: str
 
 
 class Kept(NamedTuple):
-    """A compiled file that was found, open, and the model that was read from it."""
+    """A compiled file from the cache, open, and the model that was read from it."""
 
     file: MappedFile
     model: Model
 
 
 class CompileCache:
-    """The folder; made when something is stored."""
+    """The cache directory, which is made when the first entry is stored."""
 
     def __init__(self, folder: str, limit_bytes: int) -> None:
-        """Names the folder, which others may share. The newest entry stays, however large."""
+        """Names the directory, which other processes may share. The newest entry stays, whatever its size."""
         self._folder = folder
         self._limit_bytes = limit_bytes
 
     def find(self, key: str, options: Options) -> Kept | Nothing | None:
-        """What is kept under a key for a load with these options; None where nothing is, or nothing of use."""
+        """Returns the entry for a key and a load with these options; None if there is no usable entry."""
         with suppress(OSError, LiteRtError):
             path = self._path(key, _NOTHING)
             why = read_entry(path, _PURPOSE).decode()
@@ -104,8 +105,9 @@ class CompileCache:
         return None
 
     def store(self, key: str, model: Model) -> MappedFile | None:
-        """Keeps a compiled model, whose file is then open; None where that fails."""
-        from litert.model.writer import write_model  # here: what is found needs no writer
+        """Stores a compiled model and returns the open file; None if that fails."""
+        # Imported here, because a cached model needs no writer
+        from litert.model.writer import write_model
 
         path = self._path(key, _COMPILED)
         with self._storing(path, "What was compiled for loading"):
@@ -121,7 +123,7 @@ class CompileCache:
         return None
 
     def store_nothing(self, key: str, nothing: Nothing) -> None:
-        """Keeps that there is nothing to compile."""
+        """Stores the answer that there is nothing to compile."""
         path = self._path(key, _NOTHING)
         with self._storing(path, "That there was nothing to compile"):
             os.makedirs(self._folder, exist_ok=True)
@@ -129,11 +131,11 @@ class CompileCache:
 
     @contextmanager
     def _storing(self, path: str, what: str) -> Iterator[None]:
-        """Makes room once an entry has appeared in the block; an error there is for the log."""
+        """Makes room in the cache after an entry has appeared in the block; an error in the cleanup is logged."""
         try:
             yield
         except (OSError, LiteRtError) as error:
-            # With the folder in place of a file in it that nobody has named.
+            # The message names the directory in place of a file that the user has not named.
             if isinstance(error, LiteRtError):
                 reason, hint = error.what, error.hint and f" {error.hint}"
             else:
@@ -144,7 +146,10 @@ class CompileCache:
 
     @property
     def _is_shared(self) -> bool:
-        """Whether others can write to the folder: then only a seal by the user's key is trusted."""
+        """Returns whether other users can write to the directory.
+
+        Then, only a seal with the user's key is trusted.
+        """
         return not is_own(os.stat(self._folder))
 
     def _path(self, key: str, suffix: str) -> str:
@@ -152,7 +157,7 @@ class CompileCache:
 
 
 def _problem(kept: Kept, options: Options) -> str:
-    """Why a compiled file is of no use; "" where it is."""
+    """Returns the reason why a compiled file is unusable; "" if it is usable."""
     file, model = kept
     parts = read_npu_parts(model, read_manifest(model), file.blob(), file.path, AT_LOAD_LIMIT)
     assets = parts.assets if parts else ()
@@ -163,16 +168,16 @@ def _problem(kept: Kept, options: Options) -> str:
     root = options.asset_root or environment_asset_root()
     for asset in assets:
         if asset.op_name not in named:
-            if files:  # one deeper in a folder, which the key does not have
+            if files:  # a file deeper in a directory, which the key does not cover
                 return f"'{asset.name}' is in none of the files that may have changed"
-            continue  # of a layer in a folder that the key has
+            continue  # a file of a layer in a directory that the key covers
         if asset.companion_path and not _is_unchanged(asset, infos, root):
             return f"'{asset.name}' has changed"
     return ""
 
 
 def _seal(key: str, root: bytes) -> bytes:
-    """The seal of an entry, bound to its key; none where the user can have no secret."""
+    """Returns a function that seals an entry for its key; None if the user cannot have a key."""
     try:
         return user_key.seal("compiled for a load", key.encode(), root)
     except OSError:
@@ -180,9 +185,11 @@ def _seal(key: str, root: bytes) -> bytes:
 
 
 def _is_as_stored(file: MappedFile, key: str, *, is_shared: bool) -> bool:
-    """Whether a file is as it was stored under a key, or too large to tell. Raises as `check_digest`.
+    """Returns whether a file is unchanged since it was stored under a key, or too large to compare.
 
-    In a folder that is shared, none is too large, nor without a seal.
+    The errors are those of `check_digest`.
+
+    In a shared directory, every file is compared and must have a seal.
     """
     found = find_digest(file.view)
     root = check_digest(file, None if is_shared else AT_LOAD_LIMIT, file.path)
@@ -194,7 +201,7 @@ def _is_as_stored(file: MappedFile, key: str, *, is_shared: bool) -> bool:
 def _layer_infos(
     infos: Sequence[CustomOpInfo], assets: Sequence[Asset], files: Sequence[str]
 ) -> Iterator[CustomOpInfo]:
-    """Which file each asset is that the program does not name: the one with its bytes."""
+    """Maps each asset that the program does not name to its file: the file with the same bytes."""
     named = {info.op_name for info in infos}
     for asset in assets:
         if asset.companion_path or asset.op_name in named:
@@ -205,7 +212,10 @@ def _layer_infos(
 
 
 def _is_unchanged(asset: Asset, infos: Sequence[CustomOpInfo], asset_root: str) -> bool:
-    """Whether the files that a companion can be have its bytes, as only the plugin knows which of them it is."""
+    """Returns whether one of the possible companion files has the companion's bytes.
+
+    Only the plugin knows the exact file.
+    """
     there = [path for path in companion_paths(infos, [asset], asset_root) if os.path.isfile(path)]
     return bool(there) and all(_has_bytes(path, asset) for path in there)
 

@@ -1,9 +1,10 @@
-"""The name under which a compiled model is kept: a digest of all that shapes it.
+"""Computes the name of a compiled model in the cache: a digest of all inputs of the compilation.
 
-That are the model's bytes, the options that go to a load, the plugins, and files that options and the environment
-name: layers for any model, values that are paths, what exported plugins read of the environment. A large file is
-read once, and again when it has changed; plugins count by sizes and times. The companions of assets, which only
-the plugin knows, are not in it: `CompileCache.find` compares them.
+The digest covers the model's bytes, the options for loading, the plugins, and files that options
+and the environment name: layers for any model, values that are paths, and options that exported
+plugins read from the environment. A large file is read once, and again only after a change; plugins
+count by file sizes and times. The companions of assets, which only the plugin knows, are not in the
+digest: `CompileCache.find` compares companions.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ _PURPOSE = "digest of a model"
 _VARIABLES = (CUSTOM_LAYERS_VARIABLE, CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)
 _ASSET_HINT = "Check the path in Options.custom_op_infos."
 _LARGE_FILE = 16 << 20
-_CLOCK_NS = 2 * 10**9  # as coarse as file systems' clocks may be: a newer file may change unseen
+# Resolution of the coarsest file system clocks, in which a newer file may change unnoticed
+_CLOCK_NS = 2 * 10**9
 
 
 def make_key(
@@ -55,7 +57,7 @@ def make_key(
     candidates: Candidates,
     environment: EnvironmentOptions,
 ) -> str:
-    """Makes the key, of 64 hex digits; an asset that cannot be read is an error."""
+    """Makes the key of 64 hexadecimal digits; an unreadable asset is an error."""
     document = {
         "host": [_FORMAT, SDK_VERSION, host_fingerprint(), os.geteuid()],
         "model": model_digest(source, environment.compiler_cache_dir),
@@ -71,7 +73,10 @@ def make_key(
 
 
 def _option_values(options: Options) -> Any:
-    """The options that go to a load, each as JSON has it; of files and folders what tells that they change."""
+    """Returns the options that affect a load, in JSON form.
+
+    Files and directories appear as facts that change with them.
+    """
     declared = [option.field for option in options_of(CompilerOptions) if Goes.LOAD in option.goes]
     values: dict[str, Any] = {name: getattr(options, name) for name in declared}
     infos, root = options.custom_op_infos, options.asset_root
@@ -81,7 +86,7 @@ def _option_values(options: Options) -> Any:
         [i.op_name, os.path.basename(i.asset_path), digests[i.op_name]] for i in infos
     ]
     values["custom_layers"] = map(os.path.realpath, layer_paths(options))
-    # The folder that companions may lie in, and the assets: companions have their names from both.
+    # The directory for companions, and the assets, whose names determine the companions' names.
     within = [root, *(info.asset_path for info in infos)] if root else []
     values["asset_root"] = map(os.path.realpath, within)
     return _plain(values)
@@ -96,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 def model_digest(source: MappedFile | bytes, folder: str) -> str:
-    """The SHA-256 of a model; a large file's is kept in the folder, by what `stat` says of the file."""
+    """Returns the SHA-256 of a model; the directory keeps a large file's digest with the file's `stat` facts."""
     if isinstance(source, bytes):
         return Digest.of(Blob(source)).sha256
     if source.size < _LARGE_FILE:
@@ -111,14 +116,14 @@ def model_digest(source: MappedFile | bytes, folder: str) -> str:
         return kept
     digest = Digest.of(source.blob()).sha256
     if max(stat.st_mtime_ns, stat.st_ctime_ns) + _CLOCK_NS < time.time_ns():
-        # A folder that cannot be written: the file is read again another time.
+        # A directory that cannot be written: the file is read again at the next load.
         with suppress(OSError, LiteRtError):
             write_entry(path, _PURPOSE, digest.encode())
     return digest
 
 
 def _digest_named_files(options: Options, cache_folder: str) -> Sequence[tuple[str, str]]:
-    """The files that options and the environment name, each with a digest, in a stable order."""
+    """Returns the files that options and the environment name, each with a digest, in a stable order."""
     found: dict[str, str] = {}
     named = {path for value in _values(options) for path in _paths(value)}
     for path in named.union(layer_files(layer_paths(options))):
@@ -130,16 +135,16 @@ def _digest_named_files(options: Options, cache_folder: str) -> Sequence[tuple[s
 
 
 def layer_paths(options: Options) -> Sequence[str]:
-    """The files and folders of layers for any model: of the program, then of the environment."""
+    """Returns the files and directories of layers for any model: first the program's, then the environment's."""
     return [*options.custom_layers, *environment_layers()]
 
 
 def layer_files(paths: Sequence[str]) -> list[str]:
-    """The files that layers for any model can be in: those that are named, and those in folders that are."""
+    """Returns the files that may define layers for any model: named files, and files in named directories."""
     files: list[str] = []
     for path in paths:
         if os.path.isdir(path):
-            with suppress(OSError):  # the plugin says what is wrong with it
+            with suppress(OSError):  # the plugin reports the error
                 files += [os.path.join(path, name) for name in sorted(os.listdir(path))]
         else:
             files.append(path)
@@ -147,17 +152,17 @@ def layer_files(paths: Sequence[str]) -> list[str]:
 
 
 def environment_infos(known: Sequence[CustomOpInfo]) -> list[CustomOpInfo]:
-    """The assets that the environment has for exported plugins, without those of ops that are known."""
+    """Returns the environment's assets for exported plugins, without those for ops that are known."""
     names = {info.op_name for info in known}
     infos: list[CustomOpInfo] = []
     for text in [*environment_parts(CUSTOM_OP_INFO_VARIABLE), *_flags("npu_custom_op_info")]:
-        with suppress(LiteRtError):  # the plugin says what is wrong with it
+        with suppress(LiteRtError):  # the plugin reports the error
             infos.append(CustomOpInfo.parse(text))
     return [info for info in infos if info.op_name not in names]
 
 
 def environment_asset_root() -> str:
-    """The folder that exported plugins let companions lie in; "" for none."""
+    """Returns the directory in which exported plugins allow companions; "" if there is none."""
     return next(iter(_flags("asset_root")), "")
 
 
@@ -171,14 +176,17 @@ def _values(options: Options) -> Iterator[str]:
 
 
 def _paths(value: str) -> Iterator[str]:
-    """What may be a path in a value: all of it, what follows an op's name, and the entries of a list."""
+    """Returns the parts of a value that may be paths.
+
+    The whole value, the text behind an op's name, and the entries of a list.
+    """
     yield value
     yield value.partition(",")[2]
     yield from value.split(",")
 
 
 def _layer_folders() -> Iterator[str]:
-    """Folders of layers that the environment names; what these name may lie in the asset root."""
+    """Returns the layer directories that the environment names, and the asset root for files that layers name."""
     for layer in _flags("custom_layers"):
         for path in (layer, *_flags("asset_root")):
             if os.path.exists(path):
@@ -194,5 +202,5 @@ def _digest(path: str, cache_folder: str) -> str:
     try:
         with MappedFile(path) as file:
             return model_digest(file, cache_folder)
-    except LiteRtError as error:  # what reads it will say so
+    except LiteRtError as error:  # the reader of the file reports the error
         return error.status.name

@@ -1,8 +1,8 @@
-"""A TensorFlow Lite delegate that takes each `DISPATCH_OP`: how NPU calls get into stock's interpreter.
+"""A TensorFlow Lite delegate that brings NPU calls into stock LiteRT's interpreter: it takes each `DISPATCH_OP`.
 
-The interpreter calls it for every subgraph while it is constructed, before XNNPACK, which takes the rest. Each
-op becomes a kernel of its own: one replacement for several might fuse neighbours, and loses the order of
-their inputs.
+The interpreter calls the delegate for every subgraph during construction, before XNNPACK, which
+takes the remaining ops. Each Each op becomes a kernel of its own: one kernel for several ops might
+fuse neighbours, and would lose the order of their inputs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from litert.runtime import tflite_abi as abi
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 
 KERNEL_NAME = "LiteRtNpuCall"
-"""Of the nodes that NPU calls become."""
+"""Name of the nodes that stand for NPU calls."""
 
 _FFI = FFI()  # cffi without its parser, as generated modules use it
 _SIGNATURE = "int(*)(uintptr_t, uintptr_t)"
@@ -26,10 +26,10 @@ _KERNEL_NAME = KERNEL_NAME.encode()  # C keeps its address: it must live as long
 
 
 class DelegateKernel(Protocol):
-    """What runs in an op's place."""
+    """A kernel that runs in an op's place."""
 
     def prepare(self) -> None:
-        """Gets ready for the shapes as they are now; the arena is planned after it."""
+        """Prepares the kernel for the current shapes; the arena is planned after this call."""
         ...
 
     def run(self) -> None:
@@ -38,18 +38,18 @@ class DelegateKernel(Protocol):
 
 
 MakeKernel = Callable[[InterpreterSubgraph, NodeView], DelegateKernel]
-"""Makes the kernel for a dispatch op."""
+"""Function that makes the kernel for a dispatch op."""
 
 
 class NpuDelegate:
-    """What `Interpreter` takes as one of its `experimental_delegates`; it must outlive the interpreter.
+    """An entry for the interpreter's `experimental_delegates`; the delegate must outlive the interpreter.
 
     Attributes:
-      subgraphs: in the order in which the interpreter showed them.
+      subgraphs: Subgraphs in the order in which the interpreter showed them.
     """
 
     def __init__(self, make_kernel: MakeKernel, profiler: int = 0) -> None:
-        """Makes it; each subgraph gets the profiler, the address of an object of C++."""
+        """Makes the delegate; each subgraph gets the profiler, the address of a C++ object."""
         self._profiler = profiler
         self.subgraphs: list[InterpreterSubgraph] = []
         self._make_kernel = make_kernel
@@ -62,19 +62,19 @@ class NpuDelegate:
         )
 
     def take_error(self) -> BaseException | None:
-        """What went wrong in a callback, of which the interpreter knows only that it did; once."""
+        """Returns and clears the error of a callback; the interpreter knows only that there was an error."""
         error, self._error = self._error, None
         return error
 
     def close(self) -> None:
-        """Lets go of the kernels. The interpreter is gone."""
+        """Releases the kernels after the end of the interpreter."""
         self._callbacks.clear()
         for subgraph in self.subgraphs:
             subgraph.release()
-        del self._make_kernel  # which knows who has this delegate
+        del self._make_kernel  # the interpreter, which knows the user of this delegate
 
     def _get_native_delegate_pointer(self) -> int:
-        """For `Interpreter`: the address of the `TfLiteDelegate`."""
+        """Returns the address of the `TfLiteDelegate`, for `Interpreter`."""
         return ctypes.addressof(self._struct)
 
     def _claim(self, context: int) -> int:
@@ -89,7 +89,7 @@ class NpuDelegate:
         return abi.OK
 
     def _registration(self, kernel: DelegateKernel) -> abi.Registration:
-        """C's side of a kernel. Functions of its own spare each run a look-up."""
+        """The C side of a kernel. Separate functions for each kernel avoid a look-up in each run."""
         prepare, run = kernel.prepare, kernel.run
 
         def prepare_node(_context: int, _node: int) -> int:
@@ -108,10 +108,11 @@ class NpuDelegate:
         )
 
     def _callback(self, function: Callable[[int, int], int]) -> int:
-        """Where C finds a function. C cannot take its error: who has called the interpreter does.
+        """Where C finds a function. C cannot handle the error: the caller of the interpreter raises it.
 
-        By cffi, which also tells of a `KeyboardInterrupt` that comes before the function's first statement, where
-        no `try` of its own would find it; ctypes prints that, and C goes on with a status that nobody has set.
+        cffi makes the callback, because cffi also reports a `KeyboardInterrupt` before the
+        function's first statement, outside of any `try`; ctypes prints this interrupt, and C
+        continues with an undefined status.
         """
         callback = _FFI.callback(_SIGNATURE, function, abi.ERROR, self._keep)
         self._callbacks.append(callback)

@@ -1,4 +1,4 @@
-"""A model's signatures as runners: which of the interpreter's subgraphs and tensors their names mean."""
+"""Makes runners for a model's signatures: maps their names to the interpreter's subgraphs and tensors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from litert.runtime.signature import SignatureRunner, SignatureTensor
 from litert.runtime.subgraph import InterpreterSubgraph
 
 PLACEHOLDER_SIGNATURE = "<placeholder signature>"
-"""Stock's key for the main subgraph of a model that has no signatures."""
+"""Stock LiteRT's key for the main subgraph of a model without signatures."""
 
 
 def match_subgraphs(
     subgraphs: Sequence[Subgraph], shown: Sequence[InterpreterSubgraph]
 ) -> dict[int, InterpreterSubgraph]:
-    """Which subgraph of the model is which of the interpreter, which leaves out those for validation."""
+    """Matches the model's subgraphs with the interpreter's, which leaves out subgraphs for validation."""
     found = {}
     rest = list(shown)
     for index, subgraph in enumerate(subgraphs):
@@ -42,12 +42,12 @@ def make_signatures(
     found: Mapping[int, InterpreterSubgraph],
     kernels: Mapping[int, Sequence[NpuKernel]],
 ) -> list[SignatureRunner]:
-    """One for each signature; signatures of one subgraph share it. Nothing is planned yet.
+    """A runner for each signature; signatures of one subgraph share its plan. No subgraph is planned yet.
 
     Args:
-      model: as it was read from the file.
-      interpreter: of the same file.
-      found: its subgraphs, by their index in the file.
+      model: Model that was read from the file.
+      interpreter: Interpreter of the same file.
+      found: The interpreter's subgraphs, by their index in the file.
       kernels: NPU calls, by the address of their subgraph's context.
     """
     planned: dict[int, PlannedSubgraph] = {}
@@ -74,7 +74,7 @@ def _arguments(
     order: Sequence[Tensor],
     places: Mapping[int, int],
 ) -> list[SignatureTensor]:
-    """A signature's inputs or outputs, in the subgraph's order as stock has them."""
+    """Returns a signature's inputs or outputs, in the subgraph's order, as in stock LiteRT."""
     ranks: dict[int, int] = {}
     for rank, tensor in enumerate(order):
         ranks.setdefault(id(tensor), rank)

@@ -1,4 +1,4 @@
-"""Memory that the CPU's kernels can work in; what the NPU needs, a vendor's requirements say."""
+"""Memory in which the CPU's kernels can work; a vendor's requirements describe memory for the NPU."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.core.tensor_type import RankedTensorType
 
 CPU_ALIGNMENT = 16
-"""In bytes: constants have no more in a file, and kernels take those where they lie."""
+"""Alignment for CPU kernels in bytes.
+
+Constants in a file have no larger alignment, and kernels use them in place.
+"""
 
 CPU_OVERREAD = 16
-"""Bytes past a tensor's end that XNNPACK's kernels may read, and ignore (its XNN_EXTRA_BYTES)."""
+"""Number of bytes past a tensor's end that XNNPACK's kernels may read and ignore (XNN_EXTRA_BYTES in XNNPACK)."""
 
 
 class _PaddedMemory:
@@ -27,9 +30,9 @@ class _PaddedMemory:
 def allocate(
     tensor_type: RankedTensorType, size: int, *, has_all_pages: bool = False
 ) -> TensorBuffer:
-    """A zeroed buffer for any CPU kernel, aligned to a page; `size` is in bytes.
+    """Makes a zeroed buffer for any CPU kernel, aligned to a page; `size` is in bytes.
 
-    With `has_all_pages` the system provides all pages now, and not when a run first touches them.
+    With `has_all_pages`, the system provides all pages now instead of at the first access in a run.
     """
     padded = TensorBuffer.allocate(tensor_type, size + CPU_OVERREAD)
     if has_all_pages:
@@ -39,10 +42,10 @@ def allocate(
 
 
 def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
-    """Whether CPU kernels can work in the first `size` bytes of a buffer.
+    """Returns whether CPU kernels can work in the first `size` bytes of a buffer.
 
-    Memory of others that ends with its page will not do: the next page may be nobody's, now or later. Nor will a
-    vendor's that is elsewhere each time.
+    Foreign memory that ends at the end of its page does not qualify: the next page may be unmapped,
+    now or later. A vendor's memory whose address changes each time does not qualify either.
     """
     if isinstance(buffer, DeviceBuffer) and not buffer.is_steady:
         return False
@@ -53,11 +56,12 @@ def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
 
 
 def is_read_only(buffer: TensorBuffer) -> bool:
-    """Whether a buffer lies in an array that must not be written."""
-    flags = getattr(buffer.owner, "flags", None)  # what others own says nothing of it
+    """Returns whether a buffer lies in a read-only array."""
+    # The owner of foreign memory does not say whether it is read-only
+    flags = getattr(buffer.owner, "flags", None)
     return flags is not None and not flags.writeable
 
 
 def overlap(a: TensorBuffer, b: TensorBuffer) -> bool:
-    """Whether two buffers have a byte in common."""
+    """Returns whether two buffers share a byte."""
     return a.address < b.address + b.size and b.address < a.address + a.size

@@ -1,4 +1,4 @@
-"""Stock's interpreter with our delegate in it, and its errors as ours."""
+"""Wraps stock LiteRT's interpreter: adds our delegate, and converts its errors to ours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPARSITY_IS_LOST = (
     "original model with this project's apply_plugin."
 )
 
-_RESOLVERS = {  # names in stock's `OpResolverType`
+_RESOLVERS = {  # names in stock LiteRT's `OpResolverType`
     CpuKernelMode.DELEGATE: "AUTO",
     CpuKernelMode.BUILTIN: "BUILTIN_WITHOUT_DEFAULT_DELEGATES",
     CpuKernelMode.REFERENCE: "BUILTIN_REF",
@@ -35,9 +35,9 @@ class GraphInterpreter:
     """Owns the interpreter and the delegate.
 
     Attributes:
-      subgraphs: in the order in which the interpreter showed them.
-      raw: stock's C++ interpreter.
-      profiler: as given.
+      subgraphs: Subgraphs in the order in which the interpreter showed them.
+      raw: Stock LiteRT's C++ interpreter.
+      profiler: The given profiler.
     """
 
     def __init__(
@@ -52,21 +52,23 @@ class GraphInterpreter:
         stock_arguments: Mapping[str, Any],
         profiler: Profiler | None = None,
     ) -> None:
-        """Builds the graph, and gives each dispatch op to a kernel.
+        """Builds the graph, and gives each dispatch op a kernel.
 
         Args:
-          source: the path of a model, or its bytes.
-          where: the file's name, for errors.
-          num_threads: of the CPU.
-          kernel_mode: which kernels run what no NPU runs.
-          make_kernel: makes the NPU's.
-          custom_op_hint: what to do about a custom op that neither NPU nor CPU has a kernel for.
-          stock_arguments: further ones of stock's constructor; delegates come after ours.
-          profiler: what XNNPACK tells the times of its operators to.
+          source: Path of a model, or its bytes.
+          where: Name of the file, for errors.
+          num_threads: Number of CPU threads.
+          kernel_mode: Kernels that run the ops outside of NPU calls.
+          make_kernel: Function that makes the kernels for NPU calls.
+          custom_op_hint: Hint for a custom op that has a kernel neither for the NPU nor for the
+            CPU.
+          stock_arguments: Further arguments for stock LiteRT's constructor; their delegates come
+            after ours.
+          profiler: Profiler to which XNNPACK reports the times of its operators.
 
         Raises:
-          LiteRtError: what `make_kernel` raised; INVALID_FLATBUFFER, if the interpreter refuses the model;
-            UNSUPPORTED_RUNTIME_VERSION.
+          LiteRtError: Error of `make_kernel`; INVALID_FLATBUFFER, if the interpreter refuses the
+            model; UNSUPPORTED_RUNTIME_VERSION.
         """
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -91,12 +93,12 @@ class GraphInterpreter:
             self._delegate.close()
             self._raise(error, Status.INVALID_FLATBUFFER, "the interpreter refuses the model")
         self.raw: Any = self._interpreter._interpreter
-        # Bound once, and called past `Interpreter.invoke`, which counts references.
+        # Bound once and called directly, because `Interpreter.invoke` counts references.
         self._invoke: Callable[[int], None] = self.raw.Invoke
         self.subgraphs: Sequence[InterpreterSubgraph] = self._delegate.subgraphs
 
     def invoke(self, subgraph_index: int) -> None:
-        """Runs a subgraph, which can be run again after an error."""
+        """Runs a subgraph, which can run again after an error."""
         try:
             self._invoke(subgraph_index)
         except BaseException as error:
@@ -105,7 +107,7 @@ class GraphInterpreter:
     def allocate(self, subgraph_index: int | None = None) -> None:
         """Prepares the ops of a subgraph, and plans its memory.
 
-        The main one, None, must be the first, since XNNPACK takes its part then.
+        The main subgraph, None, must be first, because XNNPACK takes its part then.
         """
         try:
             self.raw.AllocateTensors(-1 if subgraph_index is None else subgraph_index)
@@ -113,7 +115,7 @@ class GraphInterpreter:
             self._raise(error, Status.RUNTIME_FAILURE, "the CPU's part cannot be prepared")
 
     def resize(self, subgraph_index: int, tensor: int, shape: np.ndarray[Any, Any]) -> None:
-        """Gives an input another shape, of int32; to be followed by `allocate`."""
+        """Sets an input's shape, an int32 array; a call of `allocate` must follow."""
         try:
             self.raw.ResizeInputTensor(tensor, shape, False, subgraph_index)
         except BaseException as error:
@@ -125,22 +127,23 @@ class GraphInterpreter:
         self._delegate.close()
 
     def _raise(self, error: BaseException, status: Status, what: str) -> NoReturn:
-        """Raises the error of a kernel of ours, if there was one; else the interpreter's own."""
+        """Raises the error of a kernel of ours, if there is one; otherwise the interpreter's own error."""
         message = str(error)
-        if message.startswith(self._old_messages):  # stock keeps them in front of new ones
+        # Stock LiteRT prepends old messages to new messages
+        if message.startswith(self._old_messages):
             message, self._old_messages = message[len(self._old_messages) :], message
         own = self._delegate.take_error()
         if own is not None:
             try:
                 raise own
             finally:
-                del own  # it holds this frame
+                del own  # the exception holds this frame
         if not isinstance(error, (RuntimeError, ValueError)):
             raise error
         reason = " ".join(message.split())
         hint = self._custom_op_hint if "custom op" in message else ""
         if _SMALL_CONSTANT in message:
             hint = _SPARSITY_IS_LOST
-        if len(reason) > _MOST_LETTERS:  # one sentence for each tensor at fault
+        if len(reason) > _MOST_LETTERS:  # one sentence for each faulty tensor
             reason = f"{reason[:_MOST_LETTERS]}…"
         raise LiteRtError(status, f"{what}: {reason}", self._where, hint) from None

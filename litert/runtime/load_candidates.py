@@ -1,4 +1,4 @@
-"""Which vendors a model is compiled for when it is loaded, and what tells that one of them has changed."""
+"""Selects the vendors for which a model is compiled at load, and detects changes of their plugins."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Where plugins are looked for; nothing of them is loaded yet.
+    """Places to look for plugins; no plugin is loaded yet.
 
     Attributes:
-      libs: folders.
-      installed: entry points, in the order in which they are tried, after what the folders have.
-      is_named: whether it is one vendor's alone, of which any of these may have the plugin.
-      left_out: which installed vendor is not asked, and why; "" where all are.
+      libs: Directories that are searched for plugins.
+      installed: Entry points in the order in which they are tried, after plugins in directories.
+      is_named: Whether only one vendor is meant, whose plugin may be in any of these places.
+      left_out: Installed vendor that is not tried, with the reason; "" if all vendors are tried.
     """
 
     libs: Sequence[str]
@@ -50,7 +50,10 @@ class Candidates:
         return bool(self.libs or self.installed or self.is_named)
 
     def fingerprints(self) -> Iterator[Sequence[object]]:
-        """What changes with the plugins: their packages' versions, and sizes and times of their files."""
+        """Returns facts that change with the plugins.
+
+        The facts are the versions of their packages, and sizes and times of their files.
+        """
         for folder in self.libs:
             yield os.path.realpath(folder), fingerprint(folder)
         for point in self.installed:
@@ -58,10 +61,11 @@ class Candidates:
 
 
 def find_candidates(options: Options, environment: EnvironmentOptions) -> Candidates:
-    """Where to look for the plugin of the vendor that is named; else, of each vendor that may take ops unasked.
+    """Finds the places of the named vendor's plugin, or of all vendors that may take ops unasked.
 
-    That is each in the environment's folder and each that is installed. The reference vendor, whose NPU is
-    emulated, is asked where the program has assets or options for it.
+    Without a named vendor, these are the vendors in the environment's directory and the installed
+    vendors. The reference vendor, whose NPU is emulated, is included only if the program has assets
+    or options for it.
     """
     given = [environment.compiler_plugin_path] if environment.compiler_plugin_path else []
     points = find_entry_points(COMPILER_PLUGINS)
@@ -85,11 +89,11 @@ def find_candidates(options: Options, environment: EnvironmentOptions) -> Candid
 
 
 def name_manufacturers(candidates: Candidates, options: Options) -> list[str]:
-    """The vendors, in the order in which they are asked. Plugins in folders are loaded for it.
+    """Yields the vendors in the order in which they are tried. Plugins in directories are loaded for this.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for an option of a vendor that is not among them; NOT_FOUND or ALREADY_EXISTS,
-        as `find_plugins`.
+      LiteRtError: INVALID_ARGUMENT, for an option of a vendor that is not among the candidates;
+        NOT_FOUND or ALREADY_EXISTS, as in `find_plugins`.
     """
     if candidates.is_named:
         names = [options.soc_manufacturer]
@@ -108,7 +112,7 @@ def name_manufacturers(candidates: Candidates, options: Options) -> list[str]:
 
 
 def _names_in_folders(libs: Sequence[str]) -> list[str]:
-    # Here: a load that finds its model compiled needs none.
+    # imported here, because a load from the cache needs no plugin
     from compiler_plugin.registry import find_plugins
 
     registry = find_plugins(libs)
@@ -118,12 +122,12 @@ def _names_in_folders(libs: Sequence[str]) -> list[str]:
 
 
 def host_fingerprint() -> Sequence[str]:
-    """What changes with this project's own compiler, installed or in a checkout."""
+    """Returns facts that change with this project's own compiler, installed or in a checkout."""
     return [fingerprint(_location(package)) for package in ("compiler_plugin", "litert")]
 
 
 def fingerprint(path: str) -> str:
-    """Of a file, or of a folder with all below it: names, sizes and times."""
+    """Returns names, sizes and times of a file, or of a directory with everything below it."""
     digest = hashlib.sha256()
     for name, stat in sorted(_stats(path)):
         digest.update(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode(errors="replace"))
@@ -137,7 +141,7 @@ def _is_for_reference(options: Options) -> bool:
 
 
 def _location(module: str) -> str:
-    """File or folder of the package that a module is in, which is not imported."""
+    """Returns the file or directory of the package that contains a module, without importing the module."""
     from importlib.util import find_spec
 
     spec = find_spec(module.partition(".")[0])
@@ -154,5 +158,5 @@ def _stats(path: str) -> Iterator[tuple[str, os.stat_result]]:
     for parent, below, names in os.walk(path):
         below[:] = [name for name in below if name[0] != "." and name != "__pycache__"]
         for name in names:
-            with suppress(OSError):  # a link to nowhere is none of the plugin's
+            with suppress(OSError):  # a broken link does not belong to the plugin
                 yield os.path.join(parent, name), os.stat(os.path.join(parent, name))

@@ -26,12 +26,12 @@ ReceiveFromCall: TypeAlias = Callable[[str, str, RankedTensorType, memoryview], 
 
 
 class LoadedModel:
-    """Owns all that was opened for it. Any thread may use it; its runs follow each other.
+    """Owns everything that was opened for the model. Any thread may use the model; runs happen one after another.
 
     Attributes:
-      signatures: in the file's order.
-      subgraphs: as the interpreter holds them, by their index in the file.
-      interpreter: stock's, which runs them.
+      signatures: Signatures in the file's order.
+      subgraphs: The interpreter's subgraphs, by their index in the file.
+      interpreter: Stock LiteRT's interpreter, which runs the subgraphs.
     """
 
     def __init__(
@@ -44,7 +44,10 @@ class LoadedModel:
         interpreter: GraphInterpreter,
         resources: ExitStack,
     ) -> None:
-        """Takes over what `load_model` has opened; `where` is the file's name, for errors; calls take `lock`."""
+        """Takes over the objects that `load_model` opened.
+
+        `where` is the file's name, for errors; calls take `lock`.
+        """
         self._lock = lock
         self.signatures = signatures
         self.subgraphs = subgraphs
@@ -58,17 +61,17 @@ class LoadedModel:
 
     @property
     def is_fully_delegated(self) -> bool:
-        """Whether a delegate runs every op: ours, or XNNPACK."""
+        """Whether a delegate runs every op: our delegate, or XNNPACK."""
         with self.hold():
             subgraphs = self.subgraphs.values()
             return all(node.is_delegated for subgraph in subgraphs for node in subgraph.nodes())
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Keeps other threads out while a signature is used; its structs are gone once the model is closed.
+        """Locks out other threads while a signature is used; a closed model has no structs any more.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, if it is closed, be it while this thread waited.
+          LiteRtError: RUNTIME_FAILURE, if the model is closed, even while this thread waited.
         """
         with self._lock:
             self._check_open()
@@ -80,13 +83,13 @@ class LoadedModel:
         inputs: Sequence[TensorBuffer | None],
         outputs: Sequence[TensorBuffer | None],
     ) -> None:
-        """Runs a signature; arguments and errors as `SignatureRunner.run`."""
+        """Runs a signature; arguments and errors are those of `SignatureRunner.run`."""
         for buffer in inputs:
             if buffer is not None and buffer.event is not None:
                 buffer.wait()
         for buffer in outputs:
             if buffer is not None and buffer.event is not None:
-                with suppress(LiteRtError):  # what failed is written anew
+                with suppress(LiteRtError):  # buffers of a failed run are written again
                     buffer.wait()
         with self._lock:
             self._check_open()
@@ -103,7 +106,10 @@ class LoadedModel:
         inputs: Sequence[TensorBuffer | None],
         outputs: Sequence[TensorBuffer],
     ) -> Sequence[Event]:
-        """Starts a run that the NPU does alone; the events of all its calls, which outputs have, too."""
+        """Starts a run that only the NPU computes.
+
+        Returns the events of all its calls, which the outputs carry, too.
+        """
         with self._lock:
             self._check_open()
             self._wait_for_run()
@@ -111,7 +117,7 @@ class LoadedModel:
             return self._events
 
     def start_metrics(self, detail_level: int, warm_up: int = 0) -> None:
-        """Measures runs from now on: NPU calls, and ops as `Collection` has it."""
+        """Measures runs from now on: NPU calls, and ops as in `Collection`."""
         with self.hold():
             self._wait_for_run()
             if self._collection is not None:
@@ -129,7 +135,7 @@ class LoadedModel:
             )
 
     def stop_metrics(self) -> RunMetrics:
-        """What was measured since the start."""
+        """Returns the measurements since the start."""
         with self.hold():
             self._wait_for_run()
             if self._collection is None:
@@ -139,9 +145,9 @@ class LoadedModel:
 
     @contextmanager
     def tapped(self, receive: ReceiveFromCall) -> Iterator[None]:
-        """Has runs show the tensors inside NPU calls; `receive` gets the call's name in front of each.
+        """Makes runs show the tensors inside NPU calls; `receive` gets the call's name as first argument.
 
-        Runs raise UNSUPPORTED where the vendor has no taps.
+        Runs raise UNSUPPORTED if the vendor does not support taps.
         """
         with self.hold():
             for kernel in self._kernels:
@@ -153,7 +159,7 @@ class LoadedModel:
                 kernel.tap = None
 
     def close(self) -> None:
-        """Waits for a run under way, and releases all; what goes wrong in that is logged."""
+        """Waits for an active run, and releases everything; errors of the release are logged."""
         with self._lock:
             self._wait_for_run()
             self._is_open = False
@@ -178,7 +184,7 @@ class LoadedModel:
             raise LiteRtError(Status.RUNTIME_FAILURE, "the model is closed", self._where)
 
     def _wait_for_run(self) -> None:
-        """Waits for a run that was started; who has its events gets its errors."""
+        """Waits for a run that was started; the holder of its events gets its errors."""
         events, self._events = self._events, ()
         with suppress(LiteRtError):
             wait_for_all(events)

@@ -1,4 +1,4 @@
-"""From a file to a model that runs: file, vendor's session, interpreter, in that order."""
+"""Turns a file into a model that runs: opens the file, the vendor's session and the interpreter, in that order."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ _LEFT_ON_CPU = (
 
 
 class _OpenedModel(NamedTuple):
-    """A model that was read, and what it lies in.
+    """A model that was read, and its source.
 
     Attributes:
-      model: whose constants are views of the source.
-      source: its file, or its bytes.
-      manifest: None in a file that another compiler has made.
-      is_checked: whether all of it was compared with its digest.
-      why_not_compiled: why compiling it came to nothing; "" where that was not tried.
+      model: Model whose constants are views of the source.
+      source: File of the model, or its bytes.
+      manifest: manifest: Manifest of the file; None if another compiler made the file.
+      is_checked: Whether the whole file was compared with its digest.
+      why_not_compiled: Reason why compiling at load failed; "" if it was not tried.
     """
 
     model: Model
@@ -71,18 +71,18 @@ class _OpenedModel(NamedTuple):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether a compiler has made it, be it that all ops stayed on the CPU."""
+        """Whether a compiler has made the model, even if all ops stayed on the CPU."""
         return self.model.find_metadata(STAMP_KEY) is not None or self.has_npu_calls
 
     def why_on_cpu(self, unless_tried: str) -> str:
-        """Why a model that is not compiled is not, or what to do about it."""
+        """Returns the reason why a model is not compiled, or the given hint."""
         if self.why_not_compiled:
             return f"Nor was it when it was loaded: {self.why_not_compiled}."
         return unless_tried
 
 
 TakeKernels: TypeAlias = Callable[[Sequence[str]], object]
-"""Takes the kernels of a model's NPU calls, as their compiler gets them."""
+"""Function that gets the kernels of a model's NPU calls, as their compiler gets them."""
 
 
 def load_model(
@@ -91,17 +91,19 @@ def load_model(
     options: Options,
     take_kernels: TakeKernels | None = None,
 ) -> LoadedModel:
-    """Loads a model; one that is not compiled is first compiled, where the NPU may run it.
+    """Loads a model; a model that is not compiled is compiled first, if the NPU may run it.
 
     Args:
-      source: a path, the model's bytes, or its file, which is closed with the model.
-      environment: where plugins and dispatch tables are.
-      options: how. What this runtime cannot do is refused, or left out with a warning.
-      take_kernels: gets the kernels before they are built, in place of the folder that options name.
+      source: Path, bytes, or open file of the model; the file is closed with the model.
+      environment: Locations of plugins and dispatch tables.
+      options: Options of the program. Options that this runtime cannot fulfill are refused, or
+        ignored with a warning.
+      take_kernels: Function that gets the kernels before they are built, in place of the directory
+        in the options.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, for options that cannot be met; what is wrong with the file,
-        that its vendor is not there, or what that one raised. Nothing is left open.
+      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, for options that cannot be fulfilled; errors of
+        the file, of a missing vendor, or of the vendor. After an error, everything is closed.
     """
     loaded = load_unplanned(source, environment, options, take_kernels=take_kernels)
     try:
@@ -120,14 +122,14 @@ def load_unplanned(
     stock_arguments: Mapping[str, Any] | None = None,
     take_kernels: TakeKernels | None = None,
 ) -> LoadedModel:
-    """Loads a model whose ops the interpreter has not prepared yet; else as `load_model`.
+    """Loads a model whose ops the interpreter has not prepared yet; otherwise same as `load_model`.
 
     Args:
-      source: as in `load_model`, with the environment and the options.
-      environment: as above.
-      options: as above.
-      stock_arguments: further ones for the constructor of stock's interpreter.
-      take_kernels: as above.
+      source: Same as in `load_model`.
+      environment: Same as in `load_model`.
+      options: Same as in `load_model`.
+      stock_arguments: Further arguments for the constructor of stock LiteRT's interpreter.
+      take_kernels: Same as in `load_model`.
     """
     accelerators, kernel_mode = _accelerators(options), _kernel_mode(options.cpu_options)
     num_threads = max(1, operator.index(options.cpu_options.num_threads))
@@ -163,7 +165,8 @@ def load_unplanned(
             dispatch_options = options.all_dispatch_options()
             session = open_session(parts, environment, dispatch_options, limits, resources)
         if take_kernels is None and options.dump_kernels:
-            from litert.model.kernel_files import dump_at_load  # here: few programs ask for it
+            # Imported here, because few programs use it
+            from litert.model.kernel_files import dump_at_load
 
             take_kernels = partial(dump_at_load, options.dump_kernels)
         if take_kernels is not None:
@@ -180,7 +183,7 @@ def load_unplanned(
             profiler=_open_profiler() if options.enable_profiling else None,
         )
         resources.callback(interpreter.close)
-        # Before that: the vendor knows memory of the interpreter's.
+        # This happens first, because the vendor has mapped the interpreter's memory.
         resources.callback(kernels.close)
         subgraphs = match_subgraphs(model.subgraphs, interpreter.subgraphs)
         signatures = make_signatures(model, interpreter, subgraphs, kernels.by_context)
@@ -196,7 +199,7 @@ def _read_kernels(parts: NpuParts | None, session: Session | None) -> Sequence[s
 
 
 def _open_profiler() -> Profiler | None:
-    """What XNNPACK tells the times of its operators to; None where it cannot."""
+    """Returns the profiler to which XNNPACK reports the times of its operators; None if it cannot."""
     try:
         check_profiler()
         return Profiler()
@@ -213,8 +216,8 @@ def _compile(
     resources: ExitStack,
     graph: ExitStack,
 ) -> _OpenedModel:
-    """Has a model compiled; the same one, with the reason, where no vendor takes an op of it."""
-    # Here, since it is the compiler: most programs load what is compiled.
+    """Compiles a model; returns the same model, with the reason, if no vendor takes one of its ops."""
+    # Imported here, because this is the compiler, and most programs load compiled models.
     from litert.runtime.compile_at_load import compiled_at_load
     from litert.runtime.compile_cache import Kept, Nothing
 
@@ -229,7 +232,7 @@ def _compile(
 
 
 def _accelerators(options: Options) -> HardwareAccelerator:
-    """What may run a model, of what this runtime has."""
+    """Returns the hardware of this runtime that may run a model."""
     accelerators = HardwareAccelerator(int(options.hardware_accelerators))
     if not accelerators & (HardwareAccelerator.CPU | HardwareAccelerator.NPU):
         raise LiteRtError(
@@ -272,14 +275,14 @@ def _open(
     resources: ExitStack,
     graph: ExitStack,
 ) -> _OpenedModel:
-    """Reads a model; stacks close its file, and release its graph once it is loaded.
+    """Reads a model; the stacks close its file, and release its graph once it is loaded.
 
     Args:
-      source: the file, or its bytes.
-      where: its name, for errors.
-      limit: greatest size in bytes of a file that is compared with its digest; None for any.
-      resources: closes the file.
-      graph: releases the graph.
+      source: File of the model, or its bytes.
+      where: Name of the file, for errors.
+      limit: Largest size of a file that is compared with its digest, in bytes; None for any size.
+      resources: Stack that closes the file.
+      graph: Stack that releases the graph.
     """
     if isinstance(source, MappedFile):
         resources.enter_context(source)
@@ -295,7 +298,7 @@ def _path_of(source: str | MappedFile) -> str:
 
 
 def _path_of_open(file: MappedFile) -> str:
-    """A path of the file that is open, whatever takes its name meanwhile, and in whatever letters that is."""
+    """Returns a path of the open file, even if another file has taken its name."""
     path = f"/proc/self/fd/{file.fd}"
     return path if os.path.exists(path) else file.path
 
@@ -304,8 +307,8 @@ class _Kernels:
     """Makes the kernels for a model's dispatch ops.
 
     Attributes:
-      all: in the order of their ops.
-      by_context: those of each subgraph, by its context's address.
+      all: Kernels in the order of their ops.
+      by_context: Kernels of each subgraph, by the address of its context.
     """
 
     def __init__(self, where: str, parts: NpuParts | None, session: Session | None) -> None:
@@ -321,8 +324,9 @@ class _Kernels:
             kernel.call.close()
 
     def make(self, subgraph: InterpreterSubgraph, node: NodeView) -> NpuKernel:
-        """Opens a call, as `MakeKernel`."""
-        assert self._parts is not None and self._session is not None  # as there are calls
+        """Opens a call for `MakeKernel`."""
+        # Exactly as many as there are calls
+        assert self._parts is not None and self._session is not None
         options = read_dispatch_options(node.custom_options, self._where)
         byte_code = MemBuffer.from_blob(self._parts.byte_code(options))
         open_call = partial(self._session.open_call, byte_code, options.name)
@@ -339,7 +343,7 @@ class _Kernels:
 def _check_accelerators(
     opened: _OpenedModel, accelerators: HardwareAccelerator, where: str
 ) -> None:
-    """Refuses what may not run on the CPU; says where nothing runs on the NPU."""
+    """Refuses ops that may not run on the CPU; logs a sentence if no op runs on the NPU."""
     cpu_ops = [op for op in opened.model.ops() if not is_dispatch_op(op)]
     if cpu_ops and HardwareAccelerator.CPU not in accelerators:
         count = "1 op is" if len(cpu_ops) == 1 else f"{len(cpu_ops)} ops are"

@@ -1,4 +1,7 @@
-"""Machine code that says which op runs: a function in front of each writes its number, and goes on to the op."""
+"""Machine code that records which op runs.
+
+A function in front of each op writes the op's number, and jumps to the op.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,22 @@ STUB_SIZE = 48
 
 
 class OpMarks:
-    """The functions, which must live as long as somebody may call them.
+    """The functions, which must live as long as other code may call them.
 
     Attributes:
-      functions: their addresses, one for each original.
+      functions: Addresses of the functions, one for each original.
     """
 
     def __init__(self, word: int, originals: Sequence[int]) -> None:
         """Makes them.
 
         Args:
-          word: the address of 32 bits that get the number of the op, from 1 on.
-          originals: the addresses of the ops' own functions.
+          word: Address of a 32-bit number that gets the number of the running op, from 1 on.
+          originals: Addresses of the ops' own functions.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where there is no such code, or it may not run.
+          LiteRtError: UNSUPPORTED, if there is no such code for the machine, or the code may not
+            run.
         """
         self._code = Executable(marking_code(os.uname().machine, word, originals))
         first = self._code.address
@@ -34,7 +38,10 @@ class OpMarks:
 
 
 def marking_code(machine: str, word: int, originals: Sequence[int]) -> bytes:
-    """A function of 48 bytes for each original: it writes to the word, and jumps there with what it was given."""
+    """Returns a 48-byte function for each original.
+
+    The function writes the number, and jumps to the original with all arguments.
+    """
     make = for_machine({"x86_64": _x86_64, "aarch64": _aarch64}, machine)
     numbered = enumerate(originals, 1)
     return b"".join(make(word, number, at).ljust(STUB_SIZE, b"\0") for number, at in numbered)

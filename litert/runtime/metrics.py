@@ -1,4 +1,7 @@
-"""What runs of a model cost: the whole, each op, and each NPU call, measured around it and by the vendor."""
+"""The cost of a model's runs.
+
+Host and vendor measure the whole runs, each op, and each NPU call.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,18 @@ from litert.core.status import Status
 from litert.core.tracing import SpanKind
 
 OP_DETAIL_LEVEL = 2
-"""From this level of detail on, each op is measured, and not the NPU calls alone."""
+"""From this level of detail on, each op is measured, not only the NPU calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallMetrics:
-    """One NPU call, from the start of a collection to its end.
+    """Measurements of one NPU call during a collection.
 
     Attributes:
-      name: of the function in the byte code.
-      times_s: seconds of each run as the host sees it; more runs than the model's, in a loop's body.
-      vendor: the vendor's own measurements; empty where it has none.
+      name: Name of the function in the byte code.
+      times_s: Time of each run as the host measured it, in seconds; a call in a loop may run more
+        often than the model.
+      vendor: The vendor's own measurements; empty if the vendor has none.
     """
 
     name: str
@@ -35,13 +39,14 @@ class CallMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How long something took in each of several runs of a model.
+    """The time of one activity in several runs of a model.
 
     Attributes:
-      runs: of the model.
-      total_s: seconds, of all runs.
-      squares: the sum of the squares of each run's seconds.
-      samples_s: seconds of single runs: of all, or of every second, fourth, ... where there are many.
+      runs: Number of runs of the model.
+      total_s: Total time of all runs, in seconds.
+      squares: Sum of the squares of the times of all runs, in square seconds.
+      samples_s: Times of single runs in seconds: of all runs, or of every second, fourth, ... if
+        there are many.
     """
 
     runs: int = 0
@@ -51,12 +56,12 @@ class Spread:
 
     @classmethod
     def of(cls, times_s: Sequence[float]) -> Spread:
-        """The spread of something that took so long in each run."""
+        """Makes the spread of an activity from its time in each run."""
         squares = sum(time_s * time_s for time_s in times_s)
         return cls(len(times_s), sum(times_s), squares, times_s)
 
     def __add__(self, other: Spread) -> Spread:
-        """The spread of all runs of both."""
+        """Returns the spread over the runs of both."""
         return Spread(
             self.runs + other.runs,
             self.total_s + other.total_s,
@@ -65,23 +70,23 @@ class Spread:
         )
 
     def among(self, runs: int) -> Spread:
-        """The same in so many runs: in those that it does not know it took no time."""
+        """Returns the spread over this number of runs: the activity took no time in the additional runs."""
         missing = round(len(self.samples_s) * (runs / self.runs - 1)) if self.runs else 0
         return Spread(runs, self.total_s, self.squares, [*self.samples_s, *[0.0] * missing])
 
     @property
     def mean_s(self) -> float:
-        """Seconds in a run of the model; 0 without runs."""
+        """Average time in a run of the model, in seconds; 0 without runs."""
         return self.total_s / self.runs if self.runs else 0.0
 
     @property
     def median_s(self) -> float:
-        """Seconds that half of the runs took at most; 0 without runs."""
+        """Median time of a run, in seconds; 0 without runs."""
         return median(self.samples_s) if self.samples_s else 0.0
 
     @property
     def deviation_s(self) -> float:
-        """The standard deviation of single runs, in seconds."""
+        """Standard deviation of single runs, in seconds."""
         if not self.runs:
             return 0.0
         return sqrt(max(0.0, self.squares / self.runs - self.mean_s**2))
@@ -92,9 +97,10 @@ class OpPlace:
     """An op of the model that was loaded.
 
     Attributes:
-      subgraph, index: its place in the file; -1 in a file that was compiled when it was loaded, and has it not.
-      name: in the schema, or that of a custom op.
-      output: its first output tensor's name.
+      subgraph, index: Position of the op in the file; -1 if the file was compiled at load and lacks
+        the op.
+      name: Name in the schema, or name of a custom op.
+      output: Name of the op's first output tensor.
     """
 
     subgraph: int
@@ -105,17 +111,19 @@ class OpPlace:
 
 @dataclass(frozen=True, slots=True)
 class OpMetrics:
-    """What one op took, or several that cannot be told apart.
+    """The time of one op, or of several ops that cannot be told apart.
 
     Attributes:
-      kind: CALL for an NPU call, CPU_OP for other ops; TASK, TRANSFER, WAIT, HOST or INVOKE for a part of a call.
-      name: of an NPU call's function, or of a part of it; else the ops' or the delegate's.
-      ops: several where a delegate runs them; none for a part of a call.
-      parent: the index of what it is a part of: control flow that runs its subgraph, a delegate's part, an NPU
-        call; -1 for none.
-      count: how often it ran, in all runs of the model.
-      times: in a run of the model, all its own runs together.
-      operators: XNNPACK's names for what ran.
+      kind: CALL for an NPU call, CPU_OP for other ops; TASK, TRANSFER, WAIT, HOST or INVOKE
+        for a part of a call.
+      name: Name of an NPU call's function, or of a part of the call; otherwise the name of the ops
+        or the delegate.
+      ops: Ops of the row: several if a delegate runs them; empty for a part of a call.
+      parent: Index of the row that contains this row: control flow that runs a subgraph, a
+        delegate's part, an NPU call; -1 if there is none.
+      count: Number of runs of the op, in all runs of the model.
+      times: Time in a run of the model, over all runs of the op in it.
+      operators: XNNPACK's names of the operators that ran.
     """
 
     kind: SpanKind
@@ -129,13 +137,14 @@ class OpMetrics:
 
 @dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """What runs of a model took, from the start of a collection to its end.
+    """The cost of a model's runs during a collection.
 
     Attributes:
-      run_times_s: seconds of each run that somebody waited for, and that did not fail.
-      calls: one for each NPU call, in the file's order.
-      ops: at a level of detail of 2 or more, the ops that ran; each after the op that it is a part of.
-      problems: what was not measured, and why.
+      run_times_s: Time of each successful run that the caller waited for, in seconds.
+      calls: Measurements of each NPU call, in the file's order.
+      ops: With a level of detail of 2 or more, the ops that ran; each row comes after the row that
+        contains it.
+      problems: Sentences about what could not be measured, and why.
     """
 
     run_times_s: Sequence[float]
@@ -145,12 +154,15 @@ class RunMetrics:
 
 
 class CallMeter:
-    """Measures one call's runs; a context manager around each."""
+    """Measures one call's runs; a context manager around each run."""
 
     __slots__ = ("_call", "_detail_level", "_start", "_times_s", "_vendor", "_vendor_measures")
 
     def __init__(self, call: Call, detail_level: int) -> None:
-        """Starts; a higher level of detail is finer and may be slower. A vendor may have no metrics."""
+        """Starts a measurement; a higher level of detail is finer and may be slower.
+
+        A vendor may have no metrics.
+        """
         self._times_s: list[float] = []
         self._vendor: list[Metric] = []
         self._detail_level = detail_level
@@ -158,7 +170,7 @@ class CallMeter:
         self.follow(call)
 
     def follow(self, call: Call) -> None:
-        """Goes on with a call that stands in place of the former; errors as when it started."""
+        """Continues with a call that replaces the former call; the errors are those of the start."""
         self._call = call
         self._vendor_measures = False
         try:
@@ -169,7 +181,7 @@ class CallMeter:
                 raise
 
     def collect(self) -> None:
-        """Takes what the vendor has measured, before the call is closed, or at the end."""
+        """Collects the vendor's measurements, before the call is closed, or at the end."""
         if self._vendor_measures:
             self._vendor_measures = False
             self._vendor += self._call.stop_metrics()
@@ -179,7 +191,7 @@ class CallMeter:
         self._times_s.clear()
 
     def stop(self) -> CallMetrics:
-        """Ends, with what was measured."""
+        """Ends the measurement and returns the results."""
         self.collect()
         return CallMetrics(self._call.function_name, self._times_s, self._vendor)
 

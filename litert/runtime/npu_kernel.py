@@ -1,4 +1,4 @@
-"""One NPU call in the interpreter's graph: a delegate kernel that hands its tensors to the dispatch table."""
+"""One NPU call in the interpreter's graph: a delegate kernel that passes its tensors to the dispatch table."""
 
 from __future__ import annotations
 
@@ -25,20 +25,24 @@ from litert.runtime.npu_port import NpuPort
 from litert.runtime.subgraph import OPTIONAL, InterpreterSubgraph
 
 OpenCall = Callable[[Sequence[RankedTensorType], Sequence[RankedTensorType]], Call]
-"""Opens the call for these types of inputs and outputs; -1 stands for dimensions known only after a run."""
+"""Function that opens the call for types of inputs and outputs.
+
+-1 stands for a dimension that only the run knows.
+"""
 
 _NOWHERE = -1
 
 
 class NpuKernel:
-    """Binds one call's tensors, and runs it.
+    """Binds one call's tensors, and runs the call.
 
     Attributes:
-      name, subgraph, op_index: as given.
-      meter: measures runs; None where nobody asked.
-      tap: takes the tensors inside the call at each run, where the vendor shows them; None for plain runs.
-      pending: takes the events of a run that need not be waited for; None for runs that wait.
-      cpu_tensors: those that the CPU reads or writes; None where any may be.
+      name, subgraph, op_index: Arguments of the constructor.
+      meter: Meter of the runs; None without a measurement.
+      tap: Function that gets the tensors inside the call at each run, if the vendor shows them;
+        None for plain runs.
+      pending: List that gets the events of a run without waiting; None for runs that wait.
+      cpu_tensors: Tensors that the CPU reads or writes; None if any tensor may be.
     """
 
     def __init__(
@@ -51,16 +55,17 @@ class NpuKernel:
         shape_outputs: Mapping[int, int],
         open_call: OpenCall,
     ) -> None:
-        """Opens the call for the shapes that the file has.
+        """Opens the call for the shapes in the file.
 
         Args:
-          name: of the function in the byte code.
-          subgraph: that the call is in.
-          op_index: of the dispatch op in it.
-          inputs: tensors, in the order in which the vendor has them.
-          outputs: as the inputs.
-          shape_outputs: for outputs of dynamic shape, the output that holds the shape, by index.
-          open_call: opens the call.
+          name: Name of the function in the byte code.
+          subgraph: Subgraph that contains the call.
+          op_index: Index of the dispatch op in the subgraph.
+          inputs: Input tensors, in the vendor's order.
+          outputs: Output tensors, in the vendor's order.
+          shape_outputs: For each output of dynamic shape, the index of the output that holds the
+            shape.
+          open_call: Function that opens the call.
         """
         self.meter: CallMeter | None = None
         self.tap: Receive | None = None
@@ -84,14 +89,15 @@ class NpuKernel:
         # Staging, the tensor's address, bytes.
         self._copies_in: list[tuple[TensorBuffer, int, int]] = []
         self._copies_out: list[tuple[TensorBuffer, int, int]] = []
-        self._shared: list[int] = []  # tensors in the vendor's own memory that the CPU works in
-        self._foreign: list[int] = []  # tensors in another vendor's, which is copied to and from
+        self._shared: list[int] = []  # tensors in the vendor's own memory that the CPU uses
+        # Tensors in another vendor's memory, which are copied both ways
+        self._foreign: list[int] = []
         self._tensors_address = _NOWHERE
         self._input_types = [port.current_type for port in self._inputs]
         self.call = open_call(self._input_types, [port.current_type for port in self._outputs])
 
     def prepare(self) -> None:
-        """Gets ready for the shapes as they are now; the arena is planned after it."""
+        """Prepares the call for the current shapes; the arena is planned after this call."""
         input_types = [port.current_type for port in self._inputs]
         if input_types != self._input_types:
             self._check_shapes(input_types)
@@ -104,7 +110,7 @@ class NpuKernel:
         self._watched = [port for port in self._ports if not port.is_dynamic]
 
     def run(self) -> None:
-        """Runs the call on the tensors; it can be run again after an error."""
+        """Runs the call on the tensors; the call can run again after an error."""
         if self.subgraph.tensors_field[0] != self._tensors_address:
             self._look_up_tensors()
         for tensor in self._foreign:
@@ -116,7 +122,8 @@ class NpuKernel:
             if not (self._copies_in or self._copies_out or self._dynamic):
                 self.pending += self.call.invoke_async()
                 return
-            for event in self.pending:  # calls before this one, which may write what is copied now
+            # Earlier calls, which may write the data that are copied now
+            for event in self.pending:
                 event.wait()
         if self._copies_in:
             with span(SpanKind.TRANSFER, "inputs", call=self.name):
@@ -143,11 +150,11 @@ class NpuKernel:
             self._write_dynamic(port)
 
     def requirements(self, tensor: int) -> list[TensorBufferRequirements]:
-        """What the vendor wants of a tensor's memory, once for each place where the call has it."""
+        """Yields the vendor's memory requirements for a tensor, one for each place of the tensor in the call."""
         return [port.requirements(self.call) for port in self._ports if port.tensor == tensor]
 
     def find_largest_input(self, tensor: int) -> int:
-        """How many bytes an input of open shape takes at most, where the vendor tells it; else 0."""
+        """Returns the largest size of an input with open shape, in bytes, if the vendor knows it; otherwise 0."""
         for port in self._inputs:
             if port.tensor == tensor and -1 in port.compiled_shape and self.call.can_reshape:
                 element_type = port.current_type.element_type
@@ -158,7 +165,10 @@ class NpuKernel:
     def allocate(
         self, tensor: int, tensor_type: RankedTensorType, size: int
     ) -> TensorBuffer | None:
-        """Memory of the vendor's own kind for a tensor, where vendor and host can work; None for the host's."""
+        """Returns memory of the vendor's own kind for a tensor, if vendor and host can both work in it.
+
+        The result is None for host memory.
+        """
         for wanted in self.requirements(tensor):
             made = self.call.allocate(wanted, tensor_type, size)
             if made is not None and is_fit_for_cpu(made, size):
@@ -166,14 +176,14 @@ class NpuKernel:
         return None
 
     def _look_up_tensors(self) -> None:
-        """Finds the tensors' structs, whose array has moved."""
+        """Looks the tensors' structs up again, because their array has moved."""
         for port in self._ports:
             port.data = self.subgraph.data_field(port.tensor)
         self._bind(self._dynamic)
         self._tensors_address = self.subgraph.tensors_field[0]
 
     def _bind(self, ports: Sequence[NpuPort]) -> None:
-        """Binds ports, and finds anew what each run copies."""
+        """Binds ports, and finds out again what each run copies."""
         for port in ports:
             port.bind(self.call)
         self._copies_in = []
@@ -189,14 +199,14 @@ class NpuKernel:
                 continue
             if is_device_s:
                 self._foreign.append(staged.tensor)
-            if not staged.data[0]:  # NULL: nobody reads that output
+            if not staged.data[0]:  # NULL: no op reads that output
                 continue
             size = self.subgraph.tensor(staged.tensor).bytes
             copies = self._copies_in if staged in self._inputs else self._copies_out
             copies.append((staged.staging, staged.data[0], size))
 
     def _write_dynamic(self, port: NpuPort) -> None:
-        """Gives an output the shape that the call has found, and its data."""
+        """Gives an output the shape that the call has computed, and its data."""
         assert port.staging is not None and port.shape_output is not None
         shape = tuple(map(int, self._outputs[port.shape_output].buffer.copy()))
         largest = port.staging.tensor_type
@@ -218,7 +228,7 @@ class NpuKernel:
         )
 
     def _check_shapes(self, input_types: Sequence[RankedTensorType]) -> None:
-        """Refuses shapes that the call is not for, or whose outputs nobody could tell."""
+        """Refuses shapes that the call was not compiled for, or whose output shapes are unknown."""
         for port, now in zip(self._inputs, input_types, strict=True):
             if not is_of_pattern(now.shape, port.compiled_shape):
                 compiled = RankedTensorType.of(now.element_type, port.compiled_shape)
@@ -238,7 +248,7 @@ class NpuKernel:
                 )
 
     def _change_shapes(self, input_types: list[RankedTensorType]) -> None:
-        """Readies the call for other shapes; if that fails, the next `prepare` tries again."""
+        """Prepares the call for other shapes; after an error, the next `prepare` tries again."""
         self._input_types = []
         if self.call.can_reshape:
             self.call.reshape(input_types, [port.current_type for port in self._outputs])

@@ -1,4 +1,7 @@
-"""What a compiled file holds for the NPU, and the vendor's session for it. Nothing here is read but digests."""
+"""The parts of a compiled file for the NPU, and the vendor's session for them.
+
+This module reads nothing but digests.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,11 @@ class NpuParts(NamedTuple):
     """The NPU's part of a compiled file.
 
     Attributes:
-      stamp: whom the file is for.
-      manifest: None in a file that another compiler has made.
-      assets: the model's, and those that byte code carries, in the order in which they are registered:
+      stamp: Vendor and NPU that the file is for.
+      manifest: Manifest of the file; None if another compiler made the file.
+      assets: Assets of the model and of byte code containers, in the order of registration:
         companions first.
-      modules: byte code by offset and size in the file; without the container that it may lie in.
+      modules: Byte code by offset and size in the file; without its container.
     """
 
     stamp: Stamp
@@ -49,11 +52,11 @@ class NpuParts(NamedTuple):
     modules: Mapping[tuple[int, int], Blob]
 
     def byte_code(self, options: DispatchOptions) -> Blob:
-        """The module that the options of one of the model's calls name."""
+        """Returns the module that the options of one of the model's calls name."""
         return self.modules[options.bytecode_offset, options.bytecode_size]
 
     def shape_outputs(self, call_name: str) -> Mapping[int, int]:
-        """For a call's outputs of dynamic shape, the output that holds the shape."""
+        """Returns the index of the output that holds the shape, for each of a call's outputs of dynamic shape."""
         declared = self.manifest.shape_outputs if self.manifest else ()
         return {s.output: s.shape_output for s in declared if s.call_name == call_name}
 
@@ -62,14 +65,15 @@ class NpuParts(NamedTuple):
 def read_npu_parts(
     model: Model, manifest: Manifest | None, file: Blob, where: str, size_limit: int | None
 ) -> NpuParts | None:
-    """Finds the NPU's part of a file, and checks it; None, if the model has no NPU calls.
+    """Finds the NPU's part of a file, and checks it; returns None if the model has no NPU calls.
 
     Args:
-      model: as it was read from `file`.
-      manifest: its own; None where it has none.
-      file: the whole file.
-      where: the file's name, for errors.
-      size_limit: greatest size in bytes of parts that are compared with their digests; None for any.
+      model: Model that was read from `file`.
+      manifest: Manifest of the file; None if there is none.
+      file: The whole file.
+      where: Name of the file, for errors.
+      size_limit: Largest size of parts that are compared with their digests, in bytes; None for any
+        size.
     """
     calls = [
         read_dispatch_options(bytes(op.custom_options or b""), where)
@@ -120,7 +124,8 @@ def open_session(
 ) -> Session:
     """Opens the vendor's device, and registers the file's assets; the file stays open as long as the session.
 
-    With limits, the device is in a process of its own. `resources` gets what is to be closed.
+    With limits, the device runs in a process of its own. `resources` gets the objects that must be
+    closed.
     """
     manufacturer = parts.stamp.soc_manufacturer
     library_path = environment_options.dispatch_library_path
@@ -128,7 +133,8 @@ def open_session(
     if limits is None:
         dispatch = find_dispatch(manufacturer, library_path)
     else:
-        from dispatch.isolation.isolated_dispatch import IsolatedDispatch  # here: few ask for it
+        # Imported here, because few programs use it
+        from dispatch.isolation.isolated_dispatch import IsolatedDispatch
 
         blobs = [*(asset.blob for asset in parts.assets), *parts.modules.values()]
         files = [blob.file.fd for blob in blobs if blob.file is not None]
@@ -143,7 +149,7 @@ def open_session(
 
 
 def _merge(assets: Sequence[Asset], carried: Sequence[Asset], where: str) -> list[Asset]:
-    """A model's assets, and those that its byte code carries; a module may carry what others do."""
+    """Merges a model's assets with the assets in its byte code; several modules may contain the same asset."""
     merged = {asset.name: asset for asset in assets}
     for asset in carried:
         other = merged.setdefault(asset.name, asset)

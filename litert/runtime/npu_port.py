@@ -1,8 +1,9 @@
-"""One input or output of an NPU call: which memory the vendor is given for it.
+"""One input or output of an NPU call, and the memory that the vendor gets for it.
 
-That is the tensor's own, where it lies; a tensor of a vendor that takes no host memory lies in the vendor's. Only
-where that does not meet the vendor's requirements (alignment, size, type of memory), or the CPU's, or may be freed
-while the vendor knows it, a buffer of the call's own stands between: the staging buffer.
+Normally the vendor gets the tensor's own memory; if a vendor takes no host memory, the tensor lies
+in the vendor's memory. A staging buffer, which belongs to the call, stands between tensor and
+vendor only if the tensor's memory does not meet the requirements of the vendor (alignment, size,
+type of memory) or of the CPU, or may be freed while the vendor uses it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from litert.runtime.host_memory import allocate, is_fit_for_cpu
 from litert.runtime.subgraph import InterpreterSubgraph
 from litert.runtime.tflite_abi import Allocation
 
-_NOWHERE = -1  # no address: what is bound there must be bound anew
+_NOWHERE = -1  # not an address: the memory must be bound again
 _IN_ARENA = (Allocation.ARENA_RW, Allocation.CUSTOM)
 
 
@@ -32,14 +33,15 @@ class NpuPort:
     """Binds a tensor to an input or output of a call.
 
     Attributes:
-      index: among the call's inputs, or among its outputs.
-      tensor: its index in the subgraph.
-      compiled_shape: what the call was compiled for, with -1 for any dimension.
-      shape_output: for an output of dynamic shape, the index of the output that holds the shape.
-      is_dynamic: whether its shape is known only after a run; where the vendor tells it before, it is not.
-      data: the pointer to the tensor's memory, as a view.
-      address: of the memory that was bound; another in `data` is to be bound.
-      staging: between tensor and vendor; None where the tensor's own memory is bound.
+      index: Index among the call's inputs, or among its outputs.
+      tensor: Index of the tensor in the subgraph.
+      compiled_shape: Shape that the call was compiled for, with -1 for any size.
+      shape_output: For an output of dynamic shape, the index of the output that holds the shape.
+      is_dynamic: Whether only the run knows the shape; False if the vendor knows the shape before.
+      data: View of the pointer to the tensor's memory.
+      address: Address of the bound memory; if `data` holds another address, that memory must be
+        bound.
+      staging: Staging buffer between tensor and vendor; None if the tensor's own memory is bound.
     """
 
     __slots__ = (
@@ -55,7 +57,7 @@ class NpuPort:
         tensor: int,
         shape_output: int | None = None,
     ) -> None:
-        """A port, as the file has it."""
+        """Makes a port from the facts in the file."""
         self.index = index
         self.tensor = tensor
         self.shape_output = shape_output
@@ -65,13 +67,16 @@ class NpuPort:
         self.staging: TensorBuffer | None = None
         self.is_dynamic = shape_output is not None
         self._kind = kind
-        # For all shapes that the vendor tells before a run.
+        # For all shapes that the vendor knows before a run.
         self._largest: TensorBuffer | None = None
         self._subgraph = subgraph
 
     @property
     def current_type(self) -> RankedTensorType:
-        """Element type and shape as they are now; -1 for dimensions of an output that inputs' do not settle."""
+        """Returns the current element type and shape.
+
+        A dimension is -1 if the inputs do not determine it.
+        """
         now = self._subgraph.tensor_type(self.tensor)
         if self.shape_output is None:
             return now
@@ -79,17 +84,20 @@ class NpuPort:
 
     @property
     def buffer(self) -> TensorBuffer:
-        """What the vendor has."""
+        """Returns the buffer that the vendor uses."""
         return self.staging or self._subgraph.buffer_of(self.tensor)
 
     def requirements(self, call: Call) -> TensorBufferRequirements:
-        """What memory the vendor wants for it."""
+        """Returns the vendor's memory requirements."""
         if self._kind == "input":
             return call.input_requirements[self.index]
         return call.output_requirements[self.index]
 
     def prepare(self, call: Call) -> None:
-        """Puts the tensor into memory of ours, where the arena's will not do; before the arena is planned."""
+        """Moves the tensor into separate memory if the arena's memory does not qualify.
+
+        This method must run before the arena is planned.
+        """
         self.address = _NOWHERE
         subgraph = self._subgraph
         wanted = self.requirements(call)
@@ -105,7 +113,7 @@ class NpuPort:
                 held.tensor_type = tensor_type
             subgraph.set_memory(self.tensor, held)
             return
-        is_fleeting = subgraph.is_called and self._kind == "output"  # control flow frees it
+        is_fleeting = subgraph.is_called and self._kind == "output"  # control flow frees the memory
         if (
             held is None
             and wanted.alignment <= ALIGNMENT
@@ -124,7 +132,7 @@ class NpuPort:
         subgraph.set_memory(self.tensor, made)
 
     def _settle_shape(self, shape: Sequence[int] | None) -> None:
-        """Gives the tensor the shape that the vendor tells before a run; without one, a run does."""
+        """Gives the tensor the shape that the vendor knows before a run; otherwise, the run determines it."""
         tensor = self._subgraph.tensor(self.tensor)
         self.is_dynamic = shape is None or tensor.allocation_type == Allocation.DYNAMIC
         if shape is None or self.is_dynamic:
@@ -133,7 +141,7 @@ class NpuPort:
             self._subgraph.resize(self.tensor, shape)
 
     def bind(self, call: Call) -> None:
-        """Gives the vendor the memory that the tensor has now, or the staging buffer."""
+        """Passes the tensor's current memory, or the staging buffer, to the vendor."""
         wanted = self.requirements(call)
         self.staging = None if self._can_be_direct(call, wanted) else self._stage(call, wanted)
         if self._kind == "input":
@@ -152,7 +160,7 @@ class NpuPort:
         )
 
     def _stage(self, call: Call, wanted: TensorBufferRequirements) -> TensorBuffer:
-        """A staging buffer: the one that is there, if it will do."""
+        """Returns a staging buffer: the existing buffer, if it qualifies."""
         tensor_type = self._subgraph.tensor_type(self.tensor)
         if self.is_dynamic:
             shape = largest_shape(self.compiled_shape, wanted.size, tensor_type.element_type)
@@ -167,7 +175,7 @@ class NpuPort:
 def largest_shape(
     pattern: Sequence[int], size_bytes: int, element_type: ElementType
 ) -> tuple[int, ...]:
-    """A shape of a pattern that fills a buffer: the first unknown dimension takes what there is."""
+    """Returns a shape of a pattern that fills a buffer: the first unknown dimension takes the available size."""
     known_bits = element_type.bits * prod(d for d in pattern if d >= 0)
     most = size_bytes * 8 // known_bits if known_bits else 0
     unknown = [i for i, d in enumerate(pattern) if d < 0]

@@ -1,6 +1,7 @@
-"""Puts functions in front of the ops of a model.
+"""Installs functions in front of the ops of a model.
 
-The interpreter has a copy of each op's `TfLiteRegistration`, and calls what its `invoke` points to.
+The interpreter has a copy of each op's `TfLiteRegistration`, and calls the function that its
+`invoke` points to.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import TypeAlias
 from litert.runtime.subgraph import InterpreterSubgraph
 
 Node: TypeAlias = tuple[int, int]
-"""A subgraph by its index in the file, and an op of the interpreter's in it."""
+"""Index of a subgraph in the file, and an interpreter op in it."""
 
 
 class OpHooks:
-    """Functions in place of the ops' own; whoever has it holds the model's lock.
+    """Functions in the place of the ops' own functions; callers hold the model's lock.
 
     Attributes:
-      nodes: that have one.
+      nodes: Ops that have such a function.
     """
 
     def __init__(self, subgraphs: Mapping[int, InterpreterSubgraph]) -> None:
@@ -28,10 +29,11 @@ class OpHooks:
         self._functions: Sequence[int] = ()
 
     def install(self, make: Callable[[Sequence[int]], Sequence[int]]) -> None:
-        """Puts functions there; again, after a plan that may have changed which ops run.
+        """Installs the functions; must run again after a plan that may have changed which ops run.
 
         Args:
-          make: gets the addresses of the ops' own functions, and gives those to call in their places.
+          make: Function that gets the addresses of the ops' own functions, and returns the
+            addresses of the functions to call instead.
         """
         self.uninstall()
         nodes = [
@@ -47,7 +49,7 @@ class OpHooks:
         self.nodes, self._originals, self._functions = nodes, originals, functions
 
     def uninstall(self) -> None:
-        """Gives each op its own function back."""
+        """Restores each op's own function."""
         for (index, op), original, function in zip(
             self.nodes, self._originals, self._functions, strict=True
         ):

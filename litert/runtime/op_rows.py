@@ -1,4 +1,4 @@
-"""Adds up the runs of ops: a row for each op, and below it what it has run."""
+"""Adds up the runs of ops: a row for each op, and below it rows for the ops that it ran."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from litert.runtime.timing_code import OperatorEvent
 from litert.runtime.xnnpack_operators import OperatorGroup, group_operators
 
 _MOST_SAMPLES = 256
-"""Of a row: runs whose seconds it keeps."""
+"""Number of runs whose times a row keeps."""
 
 
 class _OpKey(NamedTuple):
@@ -44,7 +44,7 @@ class _PartKey(NamedTuple):
 
 
 class OpRows:
-    """What the ops of a model took in its runs; bounded by the number of ops."""
+    """The times of a model's ops in its runs; the number of ops limits the size."""
 
     def __init__(
         self, subgraphs: Mapping[int, InterpreterSubgraph], functions: Mapping[Node, str]
@@ -52,19 +52,19 @@ class OpRows:
         """Starts without runs.
 
         Args:
-          subgraphs: by their index in the file.
-          functions: names of the NPU calls, by the op in the file.
+          subgraphs: Subgraphs by their index in the file.
+          functions: Names of the NPU calls, by the op in the file.
         """
         self._subgraphs = subgraphs
         self._functions = functions
         self._root = _Row(_PartKey(SpanKind.RUN, "", -1))
         self._num_runs = 0
-        self._stride = 1  # every so many runs, each row keeps its seconds
+        self._stride = 1  # each row keeps the time of every n-th run
         self._groups: dict[tuple[Node, Sequence[str]], Sequence[OperatorGroup]] = {}
         self._delegated: dict[Node, Sequence[OpPlace]] = {}
 
     def add_run(self, runs: Sequence[OpRun], spans: Sequence[Span]) -> None:
-        """Adds a run of the model: its ops, and what vendors have measured in it."""
+        """Adds a run of the model: its ops, and the vendors' measurements of the run."""
         touched: set[_Row] = set()
         self._add(self._root, runs, spans, touched)
         sample, left = divmod(self._num_runs, self._stride)
@@ -78,12 +78,12 @@ class OpRows:
 
     @property
     def has_untold_parts(self) -> bool:
-        """Whether a delegate has run several ops and told nothing of them."""
+        """Returns whether a delegate has run several ops without reporting them."""
         rows = (row for row in self._root.walk() if isinstance(row.key, _OpKey))
         return any(len(self._ops(row.key)) > 1 and not row.children for row in rows)
 
     def metrics(self) -> list[OpMetrics]:
-        """What was added."""
+        """Returns the rows that were added up."""
         found: list[OpMetrics] = []
         self._describe(self._root, -1, found)
         return found
@@ -113,7 +113,7 @@ class OpRows:
         return self._functions.get((node[0], self._ops(_OpKey(node))[0].index))
 
     def _grouped(self, run: OpRun) -> Iterator[tuple[OperatorGroup, Sequence[OperatorEvent]]]:
-        """What XNNPACK's operators ran for, as ranges of the ops that it has taken."""
+        """Yields the ops that XNNPACK's operators ran for, as ranges of the ops that XNNPACK has taken."""
         if not run.operators:
             return
         names = tuple(operator.name for operator in run.operators)
@@ -125,7 +125,7 @@ class OpRows:
             yield group, run.operators[group.operators.start : group.operators.stop]
 
     def _ops(self, key: Hashable) -> Sequence[OpPlace]:
-        """The ops of the file that a row is of."""
+        """Returns the ops of the file that a row stands for."""
         if isinstance(key, _GroupKey):
             return self._ops(_OpKey(key.node))[key.group.ops.start : key.group.ops.stop]
         if not isinstance(key, _OpKey):
@@ -144,7 +144,7 @@ class OpRows:
         return OpPlace(index, op, subgraph.op_name(op), output)
 
     def _describe(self, row: _Row, index: int, found: list[OpMetrics]) -> None:
-        """Adds the rows below one, which is at an index, each before its own."""
+        """Adds the rows below the row at an index, each before its own rows."""
         num_samples = -(-self._num_runs // self._stride)
         for key, child in row.children.items():
             child.fill(num_samples)
@@ -167,12 +167,12 @@ class OpRows:
         return SpanKind.CPU_OP, _joined_names(self._ops(key))
 
     def tell_recordings(self, runs: Sequence[OpRun]) -> None:
-        """Adds spans of the CPU's ops, and of XNNPACK's operators as if one had followed the other."""
+        """Records spans of the CPU's ops, and of XNNPACK's operators as if they followed each other."""
         track = threading.current_thread().name
         for run in runs:
             kind, name = self._kind_and_name(_OpKey(run.node))
             if kind is SpanKind.CALL:
-                continue  # it tells of itself
+                continue  # the kernel records its own spans
             start_ns, end_ns = run.start_ns, run.end_ns
             output = self._ops(_OpKey(run.node))[-1].output
             tracing.add(Span(kind, name, start_ns, end_ns - start_ns, track, {"output": output}))
@@ -190,7 +190,7 @@ class OpRows:
 
 
 class _Row:
-    """Adds up what one op took, as a part of what runs it."""
+    """Adds up the times of one op, as a part of the op that runs it."""
 
     __slots__ = (
         "_run_ns",
@@ -240,7 +240,7 @@ class _Row:
             self.samples_s.append(seconds)
 
     def fill(self, num_samples: int) -> None:
-        """Makes so many samples of it: runs that have not come here took no time here."""
+        """Adds samples of 0 for the runs in which this row did not occur."""
         self.samples_s.extend([0.0] * (num_samples - len(self.samples_s)))
 
 

@@ -1,7 +1,7 @@
-"""Measures each op of a model: for the time of a collection, another function runs in front of each op's own.
+"""Measures each op of a model: during a collection, another function runs in front of each op's own function.
 
-XNNPACK runs its part of a model as one op, and tells the times of its operators to a profiler, where the model was
-loaded with one.
+XNNPACK runs its part of a model as one op, and reports the times of its operators to a profiler, if
+the model was loaded with a profiler.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class OpRun(NamedTuple):
     """A run of an op.
 
     Attributes:
-      node: which one.
-      start_ns, end_ns: of `time.perf_counter_ns`.
-      inner: the ops that it has run, in order.
-      operators: those of XNNPACK that it has run, in order.
+      node: The op.
+      start_ns, end_ns: Times of `time.perf_counter_ns`, in nanoseconds.
+      inner: Ops that this op has run, in order.
+      operators: XNNPACK operators that the op has run, in order.
     """
 
     node: Node
@@ -32,26 +32,27 @@ class OpRun(NamedTuple):
 
 
 class OpTimer:
-    """Measures the ops of a model; whoever has it holds the model's lock.
+    """Measures the ops of a model; callers hold the model's lock.
 
     Attributes:
-      num_lost: runs of ops that there was no place for.
+      num_lost: Number of op runs that did not fit into the log.
     """
 
     def __init__(
         self, subgraphs: Mapping[int, InterpreterSubgraph], profiler: Profiler | None
     ) -> None:
-        """Measures nothing before `install`; `profiler` is the one that the model was loaded with."""
+        """Measures nothing before `install`; `profiler` is the profiler that the model was loaded with."""
         self.num_lost = 0
         self._hooks = OpHooks(subgraphs)
         self._profiler = profiler
         self._log: EventLog | None = None
 
     def install(self) -> None:
-        """Measures from now on; again, after a plan that may have changed which ops run.
+        """Starts the measurement; must run again after a plan that may have changed which ops run.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where there is no such code, or it may not run. Nothing is changed then.
+          LiteRtError: UNSUPPORTED, if there is no such code for the machine, or the code may not
+            run. After an error, nothing is changed.
         """
         self.uninstall()
         self._hooks.install(self._make_log)
@@ -59,19 +60,19 @@ class OpTimer:
             self._profiler.write_to(self._log)
 
     def uninstall(self) -> None:
-        """Gives each op its own function back."""
+        """Restores each op's own function."""
         self._hooks.uninstall()
         if self._log is not None and self._profiler is not None:
             self._profiler.write_to(None)
         self._log = None
 
     def drop_runs(self) -> None:
-        """Forgets runs that failed, or that nobody waited for."""
+        """Forgets runs that failed, or that no caller waited for."""
         if self._log is not None:
             self._log.take()
 
     def take_run(self) -> list[OpRun]:
-        """What the last run of the model has run, in order."""
+        """Returns the ops that the last run of the model has run, in order."""
         if self._log is None:
             return []
         events, num_lost = self._log.take()
@@ -84,9 +85,10 @@ class OpTimer:
 
 
 def _nest(events: Sequence[OpEvent | OperatorEvent], nodes: Sequence[Node]) -> list[OpRun]:
-    """The runs of ops that no other op has run.
+    """The result holds the runs of ops that no other op has run.
 
-    An op's event follows those of what it has run; only ops of other subgraphs run in an op.
+    Builds the tree of runs: an op's event follows the events of the ops that it has run, which
+    belong to other subgraphs.
     """
     done: list[OpRun] = []
     operators: list[OperatorEvent] = []

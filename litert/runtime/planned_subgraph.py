@@ -1,4 +1,4 @@
-"""A subgraph that callers run: its shapes, its memory plan, and what its tensors need of memory."""
+"""A subgraph that callers run: its shapes, its memory plan, and the memory requirements of its tensors."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 from litert.runtime.tflite_abi import Allocation
 
 _MOST_ROOM = 64 << 20
-"""Bytes that a buffer for all shapes has beyond those of its shape."""
+"""Number of bytes that a buffer for all shapes has beyond the bytes of its current shape."""
 
 
 class PlannedSubgraph:
-    """Plans a subgraph's memory, and again after a resize.
+    """Plans a subgraph's memory, and plans again after a resize.
 
     Attributes:
-      run: runs the subgraph.
-      on_plan: is called after each plan; None where nobody asks.
-      tensors: the subgraph as the interpreter holds it.
-      kernels: the NPU calls in it.
-      cpu_tensors: those that the CPU reads or writes.
-      has_dynamic_tensors: whether shapes are known only after a run; the interpreter may then move all
+      run: Function that runs the subgraph.
+      on_plan: Function that is called after each plan; None if there is none.
+      tensors: The subgraph in the interpreter.
+      kernels: NPU calls in the subgraph.
+      cpu_tensors: Tensors that the CPU reads or writes.
+      has_dynamic_tensors: Whether only the run knows some shapes; the interpreter may then move all
         its memory in a run.
-      is_all_npu: whether no op of it runs on the CPU.
-      generation: another number after each plan.
-      has_run: whether a run of this plan has told all shapes.
+      is_all_npu: Whether no op of the subgraph runs on the CPU.
+      generation: Number that changes with each plan.
+      has_run: Whether a run of this plan has determined all shapes.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class PlannedSubgraph:
         self.is_all_npu = False
         self.generation = 0
         self.has_run = False
-        self._untold: frozenset[int] = frozenset()  # tensors whose shapes only a run tells
+        self._untold: frozenset[int] = frozenset()  # tensors whose shapes only a run knows
         self._index = index
         self._interpreter = interpreter
         self._is_planned = False
 
     def plan(self) -> None:
-        """Gets the subgraph ready to run, unless it is; raises what there is against the shapes."""
+        """Prepares the subgraph for a run, unless it is prepared; raises errors about the shapes."""
         if self._is_planned:
             return
         self._interpreter.allocate(self._index)
@@ -85,23 +85,27 @@ class PlannedSubgraph:
             self.on_plan()
 
     def note_dynamic_tensors(self) -> None:
-        """Notes what only a run has shown: that shapes are known after it."""
+        """Records that a run has shown shapes that only a run knows."""
         if not self.has_dynamic_tensors:
             self.has_dynamic_tensors = True
             self.generation += 1
 
     def tensor_type(self, tensor: int) -> RankedTensorType:
-        """Element type and shape as they are now; -1 for what only a run tells, until there was one."""
+        """Returns the current element type and shape.
+
+        A dimension that only a run knows is -1 until a run has ended.
+        """
         now = self.tensors.tensor_type(tensor)
         if tensor not in self._untold or self.has_run:
             return now
         return RankedTensorType.of(now.element_type, self._pattern(tensor))
 
     def requirements(self, tensor: int, where: str) -> TensorBufferRequirements:
-        """What memory a tensor must have for all that read or write it, by its shape as it is now.
+        """Returns the memory requirements of a tensor for all its readers and writers, for its current shape.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if only a run tells its shape, and no vendor says how large it can be.
+          LiteRtError: UNSUPPORTED, if only a run knows the tensor's shape, and no vendor knows its
+            largest size.
         """
         wanted = self._wanted(tensor)
         self._check_is_bounded(tensor, wanted, where)
@@ -118,12 +122,12 @@ class PlannedSubgraph:
         *,
         is_for_all_shapes: bool = False,
     ) -> TensorBuffer:
-        """Memory for a tensor in which all that read or write it can work, as far as there is such.
+        """Makes a buffer for a tensor in which all readers and writers can work, as far as that is possible.
 
-        Where only a run tells its shape, the buffer is of the largest; else as `requirements`. A `former` one of
-        the host's memory that is large enough is given the new shape: the pages of a new one cost more than a run.
-        One for all shapes has room for larger ones: for all that the vendor foresees, or for twice the former's
-        bytes.
+        If only a run knows the shape, the buffer has the largest size; otherwise the size from
+        `requirements`. A `former` buffer in host memory that is large enough gets the new shape:
+        the pages of a new buffer cost more than a run. A buffer for all shapes has room for larger
+        shapes: for all that the vendor foresees, or for twice the bytes of the former buffer.
         """
         wanted = self._wanted(tensor)
         self._check_is_bounded(tensor, wanted, where)
@@ -149,7 +153,7 @@ class PlannedSubgraph:
         return allocate(tensor_type, size, has_all_pages=0 < foreseen <= size)
 
     def make_memory(self, tensor: int) -> TensorBuffer:
-        """Memory for a tensor as it is now, of the runtime's own."""
+        """Makes a buffer in the runtime's own memory for a tensor of the current shape."""
         tensor_type, size = self.tensors.tensor_type(tensor), self.tensors.tensor(tensor).bytes
         for kernel in self.kernels:
             made = kernel.allocate(tensor, tensor_type, size)
@@ -158,13 +162,13 @@ class PlannedSubgraph:
         return allocate(tensor_type, size)
 
     def resize(self, tensor: int, shape: Sequence[int], where: str, *, strict: bool) -> None:
-        """Gives an input another shape; the memory that tensors have of callers is theirs no more.
+        """Sets an input's shape; tensors no longer use the memory of callers.
 
         Args:
-          tensor: the input.
-          shape: in place of the one it has.
-          where: the input's name, for errors.
-          strict: whether the model must have left open what changes.
+          tensor: Index of the input tensor.
+          shape: New shape of the input.
+          where: Name of the input, for errors.
+          strict: Whether only dimensions that the model leaves open may change.
         """
         import numpy as np
 
@@ -174,7 +178,9 @@ class PlannedSubgraph:
             self._check_foreseen(tensor, shape, where)
         if not shape or min(shape) < 1:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"shape {list(shape)}: dimensions must be positive", where
+                Status.INVALID_ARGUMENT,
+                f"shape {list(shape)}: dimensions must be positive",
+                where,
             )
         self._interpreter.resize(self._index, tensor, np.array(shape, np.int32))
         self._is_planned = False
@@ -182,7 +188,7 @@ class PlannedSubgraph:
 
     @contextmanager
     def collect_events(self) -> Iterator[list[Event]]:
-        """Lets NPU calls run on after `run`: their events come into the list."""
+        """Lets NPU calls continue after `run`: the list gets their events."""
         events: list[Event] = []
         for kernel in self.kernels:
             kernel.pending = events
@@ -193,7 +199,10 @@ class PlannedSubgraph:
                 kernel.pending = None
 
     def _find_untold(self, nodes: Sequence[NodeView]) -> Iterator[int]:
-        """The tensors whose shapes only a run tells: from the first such one on, the interpreter plans no op."""
+        """Returns the tensors whose shapes only a run knows.
+
+        From the first such tensor on, the interpreter plans no op.
+        """
         is_planned = True
         for node in nodes:
             for tensor in (t for t in node.outputs if t >= 0):
@@ -203,7 +212,7 @@ class PlannedSubgraph:
                     yield tensor
 
     def _pattern(self, tensor: int) -> tuple[int, ...]:
-        """The shape of a tensor that only a run tells, with -1 for what is open."""
+        """Returns the shape of a tensor that only a run knows, with -1 for open dimensions."""
         signature = self.tensors.shape_signature(tensor)
         return signature if -1 in signature else (-1,) * len(signature)
 
@@ -222,7 +231,7 @@ class PlannedSubgraph:
             )
 
     def _check_foreseen(self, tensor: int, shape: Sequence[int], where: str) -> None:
-        """Refuses a shape that the file does not leave open."""
+        """Refuses a shape that contradicts the file."""
         signature = self.tensors.shape_signature(tensor)
         if -1 not in signature or min(shape, default=1) < 1 or not is_of_pattern(shape, signature):
             element_type = self.tensors.tensor_type(tensor).element_type

@@ -1,7 +1,7 @@
-"""At the end of the process, what daemon threads do in models comes to an end first.
+"""At the end of the process, waits until daemon threads have left the models.
 
-Python ends such a thread where it next asks for Python's lock, which aborts the process in a callback of C++. So
-the end waits for calls under way, and lets no other begin.
+Python ends a daemon thread when it next takes Python's lock, which aborts the process if the thread
+is in a C++ callback. So the end of the process waits for active calls, and lets no new call begin.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import time
 from weakref import WeakSet
 
 _MOST_S = 10.0
-"""For calls under way; one that takes longer, such as a kernel that never ends, mostly does not come back."""
+"""Time limit for active calls at the end of the process, in seconds.
+
+A longer call, such as a kernel that never ends, usually does not return.
+"""
 
 _locks: WeakSet[threading.RLock] = WeakSet()
 _registering = threading.Lock()
 
 
 def model_lock() -> threading.RLock:
-    """A lock to be held by each call into a model. It stays taken once the process ends."""
+    """Returns a lock that each call into a model must hold. The lock stays taken when the process ends."""
     lock = threading.RLock()
     with _registering:
         _locks.add(lock)
@@ -28,7 +31,7 @@ def model_lock() -> threading.RLock:
 
 
 def _forget() -> None:
-    """In a process that was forked off: the threads that held locks are not there."""
+    """Runs in a forked process, which lacks the threads that held locks."""
     global _registering
     _locks.clear()
     _registering = threading.Lock()
@@ -40,6 +43,6 @@ os.register_at_fork(after_in_child=_forget)
 @atexit.register
 def _take_all() -> None:
     end = time.monotonic() + _MOST_S
-    _registering.acquire(timeout=_MOST_S)  # no model is loaded from now on
+    _registering.acquire(timeout=_MOST_S)  # models can no longer be loaded
     for lock in list(_locks):
         lock.acquire(timeout=max(0.0, end - time.monotonic()))

@@ -1,4 +1,4 @@
-"""A model's entry by name: checks buffers for its inputs and outputs, and runs it."""
+"""A named entry of a model: checks buffers for its inputs and outputs, and runs the entry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SignatureTensor(NamedTuple):
-    """An input or output of a signature: its name there, and its tensor's index in the subgraph."""
+    """An input or output of a signature: its name in the signature, and its tensor's index in the subgraph."""
 
     kind: Kind
     name: str
@@ -29,12 +29,12 @@ class SignatureTensor(NamedTuple):
 
 
 class SignatureRunner:
-    """Runs one signature; who calls it holds the model's lock.
+    """Runs one signature; callers hold the model's lock.
 
     Attributes:
-      key: the signature's name.
-      subgraph: that it runs.
-      inputs, outputs: in the order of the subgraph's.
+      key: Name of the signature.
+      subgraph: Subgraph that the signature runs.
+      inputs, outputs: Inputs and outputs in the subgraph's order.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class SignatureRunner:
     def run(
         self, inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer | None]
     ) -> None:
-        """Runs on these buffers, which lie where they are wherever the kernels can work there.
+        """Runs on these buffers, in place wherever the kernels can work there.
 
         Args:
-          inputs: lists of one for each input; None is what it had in the run before.
-          outputs: a list of one for each output; None leaves it for `read_output`.
+          inputs: One buffer for each input; None for the buffer of the previous run.
+          outputs: One buffer for each output; None leaves the output for `read_output`.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for buffers that do not fit; MISSING_INPUT_TENSOR; RUNTIME_FAILURE;
-            a vendor's. The signature can be run again.
+          LiteRtError: INVALID_ARGUMENT, for buffers that do not fit; MISSING_INPUT_TENSOR;
+            RUNTIME_FAILURE; errors of a vendor. The signature can run again after an error.
         """
         self._rebind(inputs, outputs)
         self._binding.copy_in()
@@ -73,14 +73,14 @@ class SignatureRunner:
         self._binding.copy_out()
 
     def is_all_npu(self) -> bool:
-        """Whether the CPU has no part in it, so that `start` can be used."""
+        """Whether the NPU computes everything, so that `start` can be used."""
         self.subgraph.plan()
         return self.subgraph.is_all_npu
 
     def start(
         self, inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer]
     ) -> Sequence[Event]:
-        """Starts a run on the NPU alone, and does not wait for it: the events of all that is under way."""
+        """Starts a run on the NPU alone without waiting; returns the events of all active calls."""
         with self.subgraph.collect_events() as events:
             try:
                 self._rebind(inputs, outputs)
@@ -97,27 +97,30 @@ class SignatureRunner:
         return events
 
     def read_output(self, argument: SignatureTensor) -> np.ndarray[Any, Any]:
-        """A copy of an output as the last run left it, where that had no buffer for it."""
+        """Returns a copy of an output from the last run, which had no buffer for the output."""
         return self._tensors.buffer_of(argument.tensor).copy()
 
     def fit_shapes(self, shapes: Sequence[Sequence[int]]) -> None:
-        """Gives the inputs these shapes, and makes the outputs' known."""
+        """Sets the shapes of the inputs, which determine the shapes of the outputs."""
         for argument, shape in zip(self.inputs, shapes, strict=True):
             self.resize(argument, shape)
         self.subgraph.plan()
 
     def tensor_type(self, argument: SignatureTensor) -> RankedTensorType:
-        """Element type and shape as they are now; -1 for what only a run tells, until there was one."""
+        """Returns the current element type and shape.
+
+        A dimension that only a run knows is -1 until a run has ended.
+        """
         if argument.kind == "output":
             self.subgraph.plan()
         return self.subgraph.tensor_type(argument.tensor)
 
     def tensor_name(self, argument: SignatureTensor) -> str:
-        """The tensor's own name, which a signature may call otherwise."""
+        """Returns the tensor's own name, which may differ from the name in the signature."""
         return self._tensors.tensor_name(argument.tensor)
 
     def requirements(self, argument: SignatureTensor) -> TensorBufferRequirements:
-        """What memory it must have."""
+        """Returns the requirements for the tensor's memory."""
         self.subgraph.plan()
         return self.subgraph.requirements(argument.tensor, self.where(argument))
 
@@ -128,7 +131,10 @@ class SignatureRunner:
         *,
         is_for_all_shapes: bool = False,
     ) -> TensorBuffer:
-        """A buffer that can be bound as it is; further arguments as `PlannedSubgraph.allocate`."""
+        """Makes a buffer that can be bound without a copy.
+
+        Further arguments are those of `PlannedSubgraph.allocate`.
+        """
         self.subgraph.plan()
         where, tensor_type = self.where(argument), self._tensors.tensor_type(argument.tensor)
         if tensor_type.element_type.bits == 0:
@@ -151,7 +157,7 @@ class SignatureRunner:
         )
 
     def find(self, kind: Kind, name: str) -> SignatureTensor:
-        """An input or output by its name."""
+        """Returns an input or output by its name."""
         arguments = self.inputs if kind == "input" else self.outputs
         for argument in arguments:
             if argument.name == name:
@@ -166,13 +172,13 @@ class SignatureRunner:
     def resize(
         self, argument: SignatureTensor, shape: Sequence[int], *, strict: bool = True
     ) -> None:
-        """Gives an input another shape; `strict`: the model must have left open what changes."""
+        """Sets an input's shape; with `strict`, only dimensions that the model leaves open may change."""
         self.subgraph.resize(argument.tensor, shape, self.where(argument), strict=strict)
 
     def _rebind(
         self, given_inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer | None]
     ) -> None:
-        """Binds buffers, unless they are those of the last run."""
+        """Binds buffers, unless the last run used the same buffers."""
         if self._given == (given_inputs, outputs) and self._binding.is_current:
             return
         self._given = ([], [])
@@ -201,10 +207,12 @@ class SignatureRunner:
             )
 
     def _fit_input(self, argument: SignatureTensor, buffer: TensorBuffer | None) -> TensorBuffer:
-        """Checks an input's buffer; one of another shape resizes the input, where the model foresees it."""
+        """Checks an input's buffer; a buffer of another shape resizes the input, if the model allows that."""
         if buffer is None:
             raise LiteRtError(
-                Status.MISSING_INPUT_TENSOR, "no buffer, now or before", self.where(argument)
+                Status.MISSING_INPUT_TENSOR,
+                "no buffer, now or before",
+                self.where(argument),
             )
         self._check_element_type(argument, buffer)
         flat = (self._tensors.tensor_type(argument.tensor).num_elements,)
@@ -217,7 +225,9 @@ class SignatureRunner:
         self._check_element_type(argument, buffer)
         if is_read_only(buffer):
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "a buffer over a read-only array", self.where(argument)
+                Status.INVALID_ARGUMENT,
+                "a buffer over a read-only array",
+                self.where(argument),
             )
         if not self.subgraph.has_dynamic_tensors:
             self._check_size(argument, buffer)
@@ -244,5 +254,5 @@ class SignatureRunner:
             )
 
     def where(self, argument: SignatureTensor) -> str:
-        """Names an input or output, for errors."""
+        """Returns a text that names an input or output, for errors."""
         return f"{argument.kind} '{argument.name}' of signature '{self.key}'"

@@ -1,4 +1,4 @@
-"""A subgraph as stock's interpreter holds it: its tensors and nodes, seen through `TfLiteContext`."""
+"""A subgraph inside stock LiteRT's interpreter: its tensors and nodes, accessed through `TfLiteContext`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from litert.runtime import tflite_abi as abi
 from litert.runtime.host_memory import is_fit_for_cpu
 
 OPTIONAL = -1
-"""`kTfLiteOptionalTensor`: an input that is left out."""
+"""`kTfLiteOptionalTensor`: index of an input that is left out."""
 
 _TENSOR_SIZE = ctypes.sizeof(abi.Tensor)
 
@@ -28,11 +28,11 @@ class NodeView:
     """A node of the execution plan.
 
     Attributes:
-      index: in the subgraph, not in the plan.
-      inputs, outputs: tensors by index; OPTIONAL for one that is left out.
-      name: of a custom op or of a delegate's kernel; "" for all others.
-      custom_options: of a custom op.
-      is_delegated: whether a delegate runs it.
+      index: Index in the subgraph, not in the plan.
+      inputs, outputs: Indices of tensors; OPTIONAL for a tensor that is left out.
+      name: Name of a custom op or of a delegate's kernel; "" for all other nodes.
+      custom_options: Options of a custom op.
+      is_delegated: Whether a delegate runs the node.
     """
 
     index: int
@@ -44,23 +44,24 @@ class NodeView:
 
 
 class InterpreterSubgraph:
-    """Reads and changes the interpreter's own structs; valid as long as the interpreter.
+    """Reads and changes the interpreter's own structs; valid as long as the interpreter lives.
 
     Attributes:
-      context: address of its `TfLiteContext`.
-      is_called: whether control flow runs it, rather than a caller: its arena is then given back after
-        each run, and an op may move its inputs.
-      memory: what stands behind tensors in place of the arena, by index.
-      homeless: tensors that get no memory in the arena, and must get some elsewhere before the next run.
-      tenant: whose memory that is, apart from the NPU calls' own; for that one to set and compare.
-      tensors_field: address of the array of tensors, as a view.
+      context: Address of the subgraph's `TfLiteContext`.
+      is_called: Whether control flow runs the subgraph, instead of a caller: its arena is then
+        released after each run, and an op may move its inputs.
+      memory: Buffers that tensors use in place of the arena, by tensor index.
+      homeless: Tensors that get no memory in the arena, and need other memory before the next run.
+      tenant: Owner of that memory, except for the NPU calls' own memory; only the owner sets and
+        compares this attribute.
+      tensors_field: View of the address of the array of tensors.
     """
 
     def __init__(self, context: int) -> None:
-        """Looks at a context while it is shown to a delegate.
+        """Reads a context while the interpreter shows it to a delegate.
 
-        Later the interpreter puts a function that fails in place of each that is for delegates alone: those
-        are kept as they are now.
+        Later, the interpreter replaces functions that only delegates may call with failing
+        functions: this object keeps the original functions.
         """
         self.context = context
         self.is_called = False
@@ -68,7 +69,7 @@ class InterpreterSubgraph:
         self.homeless: set[int] = set()
         self.tenant: object = None
         self._head = abi.Context.from_address(context)
-        self._addresses: dict[int, int] = {}  # of that memory, as the tensors have them
+        self._addresses: dict[int, int] = {}  # addresses of that memory in the tensors
         self._arena_buffers: dict[int, TensorBuffer] = {}
         self._get_plan = abi.GetExecutionPlan(self._head.get_execution_plan)
         self._get_node = abi.GetNodeAndRegistration(self._head.get_node_and_registration)
@@ -79,24 +80,30 @@ class InterpreterSubgraph:
         return int(self._head.tensors_size)
 
     def tensor(self, index: int) -> abi.Tensor:
-        """A tensor's struct. The array that it is in may move whenever the interpreter prepares ops."""
+        """Returns a tensor's struct.
+
+        The array that contains the struct may move whenever the interpreter prepares ops.
+        """
         assert 0 <= index < self._head.tensors_size
         return abi.Tensor.from_address(self._head.tensors + index * _TENSOR_SIZE)
 
     def data_field(self, index: int) -> memoryview[int]:
-        """The pointer to a tensor's memory, as a view of one number; it may move with the tensor."""
+        """Returns the pointer to a tensor's memory, as a view of one number.
+
+        The pointer may move with the tensor.
+        """
         offset = index * _TENSOR_SIZE + abi.Tensor.data.offset
         return abi.view_word(self._head.tensors + offset)
 
     def tensor_name(self, index: int) -> str:
         name: bytes | None = self.tensor(index).name
-        return (name or b"").decode(errors="surrogateescape")  # as the reader of models has it
+        return (name or b"").decode(errors="surrogateescape")  # as the reader of models does
 
     def tensor_type(self, index: int) -> RankedTensorType:
-        """Element type and shape, as they are now.
+        """Returns the current element type and shape.
 
         Raises:
-          LiteRtError: UNSUPPORTED, for an element type that is not known here.
+          LiteRtError: UNSUPPORTED, for an unknown element type.
         """
         tensor = self.tensor(index)
         shape = abi.read_int_array(tensor.dims)
@@ -110,19 +117,19 @@ class InterpreterSubgraph:
             ) from None
 
     def shape_signature(self, index: int) -> tuple[int, ...]:
-        """A tensor's shape in the file, with -1 for unknown dimensions."""
+        """Returns a tensor's shape in the file, with -1 for unknown dimensions."""
         signature = abi.read_int_array(self.tensor(index).dims_signature)
         return signature or self.tensor_type(index).shape
 
     def nodes(self) -> Iterator[NodeView]:
-        """The nodes that run, in order."""
+        """Yields the nodes that run, in order."""
         plan = ctypes.c_void_p()
         self._check(self._get_plan(self.context, ctypes.byref(plan)), "GetExecutionPlan")
         for index in abi.read_int_array(plan.value):
             yield self.node(index)
 
     def node(self, index: int) -> NodeView:
-        """An op by its index in the subgraph, be it one that a delegate has taken."""
+        """Returns an op by its index in the subgraph, even if a delegate has taken the op."""
         node, registration = self._structs(index)
         name, options = "", b""
         if registration.builtin_code in (abi.CUSTOM, abi.DELEGATE):
@@ -139,15 +146,21 @@ class InterpreterSubgraph:
         )
 
     def registration(self, index: int) -> abi.Registration:
-        """The interpreter's own copy of a node's `TfLiteRegistration`; it may move whenever ops are prepared."""
+        """Returns the interpreter's own copy of a node's `TfLiteRegistration`.
+
+        The copy may move whenever ops are prepared.
+        """
         return self._structs(index)[1]
 
     def op_name(self, index: int) -> str:
-        """A node's name in the schema, or that of a custom op or a delegate's kernel."""
+        """Returns a node's name: the name in the schema, of a custom op, or of a delegate's kernel."""
         return self.node(index).name or builtin_name(self.registration(index).builtin_code)
 
     def delegated_ops(self, index: int) -> tuple[int, ...]:
-        """The ops that a delegate's kernel has taken, in the order in which they ran; none for other nodes."""
+        """Returns the ops that a delegate's kernel has taken, in their former order.
+
+        The list is empty for other nodes.
+        """
         node, registration = self._structs(index)
         is_known = registration.builtin_code == abi.DELEGATE and node.delegate and node.builtin_data
         if not is_known or registration.registration_external:
@@ -157,7 +170,7 @@ class InterpreterSubgraph:
 
     @property
     def profiler(self) -> int:
-        """The address of the object that takes the times of what runs; 0 for none."""
+        """The address of the profiler object, which gets the times of ops; 0 if there is none."""
         return self._head.profiler or 0
 
     @profiler.setter
@@ -165,7 +178,7 @@ class InterpreterSubgraph:
         self._head.profiler = address
 
     def set_memory(self, index: int, buffer: TensorBuffer) -> None:
-        """Puts a tensor into memory of ours, which the interpreter then neither allocates nor frees."""
+        """Moves a tensor into given memory, which the interpreter then neither allocates nor frees."""
         tensor = self.tensor(index)
         tensor.allocation_type = abi.Allocation.CUSTOM
         tensor.data = self._addresses[index] = buffer.address
@@ -173,10 +186,11 @@ class InterpreterSubgraph:
         self.homeless.discard(index)
 
     def hold_memory(self, index: int) -> None:
-        """Takes a vendor's memory from the device, for the CPU to work in; it may have moved since.
+        """Locks a vendor's memory for the CPU; its address may have changed.
 
         Raises:
-          LiteRtError: the vendor's; RUNTIME_FAILURE, if the CPU cannot work where it is now.
+          LiteRtError: Error of the vendor; RUNTIME_FAILURE, if the CPU cannot use the memory's new
+            address.
         """
         buffer = self.memory.get(index)
         if not isinstance(buffer, DeviceBuffer) or buffer.address == self._addresses[index]:
@@ -191,10 +205,11 @@ class InterpreterSubgraph:
         self.set_memory(index, buffer)
 
     def give_back_memory(self, homeless: Set[int] = frozenset()) -> None:
-        """Puts tensors back into the arena, which must be planned anew before the next run.
+        """Moves tensors back into the arena, which must be planned again before the next run.
 
         Args:
-          homeless: those that need no place there, since they get memory elsewhere before the next run.
+          homeless: Tensors that need no place in the arena, because they get other memory before
+            the next run.
         """
         for index in self.memory:
             tensor = self.tensor(index)
@@ -209,25 +224,25 @@ class InterpreterSubgraph:
         self.tenant = None
 
     def release(self) -> None:
-        """Lets go of memory and tenant. The interpreter is gone."""
+        """Releases memory and tenant after the end of the interpreter."""
         self.memory.clear()
         self.homeless.clear()
         self._arena_buffers.clear()
         self.tenant = None
 
     def forget_arena(self) -> None:
-        """Says that the arena may have moved: what was told of it before is not told again."""
+        """Records that the arena may have moved: addresses from before are no longer valid."""
         self._arena_buffers.clear()
 
     def buffer_of(self, index: int) -> TensorBuffer:
-        """A tensor's memory as it is now; the same object as long as it stays the same memory."""
+        """Returns a tensor's current memory; the same object as long as the memory stays the same."""
         tensor_type = self.tensor_type(index)
         tensor = self.tensor(index)
-        address = tensor.data or 0  # NULL, where there is nothing in it
+        address = tensor.data or 0  # NULL, if the tensor is empty
         given = self.memory.get(index)
         if (
             given is not None
-            and self._addresses[index] == address  # nobody has moved the tensor
+            and self._addresses[index] == address  # the tensor is still in its place
             and given.tensor_type == tensor_type
         ):
             return given
@@ -239,23 +254,23 @@ class InterpreterSubgraph:
         return buffer
 
     def set_dynamic(self, index: int) -> None:
-        """Says that a tensor's shape is known only after its op has run."""
+        """Declares that a tensor's shape is known only after its op has run."""
         tensor = self.tensor(index)
         if tensor.allocation_type != abi.Allocation.DYNAMIC:
             tensor.allocation_type = abi.Allocation.DYNAMIC
             tensor.data = None
 
     def resize(self, index: int, shape: Sequence[int]) -> None:
-        """Gives a tensor another shape; memory too, if it is dynamic."""
+        """Sets a tensor's shape; also allocates memory, if the tensor is dynamic."""
         resize_tensor = abi.ResizeTensor(self._head.resize_tensor)
-        shape_array = abi.allocate_int_array(shape)  # the function frees it
+        shape_array = abi.allocate_int_array(shape)  # the function frees the array
         status = resize_tensor(self.context, ctypes.addressof(self.tensor(index)), shape_array)
         self._check(status, f"ResizeTensor of '{self.tensor_name(index)}'")
 
     def replace(
         self, node_index: int, registration: abi.Registration, delegate: abi.Delegate
     ) -> None:
-        """Gives one node to a delegate, as a kernel of its own."""
+        """Assigns one node to a delegate, as a kernel of its own."""
         replace = abi.ReplaceNodeSubsets(self._head.replace_node_subsets_with_delegate_kernels)
         nodes = abi.one_int(node_index)
         status = replace(

@@ -1,7 +1,8 @@
-"""TensorFlow Lite's C structs, as far as a delegate meets them (LiteRT: `tflite/core/c/common.h`).
+"""TensorFlow Lite's C structs, as far as a delegate uses them (LiteRT: `tflite/core/c/common.h`).
 
-The fields' order and sizes are those that every release of `ai-edge-litert` from 1.2.0 to 2.3.0 had;
-`abi_check` proves them on the release that is installed. ctypes: nothing is parsed at start.
+The fields have the order and sizes of every release of `ai-edge-litert` from 1.2.0 to 2.3.0;
+`abi_check` checks the installed release. The module uses ctypes, because nothing is parsed at
+start.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ CUSTOM, DELEGATE = 32, 51
 
 
 class Allocation(IntEnum):
-    """`TfLiteAllocationType`: where a tensor's memory comes from."""
+    """`TfLiteAllocationType`: the source of a tensor's memory."""
 
     NONE = 0
     MMAP_RO = 1
@@ -91,7 +92,7 @@ class Node(Structure):
 
 
 class Registration(Structure):
-    """`TfLiteRegistration`; it goes by value, so that a tail of zeros stands for fields to come."""
+    """`TfLiteRegistration`, which is passed by value, so that trailing zeros stand for future fields."""
 
     _fields_ = (
         ("init", c_void_p),
@@ -124,13 +125,13 @@ class Delegate(Structure):
 
 
 class DelegateParameters(Structure):
-    """The head of `TfLiteDelegateParams`, which a delegate's kernel has as its `builtin_data`."""
+    """The first fields of `TfLiteDelegateParams`, which a delegate's kernel gets as its `builtin_data`."""
 
     _fields_ = (("delegate", c_void_p), ("nodes_to_replace", c_void_p))
 
 
 class Context(Structure):
-    """The head of `TfLiteContext`; there is more behind it."""
+    """The first fields of `TfLiteContext`; further fields follow."""
 
     _fields_ = (
         ("tensors_size", c_size_t),
@@ -150,7 +151,7 @@ class Context(Structure):
     )
 
 
-# Context, then what the function takes; all give a status.
+# Arguments are the context, then the function's own; all functions return a status.
 GetExecutionPlan = CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p))
 GetNodeAndRegistration = CFUNCTYPE(c_int, c_void_p, c_int, POINTER(c_void_p), POINTER(c_void_p))
 ResizeTensor = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
@@ -158,7 +159,7 @@ ReplaceNodeSubsets = CFUNCTYPE(c_int, c_void_p, Registration, c_void_p, c_void_p
 
 
 def read_int_array(address: int | None) -> tuple[int, ...]:
-    """The elements of a `TfLiteIntArray`; none for NULL."""
+    """Returns the elements of a `TfLiteIntArray`; an empty result for NULL."""
     if not address:
         return ()
     numbers = _IntArray.from_address(address)
@@ -169,12 +170,12 @@ def read_int_array(address: int | None) -> tuple[int, ...]:
 
 
 def one_int(value: int) -> ctypes.Array[c_int]:
-    """A `TfLiteIntArray` of one element in memory of ours, for functions that do not keep it."""
+    """Makes a `TfLiteIntArray` of one element in Python's memory, for functions that do not keep the array."""
     return _OneInt(1, value)
 
 
 def allocate_int_array(values: Sequence[int]) -> int:
-    """A `TfLiteIntArray` in memory of C's `malloc`, for functions that free it; its address."""
+    """Makes a `TfLiteIntArray` with C's `malloc`, for functions that free the array; returns its address."""
     data = struct.pack(f"{1 + len(values)}i", len(values), *values)
     address = _malloc(len(data))
     if not address:
@@ -184,13 +185,13 @@ def allocate_int_array(values: Sequence[int]) -> int:
 
 
 def view_word(address: int) -> memoryview[int]:
-    """One pointer in memory as a view, which is read by `[0]`: four times as fast as a struct's field."""
+    """Returns a pointer in memory as a view, read with `[0]`: this is four times as fast as a struct's field."""
     return memoryview(_Word.from_address(address)).cast("B").cast("P")
 
 
-# Made once: each new array type is garbage for the collector of circles.
+# Made once, because each new array type is garbage with reference cycles.
 _OneInt = c_int * 2
-_MOST_VIEWED = 16  # elements of an array that are read as they lie, in half the time
+_MOST_VIEWED = 16  # size of an array that is read in place, in half the time
 _IntArray = c_int * (1 + _MOST_VIEWED)
 _Word = ctypes.c_ubyte * ctypes.sizeof(c_void_p)
 

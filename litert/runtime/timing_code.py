@@ -1,7 +1,8 @@
-"""Machine code that measures ops where the interpreter calls them, and where XNNPACK tells its own.
+"""Machine code that measures ops where the interpreter calls them, and where XNNPACK reports its operators.
 
-A function around an op in Python would cost as much as a small op, and would hold the lock of all Python threads.
-This code reads the clock of `time.perf_counter_ns` before and after an op, and writes an event into a log.
+A Python function around an op would cost as much as a small op, and would hold the lock of all
+Python threads. The machine code reads the clock of `time.perf_counter_ns` before and after an op,
+and writes an event into a log.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import NamedTuple
 from litert.core.machine_code import Executable, for_machine
 
 CAPACITY = 1 << 17
-"""Events of one run: 12 MiB, of which those that a run writes are in memory."""
+"""Largest number of events of one run: 12 MiB, of which only written pages take memory."""
 
 _EVENT = struct.Struct("<q4Q56s")
 _OPERATOR_EVENT = struct.Struct("<q3Q64s")
-_XNNPACK = -1  # in place of an op's number
+_XNNPACK = -1  # stands in the place of an op's number
 _OPERATOR = 8  # `DELEGATE_PROFILED_OPERATOR_INVOKE_EVENT`
 _HEADER = 4  # words in front of the originals: the clock, the next event's place, the log's end, events lost
 _NUM_SLOTS = 16  # of the profiler; those that we know are fewer
@@ -30,7 +31,7 @@ _STUB_SIZE = 16
 
 
 class OpEvent(NamedTuple):
-    """A run of an op; times are those of `time.perf_counter_ns`."""
+    """A run of an op, with times of `time.perf_counter_ns` in nanoseconds."""
 
     number: int
     start_ns: int
@@ -45,16 +46,19 @@ class OperatorEvent(NamedTuple):
 
 
 class Profiler:
-    """What `TfLiteContext.profiler` points to: XNNPACK adds an event to it for each of its operators.
+    """The object that `TfLiteContext.profiler` points to.
 
-    An interpreter's contexts keep its address: it must live as long.
+    XNNPACK adds an event to the object for each of its operators.
+
+    An interpreter's contexts keep the object's address: the object must live as long as the
+    interpreter.
     """
 
     def __init__(self) -> None:
-        """Takes no events until it has a log.
+        """Takes no events until the object has a log.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where there is no such machine code, or it may not run.
+          LiteRtError: UNSUPPORTED, if there is no such machine code, or the code may not run.
         """
         code = _profiler_code()
         nothing = code.address + _EVENT_SIZES[os.uname().machine]
@@ -64,19 +68,19 @@ class Profiler:
 
     @property
     def address(self) -> int:
-        """Of the object, whose first word is its table of functions."""
+        """Address of the C++ object, whose first word points to its table of functions."""
         return ctypes.addressof(self._object)
 
     def write_to(self, log: EventLog | None) -> None:
-        """Adds events to a log from now on, or to none."""
+        """Adds events to a log from now on, or to no log."""
         self._object[1] = log.address if log is not None else 0
 
 
 class EventLog:
-    """The functions that measure, and what they have measured."""
+    """Functions that measure ops, and the measurements."""
 
     def __init__(self, originals: Sequence[int]) -> None:
-        """Makes a function for each of the originals, which it calls.
+        """Makes a function for each of the originals; the function calls its original.
 
         Raises:
           LiteRtError: UNSUPPORTED, as in `Profiler`.
@@ -92,17 +96,17 @@ class EventLog:
 
     @property
     def address(self) -> int:
-        """Of what the code reads."""
+        """Address of the state that the code reads."""
         return ctypes.addressof(self._state)
 
     @property
     def functions(self) -> Sequence[int]:
-        """The addresses of the functions around the originals."""
+        """Addresses of the functions around the originals."""
         first, count = self._code.address, len(self._state) - _HEADER
         return range(first, first + count * _STUB_SIZE, _STUB_SIZE)
 
     def take(self) -> tuple[list[OpEvent | OperatorEvent], int]:
-        """The events since the last time, an op's when it has ended; and how many there was no place for."""
+        """Returns the events since the last call, ordered by the ends of ops, and the number of lost events."""
         size, lost = self._state[1] - self._start, self._state[3]
         self._state[1], self._state[3] = self._start, 0
         return list(_read(self._memory[:size])), lost
@@ -122,7 +126,7 @@ def _read(data: bytes) -> Iterator[OpEvent | OperatorEvent]:
 
 @cache
 def _profiler_code() -> Executable:
-    """`AddEvent`, and behind it a function that does nothing."""
+    """Returns the code of `AddEvent`, and of a function that does nothing."""
     return Executable(profiler_code(os.uname().machine))
 
 
@@ -135,10 +139,10 @@ def profiler_code(machine: str) -> bytes:
 
 
 def measuring_code(machine: str, state: int, count: int) -> bytes:
-    """A function of 16 bytes for each original, and what they share: `function(context, node)`.
+    """A 16-byte function for each original, and their shared code: `function(context, node)`.
 
-    The state is the address of a function like `clock_gettime`, the place of the next event, the end of the log,
-    the number of events lost, and then the originals.
+    The state is the address of a function like `clock_gettime`, the position of the next event, the
+    end of the log, the number of lost events, and then the originals.
     """
     common = for_machine(_COMMON, machine).replace(_PLACEHOLDER, struct.pack("<Q", state))
     stubs = b""

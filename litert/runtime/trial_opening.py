@@ -1,6 +1,6 @@
-"""Opens a model in stock's interpreter in a child process, where a crash of the interpreter does no harm.
+"""Opens a model in stock LiteRT's interpreter in a child process, where a crash of the interpreter does no harm.
 
-No driver is loaded: nothing runs in the NPU calls' place.
+No driver is loaded, and the NPU calls do not run.
 """
 
 from __future__ import annotations
@@ -19,12 +19,17 @@ _TIMEOUT_S = 60
 
 
 def check_opens(source: MappedFile | bytes, where: str) -> None:
-    """Opens a model once, in a child. An error that stock reports is none here: who opens the model gets it, too.
+    """Opens a model once, in a child process.
+
+    An error that stock LiteRT reports is not an error here: the later opening of the model reports
+    it, too.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for a model that crashes the interpreter, or that it does not open in time.
+      LiteRtError: INVALID_FLATBUFFER, for a model that crashes the interpreter, or takes too long
+        to open.
     """
-    from litert.host.child import call_in_child  # here and below: few models are opened in a trial
+    # Imported here and below, because few models are opened in a trial
+    from litert.host.child import call_in_child
     from litert.model.atomic_file import temporary_file
 
     with ExitStack() as stack:
@@ -53,7 +58,7 @@ def check_opens(source: MappedFile | bytes, where: str) -> None:
 
 
 def open_once(path: str) -> Iterator[None]:
-    """In the child: prepares all of a model's ops."""
+    """Prepares all of a model's ops, in the child process."""
     from litert.runtime.interpreter import GraphInterpreter
 
     try:
@@ -68,7 +73,7 @@ def open_once(path: str) -> Iterator[None]:
         )
         interpreter.allocate()
         interpreter.close()
-    except LiteRtError:  # it has not crashed
+    except LiteRtError:  # the model has not crashed the interpreter
         pass
     yield None
 
@@ -77,7 +82,7 @@ class _NoKernel:
     """Stands for an NPU call, and does nothing."""
 
     def prepare(self) -> None:
-        """Leaves the shapes as they are in the file."""
+        """Keeps the shapes of the file."""
 
     def run(self) -> None:
         """Does nothing."""

@@ -1,9 +1,10 @@
-"""Which of XNNPACK's operators ran for which ops of a part of a model.
+"""Matches XNNPACK's operators with the ops of a part of a model.
 
-XNNPACK tells the names and times of its operators in the order in which they run, and not what they are for. Most
-ops become one operator; a few become several; activations and paddings become a part of a neighbour, and some ops
-nothing at all. Operators are in the order of the ops, so that their kinds settle nearly all; where several ways
-fit, the ops and operators that could be exchanged are one group.
+XNNPACK reports the names and times of its operators in the order in which they run, but not their
+ops. Most ops become one operator; some become several; activations and paddings become a part of a
+neighbour, and some ops become no operator. Operators run in the order of the ops, so that their
+kinds determine nearly all matches; if several matches fit, the ops and operators that could be
+exchanged form one group.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _ADDED_BEFORE = frozenset(
     ("Constant Pad", "Convert", "Copy", "Pack Lh", "Slice", "Static Reshape", "Transpose")
 )
 _ADDED_BEHIND = frozenset(("Clamp", "Copy", "Slice", "Static Reshape", "Transpose"))
-"""Operators that XNNPACK may add to any op: its padding, its activation, another type or shape."""
+"""Operators that XNNPACK may add to any op: padding, activation, another type or shape."""
 
 _OPS: Mapping[str, Sequence[str]] = {
     "Add": ("ADD",),
@@ -57,16 +58,19 @@ _OPS: Mapping[str, Sequence[str]] = {
     "Transpose": ("TRANSPOSE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"),
     "Unpooling": ("MaxUnpooling2D",),
 }
-"""The ops that an operator is for; names that are not here are those of their op: `Squared Difference`."""
+"""Ops that an operator may implement.
+
+An operator that is not listed here has the name of its op: `Squared Difference`.
+"""
 
 _MAY_VANISH = frozenset((
     "CAST", "DENSIFY", "DEQUANTIZE", "EXPAND_DIMS", "PAD", "PADV2", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1",
     "RELU_N1_TO_1", "RESHAPE", "SQUEEZE",
 ))  # fmt: skip
-"""Ops that become a part of a neighbour, or nothing."""
+"""Ops that become a part of a neighbour, or no operator."""
 
 _BEFORE_THEIR_READER = frozenset(("DENSIFY", "DEQUANTIZE", "PAD", "PADV2"))
-"""Of those, the ops that become a part of the op behind them."""
+"""Ops among these that become a part of the next op."""
 
 _SEVERAL = frozenset((
     "BATCH_MATMUL", "CONCATENATION", "DEPTH_TO_SPACE", "FULLY_CONNECTED", "GELU", "MEAN", "PACK", "SOFTMAX",
@@ -75,26 +79,27 @@ _SEVERAL = frozenset((
 """Ops that may become more than one operator."""
 
 _UNLIKELY, _BEAM, _TOO_MUCH = 4, 24, 1 << 30
-"""Costs of ways that fit, of which the cheapest count; one operator more than is usual costs 1."""
+"""Costs of matches that fit, of which the cheapest counts; one more operator than usual costs 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorGroup:
-    """Ops, and the operators that ran for them; both are ranges of places in their lists."""
+    """A group of ops and the operators that ran for them; both are ranges of positions in their lists."""
 
     ops: range
     operators: range
 
 
 def group_operators(ops: Sequence[str], operators: Sequence[str]) -> list[OperatorGroup]:
-    """Finds what ran for what.
+    """Matches operators with ops.
 
     Args:
-      ops: names in the schema, in the order in which they run: `CONV_2D`.
+      ops: Names in the schema, in the order in which the ops run: `CONV_2D`.
       operators: XNNPACK's names: `Convolution (NHWC, F32) IGEMM`.
 
     Returns:
-      Groups in order, in which each op and each operator is once. One of all, where nothing fits.
+      Groups in order; each op and each operator is in exactly one group. A single group if no match
+      fits.
     """
     found = _find_takers(ops, [operator.partition(" (")[0] for operator in operators])
     if not found:
@@ -103,13 +108,12 @@ def group_operators(ops: Sequence[str], operators: Sequence[str]) -> list[Operat
 
 
 def _find_takers(ops: Sequence[str], kinds: Sequence[str]) -> list[tuple[int, int]]:
-    """For each operator the first and last op that it can be for, over all ways that fit best."""
+    """Returns for each operator the first and last possible op, over all matches that fit best."""
     unknown = set(kinds) - _OPS.keys()
     strange = {kind for kind in unknown if not any(_is_for(kind, op) for op in set(ops))}
-    reached: list[dict[int, int]] = [{0: 0}]  # how many operators the first ops took, at what cost
-    steps: list[
-        dict[tuple[int, int], int]
-    ] = []  # for each op from how many to how many, at what cost
+    # Number of operators that the first ops took, with the cost
+    reached: list[dict[int, int]] = [{0: 0}]
+    steps: list[dict[tuple[int, int], int]] = []  # for each op, the range of numbers, with the cost
     for op in ops:
         step = {
             (start, end): cost
@@ -141,7 +145,7 @@ def _find_takers(ops: Sequence[str], kinds: Sequence[str]) -> list[tuple[int, in
 def _ends(
     op: str, kinds: Sequence[str], start: int, strange: Set[str]
 ) -> Iterator[tuple[int, int]]:
-    """How many operators may have been taken after an op, if `start` were before it; each with its cost."""
+    """Returns how many operators may belong to the ops up to an op, from `start` on; each number with its cost."""
     yield start, 1 if op in _MAY_VANISH else _UNLIKELY
     cost, is_done = 0, False
     for end, kind in enumerate(kinds[start:], start + 1):
@@ -166,7 +170,7 @@ def _is_for(kind: str, op: str) -> bool:
 
 
 def _join(takers: Sequence[tuple[int, int]]) -> list[OperatorGroup]:
-    """Operators that share an op, or ops between theirs, become one group."""
+    """Joins operators that share an op, or ops between theirs, to one group."""
     groups: list[OperatorGroup] = []
     for operator, (first, last) in enumerate(takers):
         if groups and first < groups[-1].ops.stop:
@@ -179,7 +183,10 @@ def _join(takers: Sequence[tuple[int, int]]) -> list[OperatorGroup]:
 
 
 def _close_gaps(ops: Sequence[str], groups: Sequence[OperatorGroup]) -> list[OperatorGroup]:
-    """Gives ops without an operator to the group before or behind them; those that no op here reads are one."""
+    """Adds ops without an operator to the group before or behind them.
+
+    Ops that no other op reads form one group.
+    """
     closed: list[OperatorGroup] = []
     start = 0
     for group, following in zip(groups, [*groups[1:], None], strict=True):

@@ -1,1 +1,1 @@
-"""Python code as a shared library that a program loads that knows nothing of Python."""
+"""Packs Python code as a shared library for programs that know nothing about Python."""

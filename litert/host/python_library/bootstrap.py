@@ -1,6 +1,7 @@
-"""The Python side of a library that `building` made: finds the vendor, and hands its functions to C.
+"""The Python side of a library from `building`: finds the vendor, and passes its functions to C.
 
-`start.c` calls `load` at the library's first call, in an interpreter that it started or that the program had.
+`start.c` calls `load` at the library's first call, in an interpreter that the library or the
+program started.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from litert.host.extensions import EntryPoint, load_entry_point, load_file
 
 _PACKAGES = ("litert", "compiler_plugin", "dispatch")
 _REPORTING = "compiler_plugin.native"
-"""Logs, at level INFO, what our own host has a report for; of the others the log has warnings and errors."""
+"""Name of the module whose log has the level INFO, because our own host reports its content.
+
+Other modules log warnings and errors.
+"""
 
 _FLAGS_IN_STOCK = (
     "In stock LiteRT, --npu_custom_op_info=op,path is LITERT_NPU_CUSTOM_OP_INFO=op,path in the environment, "
@@ -27,22 +31,23 @@ _FLAGS_IN_STOCK = (
 )
 
 _lock = threading.RLock()
-_loaded: dict[int, str] = {}  # what `load` answered, by the address of a library's table
+_loaded: dict[int, str] = {}  # results of `load`, by the address of a library's table
 _kept: list[object] = []  # functions that C has pointers to
 
 
 def load(spec: Mapping[str, str], symbols: str, functions: int, close: int) -> str:
-    """Fills a library's table of functions, unless that was done.
+    """Fills a library's table of functions, unless the table is already full.
 
     Args:
-      spec: `manufacturer`; `origin`, which is `module:attribute` or a file, and its `constant`; `target`, as
-        `module:function`: given the vendor's object it returns cffi's function pointers by symbol.
-      symbols: of the table, each followed by a newline.
-      functions: the table's address; a symbol that the target lacks stays NULL there.
-      close: address of a function without arguments, to be called once before Python ends.
+      spec: `manufacturer`; `origin`, which is `module:attribute` or a file, and its `constant`;
+        `target`, as `module:function`: this function takes the vendor's object and returns cffi's
+        function pointers by symbol.
+      symbols: Symbols of the table, each followed by a newline.
+      functions: Address of the table; symbols that the target lacks stay NULL.
+      close: Address of a function without arguments that runs once before Python ends.
 
     Returns:
-      What went wrong, or "".
+      Text of an error, or "".
     """
     with _lock:
         if functions not in _loaded:
@@ -77,7 +82,7 @@ def _load(spec: Mapping[str, str], symbols: list[str], functions: int, close: in
 
 
 def _write(exported: Mapping[str, Any], symbols: list[str], functions: int, close: int) -> None:
-    from _cffi_backend import FFI  # cffi's own module would bring a parser of C
+    from _cffi_backend import FFI  # cffi's own module would import a C parser
 
     ffi = FFI()
     unknown = sorted(set(exported) - set(symbols))
@@ -95,9 +100,9 @@ def _write(exported: Mapping[str, Any], symbols: list[str], functions: int, clos
 
 
 class _StandardError(logging.Handler):
-    """Writes to the host's log, which is standard error; a program that keeps a log in Python is left alone.
+    """Writes to the host's log, which is standard error; a program with its own Python log stays unchanged.
 
-    Once it says what the flags that vendors speak of are in stock.
+    Logs once how stock LiteRT spells the flags that vendors' messages mention.
     """
 
     has_told_of_flags = False
@@ -112,14 +117,14 @@ class _StandardError(logging.Handler):
         try:
             sys.stderr.write(text)
             sys.stderr.flush()
-        except OSError:  # closed: there is nowhere left to say it
+        except OSError:  # the stream is closed: there is no place for the message
             return
 
 
 def _join_the_log(spec: Mapping[str, str]) -> None:
-    """Makes what we and the vendor log look like the rest of the host's log.
+    """Formats our log and the vendor's log like the rest of the host's log.
 
-    Messages name their vendor: several may be in one process.
+    Messages name their vendor, because a process may have several.
     """
     handler = _StandardError()
     handler.setFormatter(logging.Formatter("%(levelname)s: [litert_npu] %(message)s"))
@@ -128,5 +133,5 @@ def _join_the_log(spec: Mapping[str, str]) -> None:
         logger = logging.getLogger(package)
         if not any(isinstance(other, _StandardError) for other in logger.handlers):
             logger.addHandler(handler)
-    if not logging.getLogger().handlers:  # else it is for the program to say
+    if not logging.getLogger().handlers:  # otherwise, the program configures its log
         logging.getLogger(_REPORTING).setLevel(logging.INFO)

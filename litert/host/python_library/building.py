@@ -1,6 +1,6 @@
-"""Makes a shared library of a Python vendor, with the C compiler that is here.
+"""Builds a shared library for a Python vendor, with the C compiler of this machine.
 
-What the library needs of this machine is written into it: which libpython, whose packages, where the vendor is.
+The library contains paths of this machine: libpython, packages, and the vendor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from litert.model.atomic_file import folder_beside
 
 SOURCES = os.path.dirname(os.path.abspath(__file__))
 COMPILERS = ("cc", "gcc", "clang")
-"""Tried in this order, after `$CC`."""
+"""Compilers that are tried in this order, after `$CC`."""
 
 _FLAGS = (
     "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",
@@ -34,18 +34,19 @@ _TRIALS = {
     "compiler_plugin": "LiteRtGetCompilerPluginVersion",
     "dispatch": "LiteRtDispatchGetApi",
 }
-"""What a library of each kind exports: the first function that a host calls."""
+"""First function that a host calls, for each kind of library."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """The Python that a library starts, where the program has none.
+    """The Python that a library starts if the program has no Python.
 
     Attributes:
-      version: such as `3.11`.
-      libpython: path of its shared library; "" where it has none, and only programs that are Python can load ours.
-      program: path of the interpreter, which says where its packages are.
-      search_path: `sys.path` but for the standard library.
+      version: Version such as `3.11`.
+      libpython: Path of the shared libpython; "" if there is none, and only Python programs can
+        load the library.
+      program: Path of the interpreter, which determines the location of its packages.
+      search_path: Entries of `sys.path` without the standard library.
     """
 
     version: str
@@ -55,7 +56,7 @@ class Interpreter:
 
     @classmethod
     def of_this_process(cls) -> Interpreter:
-        """The one that runs this."""
+        """Returns the interpreter that runs this code."""
         return cls(
             f"{sys.version_info.major}.{sys.version_info.minor}",
             find_libpython(),
@@ -65,7 +66,7 @@ class Interpreter:
 
 
 def find_compiler() -> Sequence[str]:
-    """The C compiler's command, with the user's `$CFLAGS`."""
+    """Returns the command of the C compiler, with the user's `$CFLAGS`."""
     named = os.environ.get("CC", "")
     flags = shlex.split(os.environ.get("CFLAGS", ""))
     for command in [shlex.split(named)] if named.strip() else [[name] for name in COMPILERS]:
@@ -81,7 +82,7 @@ def find_compiler() -> Sequence[str]:
 
 
 def find_libpython() -> str:
-    """The shared libpython of this interpreter; "" where there is none."""
+    """Returns the path of this interpreter's shared libpython; "" if there is none."""
     names = [sysconfig.get_config_var(name) for name in ("INSTSONAME", "LDLIBRARY")]
     for folder in _library_folders():
         for name in names:
@@ -93,7 +94,7 @@ def find_libpython() -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLibrary:
-    """A library that is to be made: a `compiler_plugin` or `dispatch`, and what `bootstrap.load` gets."""
+    """A library to build: a `compiler_plugin` or `dispatch`, and the arguments of `bootstrap.load`."""
 
     kind: str
     output: str
@@ -107,17 +108,18 @@ def build_libraries(
     interpreter: Interpreter,
     is_tried: bool,
 ) -> None:
-    """Makes libraries: all of them, or none, and then what was in their places stays.
+    """Builds all libraries, or none, and then leaves existing files in place.
 
     Args:
-      libraries: to make.
-      include_folder: where LiteRT's C interfaces are declared.
-      interpreter: what they start.
-      is_tried: whether a program that has no Python loads and calls each first.
+      libraries: Libraries to build.
+      include_folder: Directory with the headers of LiteRT's C interfaces.
+      interpreter: Interpreter that the libraries start.
+      is_tried: Whether a program without Python loads and calls each library first.
     """
     if sys.platform != "linux":
         raise LiteRtError(
-            Status.UNSUPPORTED, f"libraries are made on Linux, and this is {sys.platform}"
+            Status.UNSUPPORTED,
+            f"libraries are made on Linux, and this is {sys.platform}",
         )
     compiler = find_compiler()
     with ExitStack() as stack:
@@ -144,12 +146,13 @@ def _build(
     sources = [os.path.join(SOURCES, f"{name}.c") for name in parts]
     includes = [f"-I{path}" for path in (folder, SOURCES, include_folder)]
     built = os.path.join(folder, _BUILT)
-    # Libraries last: a C library before glibc 2.34 has dlopen and threads apart.
+    # Libraries come last: a C library before glibc 2.34 has dlopen and threads in separate
+    # libraries.
     _compile([*compiler, *_FLAGS, *includes, *sources, "-o", built, "-ldl", "-lpthread"])
 
 
 def _put_in_place(libraries: Mapping[str, PlannedLibrary]) -> None:
-    """Moves what was built, by folder, to its place; where one cannot be, the others' places are as they were."""
+    """Moves built files, by directory, to their places; if one move fails, the other places are restored."""
     with ExitStack() as undo:
         for folder, library in libraries.items():
             former = os.path.join(folder, "former")
@@ -161,7 +164,7 @@ def _put_in_place(libraries: Mapping[str, PlannedLibrary]) -> None:
                 undo.callback(os.replace, former, library.output)
             else:
                 undo.callback(os.unlink, library.output)
-        undo.pop_all()  # all went well
+        undo.pop_all()  # everything succeeded
 
 
 @contextmanager
@@ -173,7 +176,7 @@ def _writing(output: str) -> Iterator[None]:
 
 
 def _try_library(library: PlannedLibrary, folder: str) -> None:
-    """Loads what was built in a program that has no Python, and calls it."""
+    """Loads a built library in a program without Python, and calls it."""
     program = os.path.join(folder, "trial")
     _compile([*find_compiler(), os.path.join(SOURCES, "trial.c"), "-o", program, "-ldl"])
     built = os.path.abspath(os.path.join(folder, _BUILT))
@@ -199,13 +202,13 @@ def _compile(command: Sequence[str]) -> None:
 
 
 def _run(command: Sequence[str]) -> str | None:
-    """What a command that failed wrote to its standard error; None where it did not fail."""
+    """Returns the standard error of a command that failed; None if the command succeeded."""
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     return done.stderr.strip() if done.returncode else None
 
 
 def _configuration(spec: Mapping[str, str], interpreter: Interpreter) -> str:
-    """The header that the sources take their constants from."""
+    """Returns the header with the constants of the sources."""
     values = {
         "MANUFACTURER": spec["manufacturer"],
         "PYTHON_VERSION": interpreter.version,
@@ -217,7 +220,10 @@ def _configuration(spec: Mapping[str, str], interpreter: Interpreter) -> str:
 
 
 def _bootstrap(spec: Mapping[str, str], interpreter: Interpreter) -> str:
-    """What the library runs first. It may find any Python of the right version, with whatever packages."""
+    """Returns the code that the library runs first.
+
+    The interpreter may be any Python of the right version, with any packages.
+    """
     return f"""
 try:
     import site, sys
@@ -244,7 +250,7 @@ else:
 
 
 def _c_text(text: str) -> str:
-    """A C string literal; all but plain characters as octal numbers."""
+    """Returns a C string literal; all characters except plain ones are octal numbers."""
     plain = (
         chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode()
     )
@@ -252,7 +258,7 @@ def _c_text(text: str) -> str:
 
 
 def _is_added(path: str) -> bool:
-    """Whether an entry of `sys.path` is neither of the standard library nor the folder of a command's script."""
+    """Returns whether an entry of `sys.path` is neither the standard library nor a script's directory."""
     if not os.path.isdir(path or ".") or os.path.abspath(path) == sysconfig.get_path("scripts"):
         return False
     standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
