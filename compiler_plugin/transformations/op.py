@@ -1,4 +1,4 @@
-"""Ops of users' own: a class says what one is, creates nodes of it, and says what is written to the file.
+"""The user's own ops: a class describes an op, creates nodes for it, and chooses the attributes for the file.
 
     class SoftMax(Op):
         op = "SoftMax"
@@ -15,8 +15,9 @@
 
     node = SoftMax(graph, {"axis": -1}).create_node([x])
 
-An instance only holds attributes: nodes get them copied, and live without it. TFLite's own operators have such
-classes too, with the options of the schema: `Op.get_op_class_by_name("CONV_2D")`.
+An instance only holds attributes: nodes get copies of the attributes and do not need the instance. TFLite's
+builtin operators have such classes too, with the options of the schema:
+`Op.get_op_class_by_name("CONV_2D")`.
 """
 
 from __future__ import annotations
@@ -41,13 +42,12 @@ from litert.model.raw_options import RawField
 OpClass: TypeAlias = "type[Op]"
 Infer: TypeAlias = Callable[[Any], None]
 Record: TypeAlias = str | tuple[str, str] | tuple[str, Callable[[Any], Any]]
-"""What is written to the file under a name: the attribute of that name; another one; or what a function of the
-node returns. Of the value None nothing is written."""
+"""A value for the file: the attribute of that name, another attribute, or a function's result (None: no value)."""
 
 DEFINITION = (
     "id", "name", "op", "type", "version", "infer", "type_infer", "in_ports_count", "out_ports_count",
 )  # fmt: skip
-"""Attributes that say what an op is; a node has the others."""
+"""Attributes that describe the op itself; nodes have the other attributes."""
 
 _SET_OF_OPS = re.compile(r"opset\d+|experimental|extension")
 """MO's `version`s; a file of TFLite has no place for them."""
@@ -57,23 +57,23 @@ CLASSES: ContextVar[Mapping[str, OpClass]] = ContextVar("CLASSES")
 
 
 class Op:
-    """What a kind of op is.
+    """The description of a kind of op.
 
     Static methods `infer(node)` and `type_infer(node)`, or attributes of these names, set shapes (and values) and
     types of a node's outputs.
 
     Attributes:
-      op: its name: the custom code of its nodes while transformations run, and in the file, unless `type` is
-        another.
-      enabled: whether the ops of this name in a model are of this class, where no extractor says what they are:
-        their attributes are then their options.
-      raw_options: the fields of the C struct that its options are; None where they are a FlexBuffer.
+      op: Name of the op: the custom code of its nodes while transformations run, and in the file, unless `type`
+        differs.
+      enabled: Whether a model's ops with this name belong to this class if no extractor describes them: their
+        options are then their attributes.
+      raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
       layout: in a vendor's partition that is in NCHW: "image" for an op whose tensors of rank 4 and 5, but for
         constants, are images and in that layout; "any" for one that takes them in either, all in the same; None
         for one that must have them as in the file.
-      graph: that nodes are created in.
-      attrs: attributes, with those of `DEFINITION`.
-      keeps_type: whether output 0 has a type of its own, as in the model, and not that of input 0.
+      graph: Graph in which nodes are created.
+      attrs: Attributes, including those of `DEFINITION`.
+      keeps_type: Whether output 0 keeps its type in the model; otherwise output 0 has the type of input 0.
     """
 
     op: ClassVar[str] = ""
@@ -90,16 +90,16 @@ class Op:
         """Sets attributes.
 
         Args:
-          graph: that nodes are created in.
+          graph: Graph in which nodes are created.
           defaults: `type` is what is written as the op: `op` where it is not given; another custom code; a builtin
             operator's name, whose options the records are then; None for an op that only transformations know.
             `version` is the operator's, a number; a set of ops, such as `opset1`, is not written. `id` is the
-            node's, and its name where there is no `name`. `in_ports_count` and `out_ports_count` say how many
-            ports are there without being connected.
-          attrs: where they differ from the defaults.
+            node's id, and the node's name if there is no `name`. `in_ports_count` and `out_ports_count` are the
+            numbers of ports that exist without a connection.
+          attrs: Attributes that differ from the defaults.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for an attribute of `DEFINITION` with a value that it cannot have.
+          LiteRtError: INVALID_ARGUMENT, if an attribute of `DEFINITION` has a value that is not allowed.
         """
         self.graph = graph
         self.attrs: dict[str, Any] = {**(defaults or {}), **(attrs or {})}
@@ -109,13 +109,13 @@ class Op:
 
     @property
     def type(self) -> str | None:
-        """What is written as the op; None for an internal one."""
+        """The op name that is written to the file; None for an internal op."""
         found: str | None = self.attrs.get("type", self.attrs["op"])
         return found
 
     @property
     def source_file(self) -> str:
-        """The file that says what the op is; "" for none."""
+        """The file that defines the op; "" if there is none."""
         return extension_file(type(self))
 
     def supported_attrs(self) -> Sequence[Record]:
@@ -125,11 +125,11 @@ class Op:
         return [field.name for field in self.raw_options or ()]
 
     def backend_attrs(self) -> Sequence[Record]:
-        """What of the attributes is written to the file."""
+        """Returns the attributes that are written to the file."""
         return self.supported_attrs()
 
     def node_attributes(self) -> dict[str, Any]:
-        """The attributes that a node gets."""
+        """Returns the attributes that a node gets."""
         return {name: value for name, value in self.attrs.items() if name not in DEFINITION}
 
     def create_node(
@@ -138,12 +138,12 @@ class Op:
         """Adds a node to the graph, connected to its inputs.
 
         Args:
-          inputs: output ports, nodes (their output 0), arrays or numbers (new constants), or None for one that is
-            not connected. Without any, ports are there to be connected.
-          attrs: where the node's attributes differ from this op's.
+          inputs: Output ports, nodes (their output 0), arrays or numbers (new constants), or None for an
+            unconnected input. Without any, ports are there to be connected.
+          attrs: Attributes of the node that differ from those of this op.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for more inputs than the op has ports, or an attribute that cannot be.
+          LiteRtError: INVALID_ARGUMENT, if there are more inputs than ports, or an attribute is not possible.
         """
         check_inputs(self.attrs["op"], inputs or ())
         definition = copy.copy(self)
@@ -203,10 +203,10 @@ class Op:
 
     @staticmethod
     def get_op_class_by_name(name: str) -> OpClass:
-        """The class of an op: the user's, else that of one of TFLite's own operators.
+        """Returns the class of an op: the user's class, or else that of a builtin operator of TFLite.
 
         Raises:
-          LiteRtError: NOT_FOUND, with the nearest name.
+          LiteRtError: NOT_FOUND, with the most similar name.
         """
         classes = CLASSES.get({})
         if name in classes:

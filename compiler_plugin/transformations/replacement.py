@@ -1,8 +1,8 @@
-"""Transformations that look for an op or a pattern, and put something else in its place, as long as there is one.
+"""Transformations that look for an op or a pattern and replace it, until no match is left.
 
 What takes an op's place gets its output tensors, with their names, if it is new, or only what goes reads it; else
-the readers are connected to it. Outputs of the model keep their names in both cases. What was matched goes by
-itself once nobody reads it. The phase is the folder, not the class.
+the readers are connected to it. Outputs of the model keep their names in both cases. Matched ops are removed
+automatically when they have no readers any more. The folder determines the phase, not the class.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ a port or node for each output (None for one that nobody reads)."""
 
 
 class OpReplacement(Transformation):
-    """Replaces each op of a name, or of several names.
+    """Replaces each op with a given name, or with one of several names.
 
     Attributes:
-      op: the operator's name in the schema, or the custom code; or a tuple of them.
+      op: Name of the operator in the schema, or custom code; or a tuple of names.
     """
 
     @property
@@ -44,17 +44,17 @@ class OpReplacement(Transformation):
 
     @abstractmethod
     def replace_op(self, graph: Graph, node: Node) -> Replacement:
-        """What takes an op's place.
+        """Returns the replacement of an op.
 
-        It is asked again for what it makes, if that is an op of the same name.
+        The function is called again for the new op if it has one of the names.
 
         Returns:
-          As `Replacement` says; the node itself where it was changed in place. None where the op is to stay as it
-          is (or where its readers were connected to something else by hand).
+          As `Replacement` says; the node itself where it was changed in place. Return None if the op stays as it
+          is, or if its readers were connected by hand.
         """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Replaces ops until none is left that `replace_op` replaces."""
+        """Replaces ops until `replace_op` replaces none of the remaining ops."""
         replacer = Replacer(graph, self.name)
 
         def attempt(node: Node) -> bool:
@@ -63,18 +63,18 @@ class OpReplacement(Transformation):
         return replacer.rewrite_all(self.wanted_ops(), attempt)
 
     def wanted_ops(self) -> Sequence[str]:
-        """The ops that it replaces."""
+        """The names of the ops that the transformation replaces."""
         return Match(self.op).ops
 
 
 class PatternReplacement(Transformation):
-    """Replaces the last op of each place that a pattern fits.
+    """Replaces the last op at each match of a pattern.
 
-    The other ops of the match stay if something outside reads them, and go if not. The class is checked when it is
-    made: its pattern, and that `rewrite` asks for nothing that the pattern does not name.
+    The other ops of the match stay if an op outside the match reads them; otherwise they are removed. The class is
+    checked when it is made: its pattern, and that `rewrite` asks for nothing that the pattern does not name.
 
     Attributes:
-      pattern: what is looked for (`pattern.py`).
+      pattern: Pattern to look for (`pattern.py`).
     """
 
     @property
@@ -83,11 +83,11 @@ class PatternReplacement(Transformation):
 
     @abstractmethod
     def rewrite(self, graph: Graph, *args: Any, **named: Any) -> Replacement:
-        """What takes the place of the last op; as in `rewrite(self, graph, mul, sigmoid, x)`.
+        """Returns the replacement of the last op; for example `rewrite(self, graph, mul, sigmoid, x)`.
 
         Args:
-          graph: to be changed.
-          args: none.
+          graph: Graph to change.
+          args: Not used.
           named: what those of the pattern's names stand for that it has parameters for: an op's or constant's
             node, the output port that `Any` stands for, None for an optional input that is left out.
 
@@ -101,7 +101,7 @@ class PatternReplacement(Transformation):
             _check_made(cls, lambda: _check_class(cls))
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Rewrites in execution order, until the pattern fits nowhere that `rewrite` has something for."""
+        """Rewrites matches in execution order, until `rewrite` replaces no remaining match."""
         names = _parameters(type(self))
         replacer = Replacer(graph, self.name)
 
@@ -117,7 +117,7 @@ class PatternReplacement(Transformation):
         return replacer.rewrite_all(self.pattern.ops, attempt)
 
     def wanted_ops(self) -> Sequence[str]:
-        """The ops of its pattern."""
+        """The names of the ops in the pattern."""
         return [op for part in walk(self.pattern) if isinstance(part, Match) for op in part.ops]
 
 
@@ -179,9 +179,11 @@ class Replacer:
                 limit = limit or 1000 + 20 * len(self.graph.nodes)
                 if count > limit:
                     raise self._error(
-                        f"finds no end: it has rewritten {count} times, last {node.op}, and its results match "
+                        f"finds no end: it has rewritten {count} times, last {node.op}, and its "
+                        "results match "
                         "again",
-                        "Let it return None, with nothing changed, for an op that is as it should be, or narrow "
+                        "Let it return None, with nothing changed, for an op that is as it "
+                        "should be, or narrow "
                         "its pattern.",
                     )
             if count == before:
