@@ -1,7 +1,10 @@
-"""The folder where the reference vendor keeps what it can make again: built programs, probes of drivers.
+"""The folder in which the reference vendor keeps data that it can make again.
 
-It is ours alone, since the machine code in it runs with this user's rights: it has our mark, and no link, folder
-or file that others can write to is used. Who can have no such folder works without one.
+Built programs, probes of drivers.
+
+The folder must belong to this user alone, since its machine code runs with this user's rights: it
+has a mark of the SDK, and links, folders and files that others can write to are not used. A process
+that cannot have such a folder works without one.
 """
 
 from __future__ import annotations
@@ -26,13 +29,13 @@ _MARK_TEXT = """Signature: 8a477f597d28d172789f06886806bc55
 
 
 def cache_folder(part: str) -> str:
-    """A folder below `$LITERT_NPU_CACHE_DIR/litert-npu-cache`, or below the user's cache folder.
+    """Returns a folder's path below `$LITERT_NPU_CACHE_DIR/litert-npu-cache`, or below the user's cache folder.
 
     Args:
-      part: which one: "programs". It need not exist.
+      part: Name of the folder: "programs". The folder need not exist.
 
     Raises:
-      OSError: there is no place for it, or it is not ours.
+      OSError: There is no place for the folder, or it belongs to others.
     """
     with _noting():
         folder = _folder()
@@ -40,7 +43,9 @@ def cache_folder(part: str) -> str:
         with suppress(FileNotFoundError, NotADirectoryError):
             _check_ours(folder)
             if not os.path.exists(os.path.join(folder, _MARK)) and os.listdir(folder):
-                raise PermissionError(errno.EPERM, "the folder is no cache of litert-npu", folder)
+                raise PermissionError(
+                    errno.EPERM, ("the folder is not a cache of litert-npu"), folder
+                )
             _check_ours(path)
         return path
 
@@ -49,14 +54,14 @@ def make_cache_folder(part: str) -> str:
     """Makes the folder, if it does not exist.
 
     Raises:
-      OSError: it cannot be made.
+      OSError: The folder cannot be made.
     """
     with _noting():
         folder = _folder()
         os.makedirs(os.path.dirname(folder), exist_ok=True)
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)
-        path = cache_folder(part)  # checks whose it is
+        path = cache_folder(part)  # also checks the folder's owner
         os.chmod(folder, 0o700)
         with suppress(FileExistsError), open(os.path.join(folder, _MARK), "x") as mark:
             mark.write(_MARK_TEXT)
@@ -68,11 +73,13 @@ def make_cache_folder(part: str) -> str:
 def keep_file(
     part: str, name: str, data: Iterable[bytes], names: re.Pattern[str], limit_bytes: int
 ) -> None:
-    """Writes an entry of a part, and removes the least recently used ones of `names` where they grow too large.
+    """Writes an entry to a folder.
+
+    Removes the least recently used entries of `names` if they become too large.
 
     Raises:
-      OSError: there is no place for it.
-      LiteRtError: it cannot be written.
+      OSError: There is no place for the entry.
+      LiteRtError: The entry cannot be written.
     """
     folder = make_cache_folder(part)
     path = os.path.join(folder, name)
@@ -81,22 +88,22 @@ def keep_file(
 
 
 def read_file(part: str, name: str) -> bytes:
-    """What an entry of a part holds.
+    """Returns the bytes of an entry in a folder.
 
     Raises:
-      OSError: it is not there, or not to be trusted.
-      LiteRtError: SERIALIZATION, if it is damaged, or was another's.
+      OSError: The entry does not exist, or cannot be trusted.
+      LiteRtError: SERIALIZATION, if the entry is damaged, or belongs to another name.
     """
     return read_entry(os.path.join(cache_folder(part), name), part)
 
 
 @contextmanager
 def _noting() -> Iterator[None]:
-    """Says once why nothing is kept; for the process of a device, its host says it."""
+    """Logs once why the cache keeps nothing; for the process of a device, its host logs it."""
     try:
         yield
     except OSError as error:
-        serving = sys.modules.get("litert.host.serving")  # which the process of a device has
+        serving = sys.modules.get("litert.host.serving")  # set in the process of a device
         if serving is None or not serving.has_host():
             _note(": ".join(filter(None, (error.strerror, error.filename))))
         raise
@@ -104,10 +111,11 @@ def _noting() -> Iterator[None]:
 
 @functools.cache
 def _note(why: str) -> None:
-    import logging  # here: it takes as long to import as an entry to read
+    import logging  # imported here, since the import takes as long as reading an entry
 
     logging.getLogger(__name__).warning(
-        "There is no cache, and each process builds its kernels (%s). LITERT_NPU_CACHE_DIR names a folder for it.",
+        "There is no cache, so each process builds its kernels (%s). Set LITERT_NPU_CACHE_DIR to "
+        "a folder for the cache.",
         why,
     )
 

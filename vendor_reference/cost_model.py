@@ -1,22 +1,27 @@
-"""The rates by which the compiler expects times: of ops on the NPU of a SoC model, and on the CPU beside it.
+"""The rates from which the compiler estimates times.
 
-No compilation measures anything: an expected time depends on the model and on these numbers alone, so that a
-choice that is made by them is the same on every machine.
+Of ops on the NPU of a SoC model, and on the CPU beside it.
 
-The emulated NPU runs on the cores of the host, however many shaves a SoC model has, so all SoC models have the
-rates of the emulation, with two threads on two cores of an AMD EPYC with AVX-512. A least-squares fit over
-MediaPipe's fourteen networks found them:
+A compilation measures nothing: an expected time depends only on the model and on these numbers, so
+that a choice based on them is the same on every machine.
 
-- Whole networks have the most weight, because their layers share one launch. Each was compiled with `none` and
-  with `all`, the two files ran in turn, and the faster quarter of the runs counts.
-- Each layer, and each operator of XNNPACK, as `litert-npu profile --threads=2` shows them, has less weight. On the
-  CPU, the three networks with custom ops count by these operators alone.
-- Where the networks say little about a rate, a small weight holds it near 0.75 of its value on a CPU with AVX2.
+The emulated NPU runs on the cores of the host, however many shaves a SoC model has. So all SoC
+models have the rates of the emulation with two threads on two cores of an AMD EPYC with AVX-512. A
+least-squares fit over MediaPipe's fourteen networks found the rates:
 
-Some rates were set by hand, near those of single ops: all of EXPONENTIAL and MOVE, `start_ns` of the NPU,
-`byte_ns` of ELEMENTWISE, and all of WINDOW on the NPU but `row_ns`. Calls and transfers were measured with single
-element-wise ops of 4 KB to 4 MB between ops of the CPU, and `switch_ns` with some layers on the NPU in the middle
-of a network. The benchmark `selection` compares expected with measured times.
+- Whole networks have the most weight, because their layers share one launch. Each network was
+  compiled with `none` and with `all`, the two files ran in turn, and only the faster quarter of the
+  runs counts.
+- Single layers, and single operators of XNNPACK, have less weight; `litert-npu profile --threads=2`
+  measured them. On the CPU, the three networks with custom ops count by these operators alone.
+- Where the networks say little about a rate, a small weight keeps the rate near 0.75 of its value
+  on a CPU with AVX2.
+
+Some rates were set by hand, near the rates of single ops: all rates of EXPONENTIAL and MOVE,
+`start_ns` of the NPU, `byte_ns` of ELEMENTWISE, and all rates of WINDOW on the NPU except `row_ns`.
+Calls and transfers were measured with single element-wise ops of 4 KB to 4 MB between ops of the
+CPU, and `switch_ns` with some layers on the NPU in the middle of a network. The benchmark
+`selection` compares expected with measured times.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from enum import Enum, auto
 
 
 class Work(Enum):
-    """Kinds of ops that take alike."""
+    """Kinds of ops with similar rates."""
 
     PRODUCT = auto()
     DEPTHWISE = auto()
@@ -50,19 +55,20 @@ _WORK_OF = {name: work for work, names in _WORKS.items() for name in names.split
 
 
 def work_of(op_name: str) -> Work:
-    """The kind of a builtin op; element-wise where nothing else is known of it."""
+    """Returns the kind of a builtin op; element-wise for ops of no known kind."""
     return _WORK_OF.get(op_name, Work.ELEMENTWISE)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What ops of a kind take.
+    """The times of ops of one kind, in nanoseconds.
 
     Attributes:
-      start_ns: of each op.
-      row_ns: of each row of the innermost dimension of the result: few channels leave vectors half empty.
-      operation_ns: of each arithmetic operation, as `litert/model/op_cost.py` counts them.
-      byte_ns: of each byte of operands, constants and results.
+      start_ns: Time of each op.
+      row_ns: Time of each row of the innermost dimension of the result: few channels leave vectors
+        half empty.
+      operation_ns: Time of each arithmetic operation, as `litert/model/op_cost.py` counts them.
+      byte_ns: Time of each byte of operands, constants and results.
     """
 
     start_ns: float
@@ -71,11 +77,11 @@ class Rate:
     byte_ns: float
 
     def inner_ns(self, operations: int, num_bytes: int) -> float:
-        """The inner loops of an op: what it takes as a part of another op, which has its start and its rows."""
+        """Returns the time of an op's inner loops, which is its time as a part of another op."""
         return self.operation_ns * operations + self.byte_ns * num_bytes
 
     def op_ns(self, num_rows: int, operations: int, num_bytes: int) -> float:
-        """A whole op."""
+        """Returns the time of a whole op."""
         return self.start_ns + self.row_ns * num_rows + self.inner_ns(operations, num_bytes)
 
 
@@ -84,12 +90,14 @@ class CostModel:
     """The rates of a SoC model.
 
     Attributes:
-      npu, cpu: of each kind of op on either side.
-      call_ns: of an NPU call, whatever is in it.
-      switch_ns: of a call more, where the CPU computes in the same run: threads of the one side have gone to
-        sleep, or wait awake on the cores of the other. A single op on the CPU is enough for it.
-      transfer_ns: of each byte that goes to the NPU or comes back.
-      caution: the part that ops on the NPU have to gain before they go: rates are no truer than that.
+      npu, cpu: Rates of each kind of op on the NPU and on the CPU.
+      call_ns: Time of an NPU call, whatever it contains.
+      switch_ns: Additional time of a call if the CPU computes in the same run: threads of one side
+        have gone to sleep, or wait actively on the cores of the other side. A single op on the CPU
+        is enough for this.
+      transfer_ns: Time of each byte that goes to the NPU or comes back.
+      caution: Fraction of the time that ops must gain to go to the NPU, since the rates are not
+        more precise than that.
     """
 
     npu: Mapping[Work, Rate]
@@ -100,7 +108,7 @@ class CostModel:
     caution: float
 
     def start_ns(self, cpu_ns: int) -> int:
-        """A call, where the CPU's part of a run takes so long."""
+        """Returns the start time of a call, for a run in which the CPU's part takes `cpu_ns`."""
         return self.call_ns + (self.switch_ns if cpu_ns else 0)
 
 

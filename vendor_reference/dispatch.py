@@ -1,6 +1,7 @@
 """The reference vendor's dispatch table. Copy this file to start your own.
 
-What a vendor needs beside it: something that reads its byte code (`executable/`), and its device (`device/`).
+Besides this file, a vendor needs a reader of its byte code (`executable/`), and its device
+(`device/`).
 """
 
 from __future__ import annotations
@@ -35,32 +36,32 @@ from vendor_reference.drivers.sandbox import driver_sandbox
 from vendor_reference.executable.executable import ArgumentKind, Function, describe_tasks
 from vendor_reference.soc import get_soc_model
 
-if TYPE_CHECKING:  # they load OpenCL
+if TYPE_CHECKING:  # these modules load OpenCL
     from vendor_reference.device.module import Module
     from vendor_reference.device.opencl_device import OpenClDevice
     from vendor_reference.device.opencl_function import OpenClFunction
 
 _OPENCL = "opencl"
-"""`platform[:device]`, as $LITERT_NPU_OPENCL has it."""
+"""`platform[:device]`, in the notation of $LITERT_NPU_OPENCL."""
 
 _NATIVE = "allow_native_assets"
-"""`true` where machine code in assets may run; else it is refused."""
+"""`true` allows machine code in assets to run; otherwise it is rejected."""
 
 _THREADS = "threads"
-"""The most threads on which kernels run where a CPU emulates the NPU; by default all that its driver has."""
+"""Largest number of threads for kernels if a CPU emulates the NPU; by default all threads of its driver."""
 
 _OPTIONS = (_OPENCL, _NATIVE, _THREADS)
 
 
 @dataclass(eq=False)
 class DeviceContext:
-    """The device, as one loaded model uses it.
+    """The device as one loaded model uses it.
 
     Attributes:
-      device: shared by all models in the process, or a part of its compute units.
-      allow_native_assets: whether machine code in assets may run.
-      assets: by name, as they were registered: mapped, and read where a function needs them.
-      modules: by the address of their byte code: calls may share one.
+      device: Device that all models in the process share, or a part of its compute units.
+      allow_native_assets: Whether machine code in assets may run.
+      assets: Registered assets by name: mapped, and read when a function needs them.
+      modules: Modules by the address of their byte code: calls may share a module.
     """
 
     device: OpenClDevice
@@ -74,11 +75,11 @@ class InvocationContext:
     """One NPU call.
 
     Attributes:
-      function: what the executable says of it.
-      module: that the function is in.
-      loaded: what runs it.
-      run: its `run`, whose frames name what it runs.
-      input_events: that the next run waits for.
+      function: The executable's description of the function.
+      module: Module that contains the function.
+      loaded: Loaded function that runs the call.
+      run: The loaded function's `run`, whose stack frames name the function.
+      input_events: Events that the next run waits for.
     """
 
     function: Function
@@ -89,7 +90,7 @@ class InvocationContext:
 
 
 class ReferenceAsync(AsyncInterface[InvocationContext]):
-    """Runs that do not wait."""
+    """Runs calls without waiting for their end."""
 
     def attach_input_event(
         self, invocation_context: InvocationContext, index: int, event: Event
@@ -103,7 +104,7 @@ class ReferenceAsync(AsyncInterface[InvocationContext]):
 
 
 class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
-    """The reference vendor's table."""
+    """The reference vendor's dispatch table."""
 
     vendor_id = "Reference"
     build_id = SDK_VERSION
@@ -122,7 +123,8 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
             if name not in _OPTIONS:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT, f"no option '{name}'", "vendor 'Reference'",
-                    f"It has '{_OPENCL}': platform[:device]; '{_NATIVE}': true or false; '{_THREADS}': a number.",
+                    f"The options are '{_OPENCL}': platform[:device]; '{_NATIVE}': true or false; "
+                    f"'{_THREADS}': a number.",
                 )  # fmt: skip
         _is_set(options, _NATIVE)
         _count_threads(options)
@@ -143,7 +145,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
     def sandbox_needs(self, options: Mapping[str, str]) -> Sandbox:
         chosen = choose_device(
             options.get(_OPENCL, "")
-        )  # tries drivers, which cannot be done inside
+        )  # tries drivers, which is not possible inside the sandbox
         sandbox = driver_sandbox(chosen.installation.library)
         try:
             tuning = cache_folder("tuning")
@@ -192,7 +194,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
             if given != wanted:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"the call has {given} {kind}, the function {wanted}",
+                    f"the call has {given} {kind}, but the function has {wanted}",
                     f"function '{function_name}'",
                 )
         loaded = module.load(function)
@@ -225,9 +227,9 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         if is_dynamic and tensor_type.layout.is_static and tensor_type != expected:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the shape of output {output_index} is known after a run only, up to {expected}; "
-                f"this host has room for {tensor_type} alone",
-                hint="For this host, compile a model of fixed shapes.",
+                f"the shape of output {output_index} is known only after a run, up to {expected}, "
+                f"but this host has room only for {tensor_type}",
+                hint="Compile a model of fixed shapes for this host.",
             )
         found = None
         if is_dynamic and len(tensor_type.shape) == len(expected.shape):
@@ -272,13 +274,13 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
 
 
 def open_device(wanted: str = "") -> OpenClDevice:
-    """The device of this process, opened on first use.
+    """Returns the device of this process, which is opened on first use.
 
     Args:
-      wanted: `platform[:device]`; "" is the best there is, or what $LITERT_NPU_OPENCL says.
+      wanted: `platform[:device]`; "" for the best device, or for the device in $LITERT_NPU_OPENCL.
 
     Raises:
-      LiteRtError: NOT_FOUND, if no OpenCL driver works here, or none has such a device.
+      LiteRtError: NOT_FOUND, if no OpenCL driver works on this machine, or none has such a device.
     """
     import_pyopencl()  # first: it sets what pyopencl reads when it is imported
     from vendor_reference.device.opencl_device import shared_device
@@ -287,7 +289,7 @@ def open_device(wanted: str = "") -> OpenClDevice:
 
 
 def _find_module(device_context: DeviceContext, byte_code: MemBuffer) -> Module:
-    """The module, which is read when it is asked for first."""
+    """Returns the module, which is read at the first request."""
     place = (byte_code.base_address + byte_code.offset, byte_code.size)
     module = device_context.modules.get(place)
     if module is None:
@@ -306,13 +308,16 @@ def _is_set(options: Mapping[str, str], name: str) -> bool:
             Status.INVALID_ARGUMENT,
             f"option '{name}' is '{value}'",
             "vendor 'Reference'",
-            "It is true or false.",
+            "Set it to true or false.",
         )
     return value == "true"
 
 
 def _host_memory(size_bytes: int, shape: Sequence[int] | None = None) -> TensorBufferRequirements:
-    """Host memory at any address: what does not suit kernels is copied by the device."""
+    """Returns requirements for host memory at any address.
+
+    The device copies what kernels cannot use directly.
+    """
     return TensorBufferRequirements(size_bytes, alignment=1, shape=shape)
 
 
@@ -330,7 +335,10 @@ def _count_threads(options: Mapping[str, str]) -> int | None:
 
 
 def _fill(given: RankedTensorType, largest: RankedTensorType) -> RankedTensorType:
-    """A type with the largest sizes in place of unknown ones; one of another rank as it is."""
+    """Returns a type with the largest sizes in place of unknown ones.
+
+    A type of another rank stays unchanged.
+    """
     if given.layout.is_static or len(given.shape) != len(largest.shape):
         return given
     sizes = zip(given.shape, largest.shape, strict=True)
@@ -342,7 +350,7 @@ def _check_type(which: str, given: RankedTensorType, expected: RankedTensorType)
     if given != expected:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{which} is {given}, and was compiled as {expected}",
+            f"{which} is {given}, but was compiled as {expected}",
             hint="Compile the model again for other shapes.",
         )
 

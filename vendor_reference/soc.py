@@ -1,4 +1,4 @@
-"""The SoC models of the reference vendor: what the emulated NPU has."""
+"""The SoC models of the reference vendor, with the resources of the emulated NPU."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class SocModel:
     """A SoC model.
 
     Attributes:
-      name: `--soc_model`, and in the stamp of each compiled file.
-      shaves: vector processors.
-      cmx_size: fast memory on the chip, in bytes; a kernel's local memory lies in it.
-      ddr_size: memory for what lives between two tasks, in bytes.
-      costs: how long ops are expected to take on it, and on the CPU beside it.
+      name: Value of `--soc_model`, which is also in the stamp of each compiled file.
+      shaves: Number of vector processors.
+      cmx_size: Size of the fast memory on the chip, in bytes; a kernel's local memory lies there.
+      ddr_size: Size of the memory for data that live between two tasks, in bytes.
+      costs: Expected times of ops on the SoC, and on the CPU beside it.
     """
 
     name: str
@@ -36,14 +36,14 @@ EMU8 = SocModel("EMU8", 8, 2 * _MIB, 2 * _GIB)
 EMU16 = SocModel("EMU16", 16, 4 * _MIB, 4 * _GIB)
 
 SOC_MODELS = (EMU8, EMU4, EMU16)
-"""The first is the default."""
+"""All SoC models; the first is the default."""
 
 
 def get_soc_model(name: str) -> SocModel:
-    """The SoC model of that name; the default for "".
+    """Returns the SoC model of that name; the default for "".
 
     Raises:
-      LiteRtError: UNSUPPORTED, with the names there are.
+      LiteRtError: UNSUPPORTED, with the names of all SoC models.
     """
     models = {soc.name: soc for soc in SOC_MODELS}
     if soc := models.get(name or SOC_MODELS[0].name):

@@ -267,7 +267,7 @@ def test_one_of_several_functions_is_chosen(
         ("dense<1.0>", "dense_resource<ones>", ("--constants=no.npz",), "no.npz"),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=one.npy",), "one array"),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=net.json",), "net.json"),
-        ("VPUIP.source", "VPUIP.sauce", (), "'Softsign' is called, and has no kernel (net.mlir:1:"),
+        ("VPUIP.source", "VPUIP.sauce", (), "'Softsign' is called, but has no kernel (net.mlir:1:"),
         ("fabs", "fabsolutely", (), "fabsolutely"),
         ("__kernel void", "void", (), "no kernel 'Softsign'"),
         ("@Softsign(%biased)", "@Softsine(%biased)", (), "Softsine"),
@@ -331,10 +331,10 @@ def test_constants_of_a_dump_are_those_of_the_model_as_it_was(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text.replace('"path": "/', '"path": "x'), "which is no whole path"),
+        (lambda text: text.replace('"path": "/', '"path": "x'), "which is not an absolute path"),
         (
             lambda text: re.sub(r'"path": "[^"]*"', '"path": "/etc/passwd"', text),
-            "which is no model",
+            "which is not a model",
         ),
         (lambda text: text.replace('"file": 0', '"file": 7'), "is in file 7 of 1"),
         (lambda text: re.sub(r'"offset": \d+', '"offset": 99999999', text), "99999999"),

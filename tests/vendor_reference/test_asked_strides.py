@@ -156,11 +156,12 @@ def test_a_kernel_goes_by_the_pitches_that_its_layer_asks_for(
 @pytest.mark.parametrize(
     ("strides", "what"),
     [
-        ("[160000,1,1600]", "strides [160000, 1, 1600] for 1x16x100x100: one for each of 4 dimensions is needed"),
-        ("[160000,1,1500,16]", "dimension 2 steps 1500 elements, and dimension 3 fills 1600"),
-        ("[160000,0,1600,16]", "each is a number of elements from 1 to 2147483647"),
-        ("[160000,1,1600,99999999999]", "each is a number of elements from 1 to 2147483647"),
-        ("[160000,10000,100,1]", "fall in the order of dimensions [1, 2, 3], its layout is of [2, 3, 1]"),
+        ("[160000,1,1600]", "strides [160000, 1, 1600] for 1x16x100x100: there must be one stride for each of 4 "
+            "dimensions"),
+        ("[160000,1,1500,16]", "dimension 2 steps 1500 elements, but dimension 3 fills 1600"),
+        ("[160000,0,1600,16]", "each stride must be a number of elements from 1 to 2147483647"),
+        ("[160000,1,1600,99999999999]", "each stride must be a number of elements from 1 to 2147483647"),
+        ("[160000,10000,100,1]", "fall in the order of dimensions [1, 2, 3], but the layout is [2, 3, 1]"),
         ("[]", "expected true, false, unit, or the strides of each dimension, as [160000, 1, 1600, 16]"),
         ('["a"]', "expected true, false, unit, or the strides of each dimension"),
     ],
@@ -185,7 +186,7 @@ def test_strides_of_a_shape_that_a_run_tells_are_refused() -> None:
     )
     text = text.replace(") {", ") attributes {IE.bounds = [array<i64: 4, 6>]} {")
     with pytest.raises(
-        LiteRtError, match=r"strides \[10, 1\], and only a run tells its shapes"
+        LiteRtError, match=r"strides \[10, 1\] of a tensor whose shape is known only at run time"
     ) as error:
         run(text, TO_BUFFERS)
     assert error.value.status is Status.UNSUPPORTED

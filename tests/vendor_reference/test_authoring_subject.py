@@ -144,20 +144,20 @@ def test_scales_and_zero_points_stand_behind_integers() -> None:
     ],
 )
 def test_what_is_no_quantization_is_refused(text: str) -> None:
-    with pytest.raises(LiteRtError, match=rf"--inputs: '{text}' is no quantized tensor"):
+    with pytest.raises(LiteRtError, match=rf"--inputs: '{text}' is not a quantized tensor"):
         parse_tensors(text, "--inputs")
 
 
 @pytest.mark.parametrize("text", ["2xf33", "x2xf32", "2,f32x", "-1xf32", "1x??xf32", "f32,,f32"])
 def test_what_is_no_type_is_refused(text: str) -> None:
-    with pytest.raises(LiteRtError, match=r"--inputs: '.*' is no tensor"):
+    with pytest.raises(LiteRtError, match=r"--inputs: '.*' is not a tensor"):
         parse_tensors(text, "--inputs")
 
 
 @pytest.mark.parametrize(
     ("outputs", "options", "said"),
     [
-        ("", "", "nothing says what op the layer is for"),
+        ("", "", "the name of the op that the layer is for is missing"),
         ("4xf32", "{", "--options: no JSON"),
         ("4xf32", "[1]", "--options: no JSON object"),
         ("4xf32", "@/no/such/file", "no such file"),

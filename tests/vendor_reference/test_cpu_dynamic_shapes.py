@@ -104,7 +104,7 @@ def test_any_batch_runs_on_one_kernel(compiler: Compiler, inits: Callable[[], li
     name = compiler.library(configuration=ANY_BATCH)
     model = compiler(one_op("Double", (-1, 3), (-1, 3)), {"x": (10, 3)}, Double=name)
     assert compiler.report is not None
-    assert "memory is for shapes up to 'x' 10x3, 'y' 10x3" in " ".join(compiler.report.notes)
+    assert "has memory for shapes up to 'x' 10x3, 'y' 10x3" in " ".join(compiler.report.notes)
     for batch in (1, 8, 10, 3, 8):
         doubles(model, batch, 3)
     assert inits() == ["init 10 3"]
@@ -171,7 +171,7 @@ def test_without_a_function_for_shapes_the_model_s_are_taken(
     name = compiler.library(get_output_shapes="NULL", configuration=ANY_BATCH)
     model = compiler(one_op("Double", (-1, 3), (-1, 3)), {"x": (10, 3)}, Double=name)
     assert compiler.report is not None
-    assert "taken to have the shape of an input" in " ".join(compiler.report.notes)
+    assert "assumed to have the shape of an input" in " ".join(compiler.report.notes)
     for batch in (1, 10, 3):
         doubles(model, batch, 3)
     assert inits() == ["init 10 3"]
@@ -279,7 +279,7 @@ def test_blocks_of_a_dynamic_shape_are_refused_by_name(compiler: Compiler) -> No
     name = compiler.library(configuration=blocks)
     pattern = (-1, 4, 4, 16)
     with pytest.raises(
-        LiteRtError, match="blocks \\(nChw8c\\) of a tensor whose shape a run tells"
+        LiteRtError, match="blocks \\(nChw8c\\) of a tensor whose shape is known only at run time"
     ):
         compiler(one_op("Double", pattern, pattern), {"x": (2, 4, 4, 16)}, Double=name)
 

@@ -276,7 +276,7 @@ def test_an_init_can_ask_for_another_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "says"),
     [
-        ({"version": "7"}, "the library's interface is of version 7"),
+        ({"version": "7"}, "the library's interface has version 7"),
         ({"entry": "another_function"}, "exports no function 'litert_npu_get_cpu_layer_library'"),
     ],
     ids=["a version to come", "no entry"],
@@ -302,7 +302,7 @@ def test_a_table_with_a_gap_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ['""', '"a\\nb"'], ids=["empty", "two lines"])
 def test_names_of_layers_are_checked(tmp_path: Path, name: str) -> None:
-    with pytest.raises(LiteRtError, match=r"get_layer_type\(0\): .* is no name"):
+    with pytest.raises(LiteRtError, match=r"get_layer_type\(0\): .* is not a name"):
         load(library(tmp_path, types=name)).layer_types()
 
 

@@ -248,9 +248,9 @@ def test_a_compiled_file_runs_only_where_it_is_allowed(tmp_path: Path, x: Array)
     [
         ({"configuration": f"*(volatile int*)8 = 1; {OK}"}, r"crashed (SIGSEGV"),
         ({"shapes": f"shapes[0].dims[1] = 9; {OK}"}, "output 0 has shape [2, 9, 4, 20]"),
-        ({"version": "2"}, "the library's interface is of version 2"),
+        ({"version": "2"}, "the library's interface has version 2"),
         ({"entry": "another"}, "exports no function"),
-        ({"types": '"One", "Two"'}, "no layer 'Double' in the library, which has One, Two"),
+        ({"types": '"One", "Two"'}, "the library has no layer 'Double', only One, Two"),
         (
             {"init": 'return LiteRtNpuFail(message, kLiteRtNpuOutOfMemory, "9 GiB");'},
             "library 'test layers' 0.5, init: 9 GiB",

@@ -111,7 +111,7 @@ WRONG = {
     "nothing declares it": (f"IE.Gone(%x) : {ONE}", "", "has no op 'Gone', and no function declares it", "2:1"),
     "a misspelt op of the library": (f"IE.Ad(%x) : {ONE}", "", "the library has no op 'Ad'", "2:1"),
     "a function with a body": (f"IE.f(%x) : {ONE}", "func.func @f() {return}", "no function declares it", "2:1"),
-    "other inputs": (f"IE.Two(%x) : {ONE}", "", "1 inputs and 1 outputs, its function has 2 and 1", "2:1"),
+    "other inputs": (f"IE.Two(%x) : {ONE}", "", "1 inputs and 1 outputs, but its function has 2 and 1", "2:1"),
     "no output": ("IE.One(%x) : tensor<4xf32> ->", "", "a layer without outputs", "2:1"),
     "no op at all": ("IE.One", "", "expected", "3:1"),
     "MLIR's own form": ('"IE.One"(%x) : (tensor<4xf32>) -> ()', "", "not registered", "2:9"),
@@ -121,9 +121,9 @@ WRONG = {
     "shapes that are not its": (
         "IE.Open(%x)[%s, %s] : tensor<4xf32>, !shape.shape -> tensor<4xf32>",
         "%s = IE.ActualShapeOf %x : tensor<4xf32> -> !shape.shape",
-        "2 shapes, where its function has dynamic_inputs = [0]", "2:1"),
+        "2 shapes, but its function has dynamic_inputs = [0]", "2:1"),
     "a shape in front of its tensor": (
-        "IE.One(%x) : tensor<4xf32> -> !shape.shape, tensor<4xf32>", "", "the shapes of these behind", "2:14"),
+        "IE.One(%x) : tensor<4xf32> -> !shape.shape, tensor<4xf32>", "", "of its tensors behind", "2:14"),
 }  # fmt: skip
 
 
@@ -150,7 +150,9 @@ def test_a_function_cannot_stand_for_an_op_of_the_library() -> None:
           return %y
         }
     """
-    with pytest.raises(LiteRtError, match=r"'IE\.Copy' is an op of the library") as error:
+    with pytest.raises(
+        LiteRtError, match=r"'IE\.Copy' declares no op: the name belongs to an op"
+    ) as error:
         read(text)
     assert error.value.where == "test.mlir:2:1"
     assert "func.call @Copy(" in normal(text.replace(" attributes {IE.is_op}", ""))

@@ -47,10 +47,10 @@ def test_a_value_has_a_text(value: Value, define_type: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "define_type", "says"),
     [
-        (2.7, "int", "2.7 where int is expected"),
-        ((1, 2.5), "int[]", "2.5 where int is expected"),
-        ((1, 2), "int", "2 values where one int is expected"),
-        ("x", "float", "the text 'x' where float is expected"),
+        (2.7, "int", "2.7, but int is expected"),
+        ((1, 2.5), "int[]", "2.5, but int is expected"),
+        ((1, 2), "int", "2 values, but one int is expected"),
+        ("x", "float", "the text 'x', but float is expected"),
         ("a\nb", "", "which a #define cannot hold: it has '\\n'"),
         ("a\\", "", "which a #define cannot hold: it has a comment, or a backslash at its end"),
         ("a // b", "", "which a #define cannot hold: it has a comment, or a backslash at its end"),

@@ -212,7 +212,7 @@ def test_a_module_is_checked_without_a_driver() -> None:
 def test_another_number_of_inputs_is_refused() -> None:
     with open_session() as session, pytest.raises(LiteRtError) as error:
         session.open_call(byte_code(doubling()), "f", [FLOATS, FLOATS], [FLOATS])
-    assert "the call has 2 inputs, the function 1" in error.value.what
+    assert "the call has 2 inputs, but the function has 1" in error.value.what
 
 
 @pytest.mark.parametrize("data", [b"", b"LRT-REF\n", bytes(100)])
@@ -225,7 +225,7 @@ def test_byte_code_of_another_kind_is_refused(data: bytes) -> None:
 def test_shapes_other_than_the_compiled_are_refused() -> None:
     with open_session() as session, pytest.raises(LiteRtError) as error:
         session.open_call(byte_code(doubling(4)), "f", [floats(5)], [floats(4)])
-    assert "input 0 is tensor<5xf32>, and was compiled as tensor<4xf32>" in error.value.what
+    assert "input 0 is tensor<5xf32>, but was compiled as tensor<4xf32>" in error.value.what
 
 
 def test_a_buffer_of_the_wrong_size_is_refused() -> None:

@@ -77,12 +77,12 @@ def test_a_text_without_mistakes_is_read_as_it_is(name: str) -> None:
 
 DOTS: dict[str, Any] = {"dense<...>": "dense_resource<bin_code>"}
 WRONG = {
-    "values that are three dots": (printed.BINARY_LAYER, 4, "literal", "Three dots are no values"),
+    "values that are three dots": (printed.BINARY_LAYER, 4, "literal", "Three dots are not values"),
     "buffers that nobody makes": (mend(printed.BINARY_LAYER_ON_BUFFERS, DOTS), 7, "%input is not defined", ""),
     "an argument that is freed": (
         mend(MENDED["BINARY_LAYER_ON_BUFFERS"], {"return\n": "dealloc %input\nreturn\n"}),
         25,
-        "an argument is the caller's",
+        "an argument belongs to the caller",
         "",
     ),
     "a value that there is not": (DECLARED + printed.INITIAL, 25, "%2 is not defined", ""),

@@ -146,8 +146,8 @@ def test_an_elementwise_cl_keeps_the_shape_of_its_input(compiler: Compiler) -> N
         assert np.array_equal(model.run({"x": x})["y"], x * x)
     assert compiler.report is not None
     notes = " ".join(compiler.report.notes)
-    assert "memory is for shapes up to 'x' 100x3, 'y' 100x3" in notes
-    assert "output 0 is taken to have the shape of an input" in notes
+    assert "has memory for shapes up to 'x' 100x3, 'y' 100x3" in notes
+    assert "output 0 is assumed to have the shape of an input" in notes
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_a_kernel_that_declares_halves_gets_them_on_every_device(
     np.testing.assert_array_equal(run_on(compiling, tmp_path / "c.tflite", X), expected)
     (note,) = notes_of_halves(report)
     assert note.endswith(
-        "half tensors are half in its kernel on every device, as it declares half*."
+        "half tensors are half in its kernel on every device, as the kernel declares half*."
     )
     assert [len(f.tasks) for f in read_compiled(tmp_path).functions] == [1]
 

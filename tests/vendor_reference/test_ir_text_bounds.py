@@ -27,7 +27,7 @@ def aliases(count: int, uses: int, sign: str = "#", body: str = "[{}]", first: s
         (MODULE.format("0 : i9223372036"), "an integer of more than 64 bits"),
         (MODULE.format("dense<0> : tensor<4xi65>"), "an integer of more than 64 bits"),
         (MODULE.format("array<i99999999: 1>"), "an integer of more than 64 bits"),
-        (MODULE.format("1.0 : f80"), "f80 is no type of a level"),
+        (MODULE.format("1.0 : f80"), "f80 is not a type of the levels"),
         (aliases(12, 10), "aliases that stand for more than 65536 attributes"),
         (aliases(20, 2, "!", "tuple<{}>", "i8"), "aliases that stand for more than 65536"),
         (aliases(5, 9) + MODULE.format("[" + "#a4," * 20 + "#a4]"), "stand for more than 65536"),
@@ -113,6 +113,6 @@ func.func private @Op(tensor<4xf32, "odd">) -> tensor<4xf32>
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %x : tensor<4xf32>
 }"""
-    with pytest.raises(LiteRtError, match="no compiler has made this text") as error:
+    with pytest.raises(LiteRtError, match="the compiler did not make this text") as error:
         transform_text(text, "text.mlir", "lower-ie-to-iert")
     assert error.value.where == "text.mlir"

@@ -86,7 +86,7 @@ def test_another_address_space_is_refused(
     shown = type_name if space == "by value" else f"{space} {type_name}"
     assert error.value.status is Status.INVALID_ARGUMENT and error.value.where == "k.cl, op 'K'"
     assert error.value.what == (
-        f"argument 0 of kernel 'k' is declared '{shown} x', and bound to {bound.what}, "
+        f"argument 0 of kernel 'k' is declared '{shown} x', but bound to {bound.what}, "
         f"which takes {takes}"
     )
 
@@ -114,7 +114,7 @@ def test_an_element_type_that_cannot_be_meant_is_refused(
 ) -> None:
     with pytest.raises(LiteRtError, match="whose type in C is ") as error:
         check(space, type_name, bound)
-    assert error.value.hint.startswith("Declare it as ")
+    assert error.value.hint.startswith("Declare the argument as ")
 
 
 def test_a_half_that_is_float_for_the_kernel_alone_is_said_to_be() -> None:
@@ -122,8 +122,8 @@ def test_a_half_that_is_float_for_the_kernel_alone_is_said_to_be() -> None:
     with pytest.raises(LiteRtError, match=r"tensor<4xf32> in the kernel, whose type in C") as error:
         check("__global", "half*", input_0)
     assert error.value.hint == (
-        "Declare it as float* or INPUT0_TYPE*. Where the model's tensor is float16, --reference_fp16=float or the "
-        "description makes it float for the kernel."
+        "Declare the argument as float* or INPUT0_TYPE*. For a float16 tensor of the model, "
+        "--reference_fp16=float or the description makes the kernel get floats."
     )
 
 
@@ -153,7 +153,7 @@ def test_a_group_larger_than_the_device_takes_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         check_bindings("k", kernel, made, [TENSOR, TENSOR], "k.cl, op 'K'")
     assert error.value.what == (
-        "local size [16, 8] makes 128 work items in a group of kernel 'k', the device takes 64"
+        "local size [16, 8] makes 128 work items in a group of kernel 'k', but the device takes 64"
     )
     fits = task("k", [in_(), out()], [256, 2], [8, 8])
     assert check_bindings("k", kernel, fits, [TENSOR, TENSOR], "") == []
@@ -183,35 +183,35 @@ def compiled(folder: Path, text: str, element_type: str, description: str = "") 
     [
         (
             "__global const float* x, __global INPUT0_TYPE* y", "int8", "",
-            "argument 0 of kernel 'Mine' is declared '__global float* x', and bound to input 0, "
+            "argument 0 of kernel 'Mine' is declared '__global float* x', but bound to input 0, "
             "tensor<1048576xi8>, whose type in C is char",
-            "Declare it as char* or INPUT0_TYPE*.",
+            "Declare the argument as char* or INPUT0_TYPE*.",
         ),
         (
             "__global const float* x, float y", "float32", "",
-            "argument 1 of kernel 'Mine' is declared 'float y', and bound to output 0, "
+            "argument 1 of kernel 'Mine' is declared 'float y', but bound to output 0, "
             "tensor<1048576xf32>, which takes a __global or __constant pointer",
-            "Declare it so, ",
+            "Declare the argument so, ",
         ),
         (
             "__global float* x, __global float* y, float n", "float32",
             '"arguments": [{"input": 0}, {"output": 0}, {"scalar": {"type": "int32", "value": 7}}]',
-            "argument 2 of kernel 'Mine' is declared 'float n', and bound to a scalar of int32, "
+            "argument 2 of kernel 'Mine' is declared 'float n', but bound to a scalar of int32, "
             "whose type in C is int",
-            "Declare it as int.",
+            "Declare the argument as int.",
         ),
         (
             "__global float* x, __global float* y, __global float* t", "float32",
             '"arguments": [{"input": 0}, {"output": 0}, {"local": {"type": "float32", "size": "4"}}]',
-            "argument 2 of kernel 'Mine' is declared '__global float* t', and bound to local memory, "
+            "argument 2 of kernel 'Mine' is declared '__global float* t', but bound to local memory, "
             "which takes a __local pointer",
-            "Declare it so, ",
+            "Declare the argument so, ",
         ),
         (
             "__global float* x, __global float* y", "float32",
             '"work_sizes": {"global": ["B"], "local": ["B"]}',
             "local size [1048576] makes 1048576 work items in a group of kernel 'Mine', "
-            "the device takes ",
+            "but the device takes ",
             "Choose smaller",
         ),
     ],

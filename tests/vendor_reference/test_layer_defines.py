@@ -82,7 +82,7 @@ def test_options_that_are_a_c_struct_are_noted_where_a_default_stands() -> None:
     found, notes = defines(custom(b"\1\0\0\0\2\0\0\0"), plain("b", "5"))
     assert found == {"N": "5"}
     assert notes == [
-        "k.xml, op 'Mine': define 'N' has its default: the op's options are 8 bytes that are no FlexBuffer map."
+        "k.xml, op 'Mine': define 'N' has its default: the op's options are 8 bytes that are not a FlexBuffer map."
     ]
 
 

@@ -52,13 +52,13 @@ def test_the_layer_fits_as_it_is(tmp_path: Path) -> None:
 CASES = {
     "an input that the op has not": (
         'type="input" port-index="0"', 'type="input" port-index="2"',
-        "argument 0: it is input 2, the op has 2 inputs"),
+        "argument 0 is input 2, but the op has 2 inputs"),
     "an output that the op has not": (
         'type="output" port-index="0"', 'type="output" port-index="3"',
-        "argument 3: it is output 3, the op has 1 output"),
+        "argument 3 is output 3, but the op has 1 output"),
     "no output": (
         '<Tensor arg-index="3" type="output" port-index="0"/>', "",
-        "output 0 of the op is no argument of the kernel"),
+        "no argument of the kernel is output 0"),
     "data of another name": (
         'name="weights"', 'name="biases"', "no constant input is named 'biases'"),
     "a global size that divides by zero": (
@@ -67,7 +67,7 @@ CASES = {
     "output ports numbered on from the inputs, and one too many": (
         'type="output" port-index="0"/>',
         'type="output" port-index="1"/><Tensor arg-index="4" type="output" port-index="2"/>',
-        "argument 4: it is output 1, the op has 1 output"),
+        "argument 4 is output 1, but the op has 1 output"),
     "a global size of zero": ("X,Y", "X-3,Y", "global size [0, 2, 4]: no work item would write"),
     "a local size of zero": (
         'local="1,1', 'local="X-3,1', "local size [0, 1, 1] makes groups without a work item"),
@@ -83,7 +83,7 @@ CASES = {
         'size="16"', 'size="1-16"', "formula '1-16' is -15, the least is 0"),
     "internal memory of no element": (
         'size="16"', 'size="INPUT0_DIMS[0]-1"',
-        "internal memory of 0 elements, by formula 'INPUT0_DIMS[0]-1'"),
+        "internal memory has 0 elements, by formula 'INPUT0_DIMS[0]-1'"),
 }  # fmt: skip
 
 

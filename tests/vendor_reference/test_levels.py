@@ -151,11 +151,11 @@ BAD = {
     ),
     "a layout that is no permutation": (
         "%1 = IE.Reorder(%0) : tensor<2x3xf32> -> tensor<2x3xf32, affine_map<(a, b) -> (a, a)>>",
-        "no permutation of its dimensions",
+        "not a permutation of its dimensions",
     ),
     "a layout of another rank": (
         "%1 = IE.Reorder(%0) : tensor<2x3xf32> -> tensor<2x3xf32, affine_map<(a) -> (a)>>",
-        "output 0 has rank 2, its layout is for rank 1",
+        "output 0 has rank 2, but its layout is for rank 1",
     ),
     "a layout that is something else": (
         "%1 = IE.Reorder(%0) : tensor<2x3xf32> -> tensor<2x3xf32, 7>",
@@ -223,7 +223,7 @@ BAD = {
     "four work sizes": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32>\n"
         "VPUIP.OCL @K (%1) -> (%1) {global_size = array<i64: 1, 2, 3, 4>}",
-        "expected 1 to 3 numbers from 0 on",
+        "expected 1 to 3 numbers of 0 or more",
     ),
     "a local size for one of two": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32>\n"
@@ -233,7 +233,7 @@ BAD = {
     "no shaves": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32>\n"
         "VPUIP.OCL @K (%1) -> (%1) {num_shaves = 0}",
-        "num_shaves is 0 : i64, expected a number from 1 on",
+        "num_shaves is 0 : i64, expected a number of 1 or more",
     ),
     "a tensor on IERT": (
         "%1 = memref.alloc() : memref<2x3xf32>\nIERT.Layer1(%0, %1)",

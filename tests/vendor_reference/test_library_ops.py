@@ -147,11 +147,11 @@ def test_an_op_says_how_many_results_it_has(
         ("al", "Do you mean all?"),
         ("atuo", "Do you mean auto?"),
         ("non", "Do you mean none?"),
-        ("ADD,auto", "'auto' stands alone"),
+        ("ADD,auto", "'auto' must be the only word"),
         ("RELU_6", "Do you mean RELU6?"),
-        (" , ", "names no op"),
-        ("", "names no op"),
-        ("true", "names no op"),  # a flag without a value
+        (" , ", "has no op names"),
+        ("", "has no op names"),
+        ("true", "has no op names"),  # a flag without a value
     ],
 )
 def test_what_the_library_does_not_have_is_refused(wanted: str, says: str) -> None:

@@ -158,7 +158,7 @@ WRONG: dict[str, tuple[dict[str, FlexValue], str]] = {
         "argument 6: element 1 of option 'biases', which has 1",
     ),
     "a single number": ({"biases": 1.0}, "argument 6: element 1 of option 'biases', which has 1"),
-    "a text": ({"biases": ["a", "b"]}, "argument 6: the text 'b' where float32 is expected"),
+    "a text": ({"biases": ["a", "b"]}, "argument 6: the text 'b', but float32 is expected"),
 }
 
 

@@ -77,7 +77,7 @@ def test_a_barrier_that_a_part_of_a_group_reaches_is_told_with_its_group() -> No
     (fault,) = read_log(DIVERGENCE)
     assert (fault.kernel, fault.groups, fault.places) == ("k", ["1,0,0"], [Place("a/b.cl", 5, 30)])
     assert list(show_faults([fault], "")) == [
-        "Only 2 of a group's 16 work items come to a barrier: kernel k, work group (1,0,0)",
+        "Only 2 of a group's 16 work items reach a barrier: kernel k, work group (1,0,0)",
         "  a/b.cl:5:30",
     ]
 
@@ -106,7 +106,7 @@ def test_different_barriers_of_one_group_are_told_with_their_places() -> None:
     (fault,) = read_log(TWO_BARRIERS)
     assert (fault.work_items, fault.groups) == (["1,0,0"], ["0,0,0"])
     assert list(show_faults([fault], "")) == [
-        "Work items of a group do not come to the same barrier: kernel k, work item (1,0,0), work group (0,0,0)",
+        "Only some work items of a group reach the barrier: kernel k, work item (1,0,0), work group (0,0,0)",
         "  a/b.cl:4:5",
         "  a/b.cl:8:5",
     ]

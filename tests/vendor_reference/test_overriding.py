@@ -62,8 +62,8 @@ def test_an_op_with_a_fused_activation_stays_unless_the_layer_reads_it() -> None
     subgraph = chain("ADD", fused_activation_function="RELU")
     (refusal,) = answers(subgraph, ADD=layer("ADD"))
     assert refusal == (
-        "it has a fused RELU, which my.xml would leave out: its kernel must compute it, and read which one it is "
-        "from the option 'fused_activation_function'"
+        "it has a fused RELU, which my.xml would leave out: its kernel must compute the activation, and read "
+        "its name from the option 'fused_activation_function'"
     )
     reads = Define("ACTIVATION", FlexOption(ACTIVATION))
     assert answers(subgraph, ADD=layer("ADD", defines=[reads])) == [""]
@@ -93,9 +93,9 @@ def test_the_report_says_what_overriding_costs() -> None:
     layers = {"RELU": layer("RELU")}
     taken = select_ops(subgraph, layers).taken
     assert list(overriding_notes(taken, layers)) == [
-        "RELU: 2 builtin ops are overridden by layer 'Mine' of my.xml. Lost are the CPU's own kernels (XNNPACK), "
-        "and their fusing with ADD, TANH. 2 tensors pass between CPU and NPU for it. Override what gains more "
-        "than that: litert-npu benchmark tells."
+        "RELU: 2 builtin ops are overridden by layer 'Mine' of my.xml. This loses the CPU's own kernels "
+        "(XNNPACK), and their fusing with ADD, TANH. 2 tensors pass between CPU and NPU for it. Override ops only "
+        "if the gain is larger than that: litert-npu benchmark measures it."
     ]
 
 

@@ -95,8 +95,8 @@ def any_notes(shape: tuple[int, ...], text: str, file_name: str = "l.xml") -> li
 
 def test_any_format_of_a_configuration_is_told_where_openvino_has_another() -> None:
     assert any_notes((1, 2, 3, 4), "") == [
-        "l.xml, op 'Mine': format ANY of input 0, output 0 is BYXF, the model's own order; OpenVINO's GPU "
-        "plugin gives BFYX: write that where the kernel counts on it."
+        "l.xml, op 'Mine': format ANY of input 0, output 0 is BYXF, the model's own order. In OpenVINO's GPU "
+        "plugin it is BFYX: write BFYX if the kernel depends on it."
     ]
     (note,) = any_notes((1, 2, 3, 4), "x[INPUT0_PITCHES[0]]; // OUTPUT0_PITCHES")
     assert "format ANY of output 0 is" in note

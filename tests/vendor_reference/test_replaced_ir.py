@@ -39,7 +39,7 @@ def test_an_unedited_stage_gives_the_same_bytes(tmp_path: Path, name: str) -> No
         again = DumpOptions(str(tmp_path / "again"), STAGES[-1])
         report = network.compile("again.tflite", replace_ir={"Partition_0": str(text)}, dump=again)
         assert (tmp_path / "again.tflite").read_bytes() == (tmp_path / "out.tflite").read_bytes()
-        assert f"Partition_0 is compiled from {text} on, behind '{stage}'." in report.notes
+        assert f"Partition_0 is compiled from {text}, after '{stage}'." in report.notes
         assert (tmp_path / "again" / dumps[-1].name).read_bytes() == dumps[-1].read_bytes()
 
 
@@ -169,7 +169,7 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
     edit.path.write_text(text[:start] + "}\n")
     report = network.compile("edited.tflite", replace_ir={"Partition_0": str(edit.path)})
     assert byte_code(tmp_path / "edited.tflite") == byte_code(tmp_path / "out.tflite")
-    assert f"{edit.path} has no Partition_0_fp16, which stays as it is." in report.notes
+    assert f"{edit.path} has no Partition_0_fp16: that function stays as it is." in report.notes
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_the_flag_is_heard_by_a_plugin_in_a_process_of_its_own(
         str(folder / "edited.tflite"),
     ]
     assert main(command) == 0
-    assert f"compiled from {edit.path} on, behind 'plan-memory'" in capsys.readouterr().out
+    assert f"compiled from {edit.path}, after 'plan-memory'" in capsys.readouterr().out
     (module,) = byte_code(folder / "edited.tflite")
     tasks = read_executable(module).functions[0].tasks
     assert {task.num_shaves for task in tasks if isinstance(task, KernelTask)} == {2}
@@ -323,7 +323,7 @@ def test_a_flag_that_names_no_function_and_text_is_refused(texts: list[str], mes
         (
             r"-> \(%0\)",
             "-> (%y)",
-            "argument 1 is a result of Partition_0, and no task writes it",
+            "argument 1 is a result of Partition_0, but no task writes it",
             "func.func @Partition_0",
         ),
         (

@@ -155,7 +155,7 @@ OWN = [TensorArgument(False, 0), TensorArgument(True, 0), ShapeArgument(True, 0)
         ({"arguments": OWN}, "a kernel finds its shape, and no formula"),
         ({"shape_kernel": ShapeKernel("calc", [CL])}, "a kernel finds its shape, and no formula"),
         ({"output_shapes": [formulas("X/0", "1")]}, "divides by zero"),
-        ({"output_shapes": [formulas("B")]}, "gives it 1 dimensions, the model 2"),
+        ({"output_shapes": [formulas("B")]}, "gives it 1 dimensions, but the model 2"),
         ({"output_shapes": [SameShape(3)]}, "input 3, which the op has not"),
     ],
 )
@@ -182,4 +182,4 @@ def test_what_follows_from_an_unknown_op_is_unknown_with_the_way_there() -> None
     y = graph.builder.op("NEG", [odd], [graph.open("y", -1, 4)])
     bounds = graph.bounds()
     assert reason_of(bounds, odd) == "WHERE makes it, from which no bound can be derived"
-    assert reason_of(bounds, y) == "NEG makes it of 'odd', which has none"
+    assert reason_of(bounds, y) == "NEG makes it from 'odd', which has no bound"

@@ -40,14 +40,14 @@ def formulas(*texts: str) -> list[Formula]:
 @pytest.mark.parametrize(
     ("shapes", "reason"),
     [
-        ([formulas("B", "Y*2")], f"{GIVE} 2 dimensions, the model gives it 4"),
+        ([formulas("B", "Y*2")], f"{GIVE} 2 dimensions, but the model gives it 4"),
         (
             [formulas("B", "X", "Y", "F+1")],
-            f"{GIVE} the size 5 in dimension 3, the model gives it 4",
+            f"{GIVE} the size 5 in dimension 3, but the model gives it 4",
         ),
         ([formulas("B", "X", "Y", "F/0")], f"{GIVE} no shape: formula 'F/0' divides by zero"),
         ([SameShape(4)], f"{GIVE} no shape: it has the shape of input 4, which the op has not"),
-        ([None, SameShape(0)], "its layer has 2 output_shapes, the op 1 output"),
+        ([None, SameShape(0)], "its layer has 2 output_shapes, but the op 1 output"),
     ],
     ids=["rank", "a fixed dimension", "no value", "no input", "too many"],
 )

@@ -127,11 +127,11 @@ def test_an_option_that_cannot_be_a_define_is_noted() -> None:
     text, notes = prelude({"a-b": 1, "nested": {"x": 1}, "note": "it's", "blob": b"\0"})
     assert "PARAM_" not in text
     assert notes == [
-        "op 'Mine': option 'a-b' is no define: its name cannot be part of a C name.",
-        "op 'Mine': option 'blob' is no define: it is neither numbers nor text.",
-        "op 'Mine': option 'nested' is no define: it is neither numbers nor text.",
-        "op 'Mine': option 'note' is no define: it is the text \"it's\", which a #define cannot hold: ' in it has "
-        "no partner.",
+        "op 'Mine': option 'a-b' becomes no define: its name cannot be part of a C name.",
+        "op 'Mine': option 'blob' becomes no define: it is neither numbers nor text.",
+        "op 'Mine': option 'nested' becomes no define: it is neither numbers nor text.",
+        "op 'Mine': option 'note' becomes no define: it is the text \"it's\", which a #define cannot hold: ' "
+        "in it has no partner.",
     ]
 
 
@@ -144,5 +144,5 @@ def test_a_description_has_the_defines_it_asks_for() -> None:
 def test_options_that_are_a_c_struct_are_noted() -> None:
     text, notes = prelude(b"\1\0\0\0\2\0\0\0")
     assert "PARAM_" not in text
-    assert "its 8 bytes of options are no FlexBuffer map" in notes[0] and "'field'" in notes[0]
+    assert "its 8 bytes of options are not a FlexBuffer map" in notes[0] and "'field'" in notes[0]
     assert not prelude({})[1] and not prelude(b"")[1]

@@ -1,4 +1,4 @@
-"""A layer compiled for one op, exactly as `apply_plugin` would: what it made, ready to be looked at and run."""
+"""Compiles a layer for one op exactly as `apply_plugin` does, so that tools can show and run the result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOST_BESIDE = 1000
 
 @dataclass(frozen=True, slots=True)
 class LayerOptions:
-    """The path of a layer's asset, and how to compile it; bounds are for open tensors of the op."""
+    """The path of a layer's asset and its compile options; the bounds are for open tensors of the op."""
 
     path: str
     compiler: CompilerOptions
@@ -50,12 +50,12 @@ class LayerOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledLayer:
-    """A layer in a compiled file of one op.
+    """A layer in a compiled file that holds one op.
 
     Attributes:
-      function: the NPU call as the device here runs it; its inputs are those of the subject's model, and likewise
-        its outputs.
-      assets: embedded in the file, companions included.
+      function: The NPU call as this machine's device runs it; its inputs and outputs are those of
+        the subject's model.
+      assets: Assets that are embedded in the file, companions included.
     """
 
     subject: Subject
@@ -68,7 +68,7 @@ class CompiledLayer:
 
     @property
     def task(self) -> KernelTask | CpuTask:
-        """The task that runs the user's code: others reorder and convert for it."""
+        """Returns the task that runs the user's code; the other tasks reorder and convert tensors for it."""
         programs = self.executable.programs
         return next(
             task
@@ -78,27 +78,27 @@ class CompiledLayer:
         )
 
     def find_kernel(self) -> tuple[KernelTask, Program]:
-        """The task that runs the user's kernel, and the program that has it.
+        """Returns the task that runs the user's kernel, and the program that contains the kernel.
 
         Raises:
-          LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel.
+          LiteRtError: UNSUPPORTED, if the layer is not an OpenCL kernel.
         """
         task = self.task
         if isinstance(task, KernelTask):
             return task, self.executable.programs[task.program]
-        what = "the layer is no OpenCL kernel"
+        what = "the layer is not an OpenCL kernel"
         raise LiteRtError(Status.UNSUPPORTED, what, task.asset.file_name)
 
     def text(self, program: Program) -> ProgramText:
-        """What the OpenCL compiler gets for a program.
+        """Returns the text of a program as the OpenCL compiler gets it.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if its source was left out of a binary layer.
+          LiteRtError: INVALID_ARGUMENT, if the program's source was left out of a binary layer.
         """
         return compose_text(program, self._sources().read)
 
     def open_text(self, program: Program) -> tuple[ProgramText, OpenProgram]:
-        """The same for all shapes: sizes are arguments."""
+        """Returns the program's text for all shapes: sizes are arguments of the kernel."""
         return compose_open_text(program, self._sources().read)
 
     def _sources(self) -> AssetSources:
@@ -107,10 +107,11 @@ class CompiledLayer:
 
 @contextmanager
 def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledLayer]:
-    """Compiles a layer for an op; the files that this takes are gone in the end.
+    """Compiles a layer for an op; the files that the compilation maps are removed when the context ends.
 
     Raises:
-      LiteRtError: what is wrong with the layer; UNSUPPORTED, with the reason, if the NPU does not take the op.
+      LiteRtError: The problem with the layer; or UNSUPPORTED, with the reason, if the NPU does not
+        take the op.
     """
     with temporary_folder() as folder:
         model_path, output_path = os.path.join(folder, "op.tflite"), os.path.join(folder, "npu")
@@ -131,14 +132,14 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
 
 
 def load_layer(options: LayerOptions, op_name: str) -> tuple[CustomLayer, LayerFile]:
-    """The layer as its description has it, and the description."""
+    """Reads a layer's description; returns the layer and the description."""
     with MappedFile(options.path) as file:
         layer = read_layer(op_name, options.path, file.view, options.compiler.asset_root)
         return layer, AssetFiles(options.path, options.compiler.asset_root).asset(file.view)
 
 
 def described_names(path: str, asset_root: str) -> Sequence[str]:
-    """The names of the layers that an asset describes; none where it names none, or only its code tells them."""
+    """Returns the layer names in an asset; empty if the asset names no layer, or only its code tells the names."""
     reader = find_reader(path)
     if not isinstance(reader, DescriptionReader) or reader.runs_to_tell:
         return ()
@@ -147,9 +148,10 @@ def described_names(path: str, asset_root: str) -> Sequence[str]:
 
 
 def find_layer_files(path: str, asset_root: str, op_name: str) -> Sequence[str]:
-    """Paths of an asset and of what it names and includes.
+    """Returns the paths of an asset and of all files that the asset names or includes.
 
-    While it cannot be read, they are all files beside it: one of them will mend it.
+    If the asset cannot be read, returns all files beside the asset: a change to one of them may
+    repair it.
     """
     try:
         layer, _ = load_layer(LayerOptions(path, CompilerOptions(asset_root=asset_root)), op_name)
@@ -171,7 +173,10 @@ def _apply_options(subject: Subject, options: LayerOptions) -> ApplyOptions:
 
 
 def _function_here(executable: Executable, name: str) -> Function:
-    """The function of that name that the device here runs; a device is looked for only where that matters."""
+    """Returns the function of that name that this machine's device runs.
+
+    Looks for a device only if the choice needs one.
+    """
     function, with_fp16 = (executable.functions_on(has_fp16)[name] for has_fp16 in (False, True))
     if function is with_fp16:
         return function

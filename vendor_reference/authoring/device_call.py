@@ -1,6 +1,7 @@
-"""A function of an executable on the device, as the runtime would have it: loaded, run and measured.
+"""Loads a function of an executable onto the device as the runtime does, runs it and measures it.
 
-Each tensor's memory has a guard on either side: a kernel that reads or writes past its tensor is found out.
+Each tensor's memory has a guard region on either side, so that a kernel that reads or writes
+outside its tensor is detected.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class GuardedTensor:
-    """A tensor's memory, which begins with zeros; `array` is it as NumPy has it, `buffer` as a vendor gets it."""
+    """A tensor's memory, filled with zeros at first; `array` is its NumPy view, `buffer` is the vendor's view."""
 
     def __init__(self, tensor_type: RankedTensorType) -> None:
         size = tensor_type.size_bytes
@@ -61,21 +62,21 @@ class GuardedTensor:
         self._guard = 0
 
     def fill(self, byte: int) -> None:
-        """Sets all its bytes, and none of the guards'."""
+        """Sets all bytes of the tensor to a value, and leaves the guards alone."""
         self._bytes[:] = byte
 
     def fill_guards(self, byte: int) -> None:
-        """Sets all bytes of the guards, and none of its own."""
+        """Sets all bytes of the guards to a value, and leaves the tensor alone."""
         self._memory[: self._start] = self._memory[self._end :] = self._guard = byte
 
     def content(self) -> bytes:
-        """A copy of its bytes."""
+        """Returns a copy of the tensor's bytes."""
         return self._bytes.tobytes()
 
     def damage(self) -> int | None:
-        """The first byte changed in the guards, counted from the tensor's start; None if there is none.
+        """Returns the first changed guard byte, counted from the tensor's start; None if there is none.
 
-        What lies farther away than a guard is wide is not seen.
+        Writes beyond the guards are not detected.
         """
         for begin, end in ((0, self._start), (self._end, len(self._memory))):
             changed = np.flatnonzero(self._memory[begin:end] != self._guard)
@@ -86,11 +87,12 @@ class GuardedTensor:
 
 @dataclass(frozen=True, slots=True)
 class CallTimes:
-    """How long runs took, in seconds; each list has a number for each run.
+    """Durations of runs, in seconds; each list has one number for each run.
 
     Attributes:
-      kernels: on the device, from start to end, by the kernel's name; what runs twice is added up.
-      calls: as the caller sees them.
+      kernels: Time on the device from start to end, by kernel name; a kernel that runs twice in a
+        run has the sum.
+      calls: Time of the whole call, as the caller measures it.
     """
 
     kernels: dict[str, list[float]]
@@ -113,11 +115,11 @@ class DeviceCall:
         self.outputs = outputs
 
     def run(self) -> None:
-        """Runs it once."""
+        """Runs the function once."""
         self._call.invoke()
 
     def result(self, index: int) -> Array:
-        """An output as the last run has left it: of the shape that the run has told, where it is dynamic."""
+        """Returns an output of the last run; the run tells the shape of a dynamic output."""
         array = self.outputs[index].array
         if index not in self._told:
             return array
@@ -125,7 +127,7 @@ class DeviceCall:
         return array.reshape(-1)[: prod(shape)].reshape(shape)
 
     def measure(self, repeat: int, warm_ups: int = _WARM_UPS) -> CallTimes:
-        """Runs it so often, after a few runs that are not measured."""
+        """Measures `repeat` runs of the function, after some runs without measurement."""
         times = CallTimes(defaultdict(list), [])
         for number in range(repeat + warm_ups):
             begin = time.perf_counter()
@@ -155,7 +157,7 @@ def load_call(
     assets: Sequence[Asset] = (),
     allow_native_assets: bool = False,
 ) -> Iterator[DeviceCall]:
-    """Opens the reference vendor's device with a function of a module on it."""
+    """Opens the reference vendor's device and loads a function of a module onto it."""
     companions_first = sorted(assets, key=lambda asset: not asset.companion_path)
     named = [(asset.name, MemBuffer.from_blob(asset.blob)) for asset in companions_first]
     options = {"allow_native_assets": "true"} if allow_native_assets else {}
@@ -181,15 +183,15 @@ def load_kernel(
     num_items: Sequence[int],
     group: Sequence[int] | None = None,
 ) -> AbstractContextManager[DeviceCall]:
-    """Loads a kernel that no op is for; its arguments are the inputs, then the outputs.
+    """Loads a kernel that belongs to no op; its arguments are the inputs, then the outputs.
 
     Args:
-      text: of the program, in OpenCL C.
-      entry: the kernel's name.
-      inputs: types of the inputs.
-      outputs: types of the outputs.
-      num_items: the kernel is launched once for each of these numbers of work items, in this order.
-      group: work items in a group, for each dimension; None lets the driver choose.
+      text: Source of the program, in OpenCL C.
+      entry: Name of the kernel.
+      inputs: Types of the inputs.
+      outputs: Types of the outputs.
+      num_items: Numbers of work items; the kernel is launched once for each number, in this order.
+      group: Work items in a group, for each dimension; None lets the driver choose.
     """
     arguments = [Argument(ArgumentKind.INPUT, index) for index in range(len(inputs))]
     arguments += [Argument(ArgumentKind.OUTPUT, index) for index in range(len(outputs))]
@@ -201,7 +203,7 @@ def load_kernel(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Drops what kernels print: an earlier run has printed it."""
+    """Drops the output of kernels' `printf`, which an earlier run has already printed."""
     before = os.dup(1)
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 1)

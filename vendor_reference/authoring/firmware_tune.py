@@ -34,7 +34,7 @@ from vendor_reference.firmware.program import FirmwareTuning
 _ROUNDS = 25
 _REPEAT = 3
 _LIMIT = 1e-4
-"""What results may differ by, of the greatest magnitude."""
+"""Greatest difference between two results, as a fraction of the greatest magnitude."""
 
 Shape = tuple[int, ...]
 _ONCE = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
@@ -50,20 +50,20 @@ LAYERS: Mapping[str, tuple[str, Shape, Shape, Shape, Mapping[str, Any]]] = {
     "product of 16 x 1024 and 1024 x 1024":
         ("FULLY_CONNECTED", (16, 1024), (1024, 1024), (16, 1024), {}),
 }  # fmt: skip
-"""What is measured: an op, the shapes of its operand, weights and result, and its options."""
+"""The layers to measure: an op, the shapes of its operand, weights and result, and its options."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriedTuning:
-    """What the firmware was built with, and how long layers took.
+    """A firmware setting that was tried, and the time that each layer took with it.
 
     Attributes:
-      width: floats in a vector.
-      rows: rows of a product that a worker makes at once.
-      unit_operations: the least work that workers share out at once.
-      layers_us: medians, by the layer's title.
-      relative: the geometric mean of the layers' times, as a part of those of the first that was tried.
-      problem: why it is not used; "" where it could be.
+      width: Number of floats in a vector.
+      rows: Number of rows of a product that a worker computes at once.
+      unit_operations: Least number of operations that the firmware gives to a worker at once.
+      layers_us: Median times by the layer's title, in microseconds.
+      relative: Geometric mean of the layers' times, relative to the first setting that was tried.
+      problem: Reason why the setting cannot be used; "" if it can.
     """
 
     width: int
@@ -75,13 +75,14 @@ class TriedTuning:
 
 
 def tune_firmware(device: OpenClDevice) -> tuple[FirmwareTuning, Sequence[TriedTuning]]:
-    """Measures what the firmware can be built with; what is loaded later is built with the best.
+    """Measures the firmware settings on a device; firmware that is loaded later is built with the best setting.
 
     Returns:
-      The best: the default one, unless another is clearly better; and all that were tried, the default one first.
+      The best setting, which is the default unless another is clearly faster; and all settings that
+      were tried, the default first.
 
     Raises:
-      LiteRtError: what the device says.
+      LiteRtError: The error of the device.
     """
     tunings = candidates(device.default_tuning, device.info)
     with _compiled_layers() as layers, ExitStack() as stack:
@@ -115,7 +116,7 @@ def _tried(
 
 @contextmanager
 def _compiled_layers() -> Iterator[Sequence[tuple[Blob, Function]]]:
-    """The byte code of each layer, and its function."""
+    """Yields the byte code and the function of each layer."""
     options = ApplyOptions(
         "Reference", compiler=CompilerOptions(vendor_options={"reference_ops": "all"})
     )
@@ -143,7 +144,7 @@ def _model(
 
 
 def _fill(call: DeviceCall) -> DeviceCall:
-    """A call that has run once, with its results."""
+    """Runs a call once, and returns the call with its results."""
     array = call.inputs[0].array
     array[...] = np.random.default_rng(1).normal(size=array.shape)
     call.run()
@@ -151,7 +152,7 @@ def _fill(call: DeviceCall) -> DeviceCall:
 
 
 def _compare(calls: Sequence[DeviceCall], wanted: Sequence[DeviceCall]) -> str:
-    """Why results are not the wanted ones; "" where they are."""
+    """Returns the difference between results and the wanted results as text; "" if they agree."""
     for title, call, other in zip(LAYERS, calls, wanted, strict=True):
         expected = other.result(0)
         difference = np.abs(call.result(0) - expected).max() / np.abs(expected).max()
@@ -161,11 +162,12 @@ def _compare(calls: Sequence[DeviceCall], wanted: Sequence[DeviceCall]) -> str:
 
 
 def _measure(calls: Sequence[Sequence[DeviceCall]]) -> list[list[list[float]]]:
-    """Seconds of each call, one from each round: what is compared runs in turn."""
+    """Returns the seconds of each call in each round: the calls that are compared run in turn."""
     times: list[list[list[float]]] = [[[] for _ in LAYERS] for _ in calls]
     for number in told("measure", range(_ROUNDS)):
         for layer in range(len(LAYERS)):
-            # Who comes first changes, as what runs before another leaves the caches to it.
+            # The order changes from round to round, since each call finds the caches as the call
+            # before it left them.
             for index in range(len(calls)):
                 place = (index + number) % len(calls)
                 times[place][layer].append(_time(calls[place][layer]))
@@ -173,7 +175,7 @@ def _measure(calls: Sequence[Sequence[DeviceCall]]) -> list[list[list[float]]]:
 
 
 def _time(call: DeviceCall) -> float:
-    """The best of some runs."""
+    """Returns the shortest time of some runs."""
     marks = [time.perf_counter()]
     for _ in range(_REPEAT):
         call.run()
@@ -182,5 +184,5 @@ def _time(call: DeviceCall) -> float:
 
 
 def _geometric_means(times: Sequence[Sequence[float]]) -> list[float]:
-    """Over layers, one for each round."""
+    """Returns the geometric mean over all layers, for each round."""
     return [exp(fmean(map(log, of_round))) for of_round in zip(*times, strict=True)]

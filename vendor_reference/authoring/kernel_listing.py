@@ -1,4 +1,4 @@
-"""What a kernel gets for one op: arguments, defines, work sizes and its whole text."""
+"""Lists what a kernel gets for one op: arguments, defines, work sizes and the whole source text."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ _OWN = "// Custom Layer User Defines"
 
 @dataclass(frozen=True, slots=True)
 class ArgumentLine:
-    """One argument.
+    """One argument of a kernel.
 
     Attributes:
-      declared: as the source has it: `__global float* x`; "" where the driver does not say.
-      bound: what the kernel gets: `input 0: tensor<4xf32>, BFYX`.
+      declared: Declaration of the argument in the source, such as `__global float* x`; "" if the
+        driver does not report it.
+      bound: Value that the kernel gets for the argument, such as `input 0: tensor<4xf32>, BFYX`.
     """
 
     declared: str
@@ -48,16 +49,17 @@ class ArgumentLine:
 
 @dataclass(frozen=True, slots=True)
 class KernelListing:
-    """A kernel as one op gets it.
+    """A kernel with its arguments and sizes for one op.
 
     Attributes:
-      entry: the kernel's name.
-      arguments: in order.
-      global_size: numbers, and formulas of what a run tells.
-      local_size: likewise; empty where the driver chooses.
-      defines: the layer's own, names and values.
-      text: all that the OpenCL compiler gets.
-      build_options: of the OpenCL compiler.
+      entry: Name of the kernel.
+      arguments: Arguments in the kernel's order.
+      global_size: Work items in each dimension: numbers, or formulas of values that a run tells.
+      local_size: Work items of a group in each dimension, numbers or formulas; empty if the driver
+        chooses.
+      defines: Names and values of the layer's own defines.
+      text: Whole text that the OpenCL compiler gets.
+      build_options: Options of the OpenCL compiler.
     """
 
     entry: str
@@ -69,8 +71,12 @@ class KernelListing:
     build_options: str
 
     def lines(self) -> Iterator[str]:
-        """For people."""
-        groups = f"groups of {_sizes(self.local_size)}" if self.local_size else "groups as it likes"
+        """Yields the listing as lines of text for people."""
+        groups = (
+            f"groups of {_sizes(self.local_size)}"
+            if self.local_size
+            else ("groups that the driver chooses")
+        )
         yield f"kernel {self.entry}: {_sizes(self.global_size)} work items, {groups}"
         width = max((len(a.declared) for a in self.arguments), default=0)
         for index, argument in enumerate(self.arguments):
@@ -83,9 +89,9 @@ class KernelListing:
 
 
 def list_kernel(compiled: CompiledLayer) -> KernelListing:
-    """What the kernel of a compiled layer gets; raises what `find_kernel` does."""
+    """Lists what the kernel of a compiled layer gets; raises the errors of `find_kernel`."""
     task, program = compiled.find_kernel()
-    # As it was built for the check: on the largest shapes, where its text has some.
+    # The build for the check has the largest shapes in its text, if the text contains shapes.
     shapes = compiled.function.shapes
     sample = fill_program(program, hole_values(program, lambda index: shapes[index].bound))
     declared = find_signature(sample, task.entry)
@@ -96,7 +102,7 @@ def list_kernel(compiled: CompiledLayer) -> KernelListing:
     ]
     try:
         text = compiled.text(program).text.replace(HOLE, "?")
-    except LiteRtError as error:  # a binary layer may be without its source
+    except LiteRtError as error:  # The source of a binary layer may have been left out.
         text = str(error)
     return KernelListing(
         task.entry,
@@ -110,7 +116,7 @@ def list_kernel(compiled: CompiledLayer) -> KernelListing:
 
 
 def _shown_sizes(compiled: CompiledLayer, sizes: Sequence[Size]) -> list[int | str]:
-    """Numbers, and formulas in which shapes have their tensors' names: `(x[0]*4)`."""
+    """Returns numbers, and formulas in which shapes have their tensors' names: `(x[0]*4)`."""
     shapes = compiled.function.shapes
     return [
         s if isinstance(s, int) else _SHAPE.sub(lambda m: f"{shapes[int(m[1])].name}[", str(s))
@@ -119,7 +125,7 @@ def _shown_sizes(compiled: CompiledLayer, sizes: Sequence[Size]) -> list[int | s
 
 
 def find_signature(program: Program, entry: str) -> KernelSignature | None:
-    """What a kernel declares, where its build is remembered; that of a layer just compiled is."""
+    """Returns a kernel's declared signature from a remembered build; a layer that was just compiled has one."""
     built = find_built(program_key(program, choose_device().fingerprint))
     return built.kernels.get(entry) if built else None
 
@@ -158,11 +164,11 @@ def _describe(
 
 
 def _describe_tensor(binding: TensorArgument, op: Op, defines: Mapping[str, str]) -> str:
-    """The op's tensor, and how the kernel sees it."""
+    """Describes the op's tensor, and the form in which the kernel sees it."""
     tensor = (op.outputs if binding.is_output else op.inputs)[binding.index]
     name = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}"
     numbers = re.findall(r"-?\d+", defines.get(f"{name}_DIMS", "").partition("{")[2])
-    dims = "x".join(numbers) if len(numbers) == 4 else "that a run tells,"
+    dims = "x".join(numbers) if len(numbers) == 4 else "whose shape a run tells,"
     seen = f"B,F,Y,X {dims} of {defines.get(f'{name}_TYPE', '?')}"
     format_ = f"{name}_FORMAT_"
     order = next((n.removeprefix(format_) for n in defines if n.startswith(format_)), "")

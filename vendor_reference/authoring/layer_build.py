@@ -1,4 +1,4 @@
-"""`litert-npu layer build`: a layer compiled ahead, for the ops that it is tried on and the devices here."""
+"""`litert-npu layer build`: compiles a layer ahead of time, for given ops and for the devices of this machine."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from vendor_reference.programs.program_text import ProgramText
 
 @dataclass(frozen=True, slots=True)
 class BuiltLayer:
-    """A layer compiled ahead, and its bytes.
+    """A layer that was compiled ahead of time, and its bytes.
 
     Attributes:
-      devices: that it was compiled for, in words.
-      failures: devices and drivers that it was not compiled for, each with the reason.
-      num_programs: different ones, by shapes and options of the ops.
+      devices: Descriptions of the devices that the layer was compiled for.
+      failures: Devices and drivers that the layer was not compiled for, each with the reason.
+      num_programs: Number of different programs; shapes and options of the ops make programs
+        differ.
     """
 
     layer: BinaryLayer
@@ -43,7 +44,7 @@ class BuiltLayer:
     num_programs: int
 
     def to_text(self, path: str) -> str:
-        """For people."""
+        """Returns the result as text for people."""
         files = ", ".join(
             file.path + ("" if file.data is not None else " (left out)")
             for file in self.layer.files.values()
@@ -58,18 +59,18 @@ class BuiltLayer:
 class _LayerProgram(NamedTuple):
     text: ProgramText
     needs_fp16: bool  # only devices with fp16 arithmetic run it
-    sizes: Sequence[str] | None = None  # that it takes as arguments; None for one of fixed shapes
+    sizes: Sequence[str] | None = None  # shapes that are arguments; None for fixed shapes
     num_sizes: int = 0
 
 
 def build_layer(
     options: LayerOptions, op_name: str, subjects: Sequence[Subject], with_source: bool
 ) -> BuiltLayer:
-    """Compiles a layer for each op and each device that works, simulators apart, or those that are asked for.
+    """Compiles a layer for each op and each working device, except simulators, or for the chosen devices.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for a layer that is no OpenCL kernel, or one whose source is its only description;
-        COMPILATION or NOT_FOUND, if no device is left; what is wrong with the layer.
+      LiteRtError: UNSUPPORTED, if the layer is not an OpenCL kernel, or its source is its only
+        description; COMPILATION or NOT_FOUND, if no device is left; or the problem with the layer.
     """
     files = _files(options, op_name, with_source)
     refusal: LiteRtError | None = None
@@ -78,7 +79,7 @@ def build_layer(
     except LiteRtError as error:
         if error.status is not Status.COMPILATION:
             raise
-        refusal = error  # of the best device alone: others may take it
+        refusal = error  # reasons of the best device alone: other devices may accept the layer
         unchecked = replace(options.compiler, check_kernels=False)
         programs = _programs(replace(options, compiler=unchecked), op_name, subjects)
     codes: list[DeviceCode] = []
@@ -101,7 +102,7 @@ def build_layer(
 
 
 def _compile(device: ChosenDevice, programs: Mapping[str, _LayerProgram]) -> list[DeviceCode]:
-    """The code of all programs that a device can run."""
+    """Compiles all programs that a device can run, and returns their code."""
     texts = {
         digest: program.text
         for digest, program in programs.items()
@@ -117,35 +118,40 @@ def _compile(device: ChosenDevice, programs: Mapping[str, _LayerProgram]) -> lis
 
 
 _SIZES_HINT = (
-    "Sizes that a run tells are arguments of the kernel: hand them to functions beside it, and write the kernel's "
-    "name and parameters without macros."
+    "Sizes that a run tells are arguments of the kernel: pass them to the functions that the "
+    "kernel calls, and write the kernel's name and parameters without macros."
 )
 
 
 def _none_left(path: str, first: LiteRtError, failures: Sequence[str]) -> LiteRtError:
-    """The error itself where it is the only one, else an error that lists all of them."""
+    """Returns the only error itself, or one error that lists all of them."""
     if len(failures) == 1:
         return first
     lines = "".join(f"\n  {failure}" for failure in failures)
-    return LiteRtError(first.status, f"no device here takes it:{lines}\n", path, first.hint)
+    return LiteRtError(
+        first.status,
+        (f"no device on this machine can compile the layer:{lines}\n"),
+        path,
+        first.hint,
+    )
 
 
 def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, PackedFile]:
-    """The description first, then sources and headers, in the order that programs have them."""
+    """Returns the description first, then sources and headers in the order in which programs use them."""
     layer, description = load_layer(options, op_name)
     if layer.type is not LayerType.OCL or any(f.packed_in is not None for f in layer.files()):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "it holds machine code already",
+            "the layer contains machine code already",
             options.path,
             "Give a description (.json, .xml) or a kernel (.cl).",
         )
     if not with_source and description.path in {file.path for file in layer.files()}:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "its source is all that describes it, and cannot be left out",
+            "the source is the layer's only description, and cannot be left out",
             options.path,
-            "Describe it in a .json beside it, and build that.",
+            "Describe the layer in a .json file beside the source, and build that file.",
         )
     packed: dict[str, PackedFile] = {}
     for layer_file in (description, *layer.files()):
@@ -158,7 +164,7 @@ def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, 
 def _programs(
     options: LayerOptions, op_name: str, subjects: Sequence[Subject]
 ) -> dict[str, _LayerProgram]:
-    """The layer's programs by digest."""
+    """Returns the layer's programs by digest."""
     programs: dict[str, _LayerProgram] = {}
     for subject in subjects:
         with compile_layer(subject, options) as compiled:
@@ -177,6 +183,6 @@ def _programs(
 
 
 def _is_open(subject: Subject) -> bool:
-    """Whether a run tells some shape of an op."""
+    """Returns whether a shape of an op is known only at run time."""
     tensors = [t for t in (*subject.op.inputs, *subject.op.outputs) if t is not None]
     return not all(tensor.type.layout.is_static for tensor in tensors)

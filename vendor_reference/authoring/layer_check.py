@@ -1,4 +1,4 @@
-"""`litert-npu layer check`: a layer read, bound and built for each op that it is for, and what came of it."""
+"""`litert-npu layer check`: reads, binds and builds a layer for each of its ops, and reports the result."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from vendor_reference.executable.executable import CpuTask
 
 @dataclass(slots=True)
 class SubjectReport:
-    """How a layer fits one op.
+    """The result of a layer's check for one op.
 
     Attributes:
-      title: the op, as people read it.
-      types: of its inputs and outputs, in MLIR's spelling.
-      kernel: what the kernel gets; None where it does not come to that, or does not build and is not asked for.
-      notes: what is legal, and may be a mistake.
-      problem: why the layer does not fit; "" where it does.
+      title: Title of the op for people.
+      types: Types of the op's inputs and outputs, in MLIR's spelling.
+      kernel: Listing of the kernel; None if the check ends before it, or the build fails and the
+        caller did not ask for it.
+      notes: Findings that are legal, but may be mistakes.
+      problem: Reason why the layer does not fit the op; "" if the layer fits.
     """
 
     title: str
@@ -35,24 +36,24 @@ class SubjectReport:
     problem: str = ""
 
     def lines(self, show_kernel: bool) -> Iterator[str]:
-        """For people."""
+        """Yields the report as lines of text for people."""
         yield continued(f"{self.title}: {self.types}")
         if self.kernel:
             yield from (f"  {line}" for line in self.kernel.lines())
         yield from (f"  note: {continued(note)}" for note in self.notes)
         if self.kernel and show_kernel:
             yield self.kernel.text.strip("\n")
-        yield f"  FAILED: {self.problem}" if self.problem else "  ok: it builds"
+        yield f"  FAILED: {self.problem}" if self.problem else "  ok: the layer builds"
 
 
 @dataclass(slots=True)
 class LayerReport(PlainReport):
-    """How a layer fits all ops that it is for.
+    """The result of a layer's check for all of its ops.
 
     Attributes:
-      path: of the asset.
-      op_name: of the ops that it is for.
-      subjects: the ops that differ, each with what came of it.
+      path: Path of the asset.
+      op_name: Name of the ops that the layer is for.
+      subjects: One report for each different op.
     """
 
     answers = ("passed",)
@@ -63,11 +64,11 @@ class LayerReport(PlainReport):
 
     @property
     def passed(self) -> bool:
-        """Whether it fits all of them."""
+        """Returns whether the layer fits all ops."""
         return not any(subject.problem for subject in self.subjects)
 
     def to_text(self, show_kernel: bool = False) -> str:
-        """For people."""
+        """Returns the report as text for people."""
         number = len(self.subjects)
         ops = "1 op" if number == 1 else f"{number} different ops"
         lines = [f"{name_text(self.path)} for '{name_text(self.op_name)}', {ops}"]
@@ -79,9 +80,9 @@ class LayerReport(PlainReport):
 def check_subject(
     options: LayerOptions, subject: Subject, shows_unbuilt: bool = False
 ) -> SubjectReport:
-    """Compiles a layer for an op; what does not fit is a finding.
+    """Compiles a layer for an op; reports a layer that does not fit as a finding instead of an error.
 
-    `shows_unbuilt` asks for what the kernel gets also where it does not build.
+    With `shows_unbuilt`, the report lists the kernel even if its build fails.
     """
     found = SubjectReport(subject.title, describe_op(subject.op))
     try:
@@ -103,7 +104,7 @@ def check_subject(
 
 
 def _list_unbuilt(options: LayerOptions, subject: Subject) -> KernelListing | None:
-    """What the kernel would get; None where only a build tells which kernel of the text it is."""
+    """Lists a kernel that does not build; None if only a build can tell which kernel of the text it is."""
     unchecked = replace(options, compiler=replace(options.compiler, check_kernels=False))
     try:
         with compile_layer(subject, unchecked) as compiled:

@@ -1,8 +1,8 @@
-"""One layer on the device: run on arrays, and watched for what it must not do.
+"""Runs one layer on the device with given arrays, and watches for forbidden behaviour of its kernel.
 
-In a compiled layer the places between two tasks lie side by side in DDR and CMX: what a kernel writes past one of
-them lands in the next. So that it is found out, each becomes one more output of the function, with its own memory.
-Constants become inputs for the same reason.
+In a compiled layer, the buffers between two tasks lie side by side in DDR and CMX, so a write past
+the end of one buffer lands in the next. To detect such writes, each buffer becomes one more output
+of the function, with its own memory. For the same reason, constants become inputs.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _ARENAS = (ArgumentKind.DDR, ArgumentKind.CMX)
 
 
 class RunningLayer:
-    """A compiled layer on the device, with memory of its own for each place that its kernels use.
+    """A compiled layer on the device, with separate memory for each buffer that its kernels use.
 
     Attributes:
-      call: runs it, and looks at nothing.
+      call: Call that runs the layer without any checks.
     """
 
     def __init__(self, compiled: CompiledLayer, call: DeviceCall) -> None:
@@ -67,30 +67,30 @@ class RunningLayer:
         ]
 
     def set_inputs(self, arrays: Sequence[Array]) -> None:
-        """Sets the inputs that are no constants, in the order of the subject's model, to arrays of their types."""
+        """Sets the non-constant inputs, in the order of the subject's model, to arrays of their types."""
         inputs = self.call.inputs[: len(self.compiled.subject.inputs)]
         for memory, array in zip(inputs, arrays, strict=True):
             memory.array[...] = array
 
     def run(self) -> tuple[list[Array], list[str]]:
-        """Runs the layer several times, with other content in the memory around its tensors each time.
+        """Runs the layer several times, each time with different bytes in the memory around its tensors.
 
         Returns:
-          The outputs; and what the kernel did that it must not, in sentences.
+          The outputs; and sentences that describe each forbidden behaviour of the kernel.
         """
         faults = find_faults(self.call, self._tensors, self._num_outputs)
         return [self.call.result(index).copy() for index in range(self._num_outputs)], faults
 
     def crash_cause(self) -> str:
-        """A sentence about what the kernel has that is known to crash the driver; "" for nothing, or no text."""
+        """Returns a sentence about kernel code that is known to crash the driver; "" if there is none."""
         try:
             text = self.compiled.text(self.compiled.find_kernel()[1]).text
-        except LiteRtError:  # it was compiled ahead, or is no OpenCL
+        except LiteRtError:  # the layer was compiled ahead of time, or is not OpenCL
             return ""
         return choose_device().installation.driver.crash_cause(text)
 
     def measure_kernel(self, repeat: int) -> list[float]:
-        """How long the kernel takes on the device, in seconds, for each of some runs; it prints nothing."""
+        """Measures the kernel's time on the device in each run, in seconds; drops what the kernel prints."""
         with quiet():
             return self.call.measure(repeat, warm_ups=0).kernels[self.entry]
 
@@ -108,12 +108,13 @@ def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
 
 
 def separate_memory(compiled: CompiledLayer) -> tuple[CompiledLayer, Sequence[Array]]:
-    """A layer with its places behind its outputs, and kernels' constants behind its inputs.
+    """Moves a layer's intermediate buffers behind its outputs, and the kernels' constants behind its inputs.
 
-    One place in the plan stays one. Shapes that kernels write stay in DDR, where they have places of their own.
+    A buffer that the memory plan has once stays one buffer. Shapes that kernels write stay in DDR,
+    where each has its own place.
 
     Returns:
-      The layer, and the bytes of the inputs that were constants.
+      The changed layer, and the bytes of the inputs that were constants.
     """
     function, constants = compiled.function, compiled.executable.constants
     places: dict[tuple[ArgumentKind, int, int], int] = {}
@@ -137,7 +138,7 @@ def separate_memory(compiled: CompiledLayer) -> tuple[CompiledLayer, Sequence[Ar
 
     def separate_task(task: Task) -> Task:
         if not isinstance(task, CpuTask):
-            # Constants of the library's layers stay: programs in them are checked as such.
+            # Constants of the library's layers stay: library programs are checked with constants.
             of_task = separate_of_kernel if isinstance(task, KernelTask) else separate
             return replace(task, arguments=[*map(of_task, task.arguments)])
         inputs, outputs = (
@@ -162,23 +163,23 @@ def separate_memory(compiled: CompiledLayer) -> tuple[CompiledLayer, Sequence[Ar
 
 
 def load_compiled(compiled: CompiledLayer) -> AbstractContextManager[DeviceCall]:
-    """Loads a compiled layer as the runtime would: its places lie where they were planned."""
+    """Loads a compiled layer as the runtime does: its buffers lie at their planned offsets."""
     native = compiled.options.compiler.allow_native_assets
     return load_call(compiled.byte_code, compiled.function, compiled.assets, native)
 
 
 def freeze_shapes(subject: Subject, options: LayerOptions) -> None:
-    """Makes dynamic shapes those that the model starts with, and of outputs those that the layer gives them there.
+    """Replaces dynamic input shapes by the model's initial shapes, and computes the output shapes from them.
 
-    Outputs whose shape the layer's kernel writes stay open; and those whose shape another kernel finds, where they
-    have a bound.
+    Two kinds of outputs keep an open shape: outputs whose shape the layer's kernel writes, and
+    bounded outputs whose shape another kernel finds.
     """
     op, tensors = subject.op, subject.model.subgraphs[0].tensors
     if all(tensor.type.layout.is_static for tensor in tensors):
         return
     layer, _ = load_layer(options, op.name)
     if shapes_misfit(op, layer):
-        return  # compiling it says so
+        return  # the compilation reports the error
     rules = {
         tensor: find_shape_rule(op, layer, index)
         for index, tensor in enumerate(op.outputs)
@@ -198,7 +199,7 @@ def freeze_shapes(subject: Subject, options: LayerOptions) -> None:
 
 
 def constant_value(tensor: Tensor) -> Array:
-    """A constant's numbers; those that a DEQUANTIZE makes of one as real numbers, as kernels get them."""
+    """Returns a constant's numbers; those behind a DEQUANTIZE as real numbers, as kernels get them."""
     stored = stored_constant(tensor)
     assert stored is not None
     numbers = np.frombuffer(stored.data, stored.element_type.numpy_dtype).reshape(stored.shape)

@@ -1,4 +1,4 @@
-"""How fast a layer is, beside the most that the device does: copies and multiply-adds by kernels of our own."""
+"""Measures a layer's speed, and the device's limits: copies and multiply-adds by kernels of the SDK."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vendor_reference.authoring.device_call import load_kernel, quiet
 from vendor_reference.authoring.layer_run import RunningLayer, load_compiled
 
 _LARGE_BYTES = 64 << 20
-"""Read and written by a copy that no cache holds."""
+"""Size of a copy that is too large for any cache, in bytes."""
 
 _COPY = """
 __kernel void copy(__global const float4* from, __global float4* to) {
@@ -24,7 +24,7 @@ __kernel void copy(__global const float4* from, __global float4* to) {
 """
 _MAD_STEPS = 512
 _MAD_FLOPS = _MAD_STEPS * 4 * 8 * 2
-"""Of a work item: 4 chains of float8, a multiplication and an addition."""
+"""Operations of one work item: 4 chains of float8, each step a multiplication and an addition."""
 
 _MAD = f"""
 __kernel void mad_chains(__global float* to) {{
@@ -47,18 +47,20 @@ _REPEAT = 5
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How fast a layer ran; rates are of its kernel's median.
+    """The speed of a layer; the rates refer to the median time of the layer's kernel.
 
     Attributes:
-      runs: that were measured.
-      kernel_us: median, least and greatest.
-      others_us: median of what reorders and converts for the kernel.
-      call_us: median of a whole call, as the runtime sees it.
-      moved_bytes: of the op's inputs and outputs, each once.
-      gb_per_s: of the moved bytes.
-      gflop_per_s: None where nobody has said how many operations there are.
-      copy_gb_per_s: of a copy of as many bytes, and of one that no cache holds.
-      peak_gflop_per_s: of multiply-adds alone.
+      runs: Number of runs that were measured.
+      kernel_us: Median, least and greatest time of the kernel, in microseconds.
+      others_us: Median time of the kernels that reorder and convert tensors for the layer's kernel,
+        in microseconds.
+      call_us: Median time of a whole call, as the runtime measures it, in microseconds.
+      moved_bytes: Bytes of the op's inputs and outputs, each tensor counted once.
+      gb_per_s: Rate of the moved bytes.
+      gflop_per_s: Rate of operations; None if the caller gave no number of operations.
+      copy_gb_per_s: Rates of two copies: one of `moved_bytes`, and one that is too large for any
+        cache.
+      peak_gflop_per_s: Rate of multiply-adds that need no memory.
     """
 
     runs: int
@@ -72,7 +74,7 @@ class Speed:
     peak_gflop_per_s: float
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Yields the speed as lines of text for people."""
         middle, least, most = self.kernel_us
         others = f"; around it {self.others_us:.1f} us" if self.others_us else ""
         yield (
@@ -89,9 +91,14 @@ class Speed:
 
 
 def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> Speed:
-    """Measures a layer whose inputs are set, and then the device's limits; `flops` is in output 0's B, F, Y, X."""
+    """Measures a layer whose inputs are set, then the device's limits.
+
+    `flops` is a formula of output 0's B, F, Y, X.
+    """
     with quiet(), load_compiled(running.compiled) as call:
-        given_inputs = running.call.inputs[: len(call.inputs)]  # constants lie behind them
+        given_inputs = running.call.inputs[
+            : len(call.inputs)
+        ]  # constants are behind the op's inputs
         for memory, given in zip(call.inputs, given_inputs, strict=True):
             memory.array[...] = given.array
         timing = call.measure(repeat)
@@ -122,13 +129,13 @@ def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> 
 
 
 def _measure_copy(num_bytes: int) -> float:
-    """Bytes a second that a copy moves: it reads one half of them, and writes the other."""
+    """Returns how many bytes a second a copy moves: half of the bytes are read, and half are written."""
     items = max(1, num_bytes // 32)
     return items * 32 / _best_s("copy", _COPY, items, items * 4, has_input=True)
 
 
 def _measure_multiply_add() -> float:
-    """Floating-point operations a second of float32 multiply-adds that need no memory."""
+    """Returns how many float32 operations a second the device does in multiply-adds that need no memory."""
     items = 1 << 12
     while (seconds := _best_s("mad_chains", _MAD, items, items)) < _LEAST_S and items < _MOST_ITEMS:
         items *= 8

@@ -1,4 +1,4 @@
-"""`litert-npu layer tune`: what local sizes cost on this device."""
+"""`litert-npu layer tune`: measures a layer with different local sizes on this device."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from vendor_reference.authoring.local_sizes import LocalSize
 from vendor_reference.authoring.subject import Subject, check_alike
 from vendor_reference.executable.executable import work_size
 
-_RELATIVE, _ABSOLUTE = 1e-4, 1e-5  # sums in another order
+_RELATIVE, _ABSOLUTE = 1e-4, 1e-5  # kernels with other groups may add in another order
 
 
 @dataclass(frozen=True, slots=True)
 class TuneStart:
-    """A layer before it is tuned.
+    """A layer before local sizes are tried.
 
     Attributes:
-      global_sizes: of each op.
-      local_size: that it has; empty is the driver's choice.
-      most_items: in a group, that the device takes of this kernel.
-      measured: index of the op with the most work items: it is measured.
+      global_sizes: Global size of each op.
+      local_size: Local size in the layer's description; empty if the driver chooses.
+      most_items: Most work items in a group that the device accepts for this kernel.
+      measured: Index of the op with the most work items, which is the op to measure.
     """
 
     global_sizes: Sequence[Sequence[int]]
@@ -42,10 +42,11 @@ class TuneStart:
 
 
 def begin_tuning(options: LayerOptions, subjects: Sequence[Subject]) -> TuneStart:
-    """Compiles a layer for all its ops, to know its sizes.
+    """Compiles a layer for all its ops, and returns its sizes.
 
     Raises:
-      LiteRtError: what is wrong with the layer; UNSUPPORTED, for ops whose sizes have other numbers of dimensions.
+      LiteRtError: The problem with the layer; or UNSUPPORTED, if the ops' sizes differ in their
+        number of dimensions.
     """
     global_sizes: list[LocalSize] = []
     local_sizes: list[LocalSize] = []
@@ -60,17 +61,17 @@ def begin_tuning(options: LayerOptions, subjects: Sequence[Subject]) -> TuneStar
             global_sizes.append(items)
             local_sizes.append(group or ())
             most_items.append(signature.max_group_size if signature else 256)
-    what = "ops whose global sizes have other numbers of dimensions"
+    what = "ops whose global sizes differ in their number of dimensions"
     check_alike(map(len, global_sizes), what, options.path)
     measured = max(range(len(subjects)), key=lambda index: prod(global_sizes[index]))
     return TuneStart(global_sizes, local_sizes[measured], min(most_items), measured)
 
 
 def run_outputs(subject: Subject, options: LayerOptions, arrays: Sequence[Array]) -> list[Array]:
-    """What a layer makes of some inputs.
+    """Runs a layer on given inputs, and returns its outputs.
 
     Raises:
-      LiteRtError: RUNTIME_FAILURE, if the kernel does what it must not.
+      LiteRtError: RUNTIME_FAILURE, if the checks find forbidden behaviour of the kernel.
     """
     with compile_layer(subject, options) as compiled, run_on_device(compiled) as running:
         running.set_inputs(arrays)
@@ -85,10 +86,11 @@ def try_local_size(
     expected: Sequence[Array],
     repeat: int,
 ) -> float:
-    """The median of a kernel's time with a local size, in seconds.
+    """Returns the median time of a kernel with a local size, in seconds.
 
     Raises:
-      LiteRtError: RUNTIME_FAILURE, if the outputs are not those expected; what the device says of the size.
+      LiteRtError: RUNTIME_FAILURE, if the outputs differ from the expected outputs; or the device's
+        error for the size.
     """
     with (
         copy_with_local_size(options, subject.op, size) as copied,
@@ -100,7 +102,8 @@ def try_local_size(
             is_alike = actual.shape == wanted.shape
             if not is_alike or not np.allclose(actual, wanted, _RELATIVE, _ABSOLUTE, True):
                 raise LiteRtError(
-                    Status.RUNTIME_FAILURE, "other outputs: the kernel counts on its groups"
+                    Status.RUNTIME_FAILURE,
+                    ("the outputs differ: the kernel depends on the size of its groups"),
                 )
         return median(running.measure_kernel(repeat))
 
@@ -112,7 +115,7 @@ def compare_local_sizes(
     arrays: Sequence[Array],
     rounds: int,
 ) -> list[list[float]]:
-    """Times of a kernel in seconds, for each local size one from each round: they run in turn."""
+    """Measures a kernel with each local size in turn; returns one time in seconds for each round."""
     with ExitStack() as stack:
         running: list[RunningLayer] = []
         for size in sizes:
@@ -123,7 +126,8 @@ def compare_local_sizes(
             running[-1].measure_kernel(1)
         times: list[list[float]] = [[] for _ in sizes]
         for number in told("compare", range(rounds)):
-            # Who comes first changes, as what runs before another leaves the caches to it.
+            # The order changes from round to round, since each call finds the caches as the call
+            # before it left them.
             for index in range(len(sizes)):
                 place = (index + number) % len(sizes)
                 times[place].append(min(running[place].measure_kernel(2)))

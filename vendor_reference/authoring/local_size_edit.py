@@ -1,4 +1,4 @@
-"""Sets the local size in a layer's description; all the rest of the text stays as its author wrote it."""
+"""Sets the local size in a layer's description; the rest of the text stays as its author wrote it."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _XML_END = re.compile(r"[ \t]*</CustomLayer\s*>\Z")
 def copy_with_local_size(
     options: LayerOptions, op: Op, sizes: Sequence[int]
 ) -> Iterator[LayerOptions]:
-    """Makes the copy, for an op; it is gone in the end, and the author's files are never touched.
+    """Makes a copy of the layer for an op with other local sizes; the copy is removed when the context ends.
 
     Raises:
       LiteRtError: UNSUPPORTED, if the description has no place for a local size.
     """
-    # Whoever reads a description reads the files of all layers in it.
+    # A reader of the description also reads the files of all its other layers.
     names = [op.name, *described_names(options.path, options.compiler.asset_root)]
     loaded = [load_layer(options, name) for name in names]
     files = {file.path: file.data for layer, _ in loaded for file in layer.files()}
@@ -66,20 +66,20 @@ def copy_with_local_size(
 
 
 def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str]:
-    """The description that a local size is written into: its path, and its text where it is still to be written.
+    """Finds the description for a local size: its path, and its text if the file does not exist yet.
 
-    That of a `.cl` is a `.json` beside it, which says for these ops what the `.cl` alone means.
+    A `.cl` gets a `.json` beside it, which states for these ops what the `.cl` alone implies.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS, if there is one; UNSUPPORTED, for ops of different options.
+      LiteRtError: ALREADY_EXISTS, if that file exists; UNSUPPORTED, for ops with different options.
     """
     stem, suffix = os.path.splitext(options.path)
     if suffix.lower() != ".cl":
         return options.path, ""
     path = f"{stem}.json"
     if os.path.lexists(path):
-        what = f"a .cl says nothing of local sizes, and {path} is there already"
-        hint = "Tune that, if it describes the kernel, or move it away."
+        what = f"a .cl file has no place for local sizes, and {path} exists already"
+        hint = "Tune {path} if it describes the kernel, or move the file away."
         raise LiteRtError(Status.ALREADY_EXISTS, what, options.path, hint)
     layer, _ = load_layer(options, ops[0].name)
     names = [
@@ -90,7 +90,11 @@ def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str
         )
         for op in ops
     ]
-    check_alike(names, "ops with other options, which one description cannot have", options.path)
+    check_alike(
+        names,
+        ("the ops have different options, and one description can have only one set of options"),
+        options.path,
+    )
     fields: dict[str, object] = {"version": 1, "sources": [os.path.basename(options.path)]}
     if names[0]:
         fields["defines"] = [{"name": n, "option": n.removeprefix(_OPTION)} for n in names[0]]
@@ -98,10 +102,11 @@ def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str
 
 
 def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str = "") -> bytes:
-    """A description's bytes with another local size; `new_text` is one that is still to be written.
+    """Returns a description's bytes with another local size; `new_text` is the text of a new file.
 
     Raises:
-      LiteRtError: UNSUPPORTED; INVALID_ARGUMENT, for a file that is no text.
+      LiteRtError: UNSUPPORTED, if the description has no place for a local size; INVALID_ARGUMENT,
+        if the file is not text.
     """
     suffix = os.path.splitext(path)[1].lower()
     if new_text:
@@ -109,9 +114,10 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str
     if suffix not in (".json", ".xml"):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"a {suffix or 'file'} says nothing of local sizes",
+            f"a {suffix or 'file'} has no place for local sizes",
             path,
-            "Describe the kernel in a .json beside it, or begin with litert-npu layer new --kind=json.",
+            "Describe the kernel in a .json beside it, or begin with litert-npu layer new "
+            "--kind=json.",
         )
     with MappedFile(path) as file:
         data = bytes(file.view)
@@ -127,10 +133,10 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str
 
 
 def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -> str:
-    """The text of a `.json` or `.xml` description with another local size; none for the driver's choice.
+    """Returns the text of a `.json` or `.xml` description with another local size; `()` lets the driver choose.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for a file that has no place for it.
+      LiteRtError: UNSUPPORTED, for a description that has no place for a local size.
     """
     if suffix == ".json":
         return _set_in_json(text, op_name, list(sizes))
@@ -144,7 +150,10 @@ def _set_in_json(text: str, op_name: str, sizes: list[int]) -> str:
     names = [layer["name"] for layer in layers]
     begin = _JSON_LAYERS.search(text)
     if not begin or (len(names) > 1 and op_name not in names):
-        raise LiteRtError(Status.UNSUPPORTED, f"no layer '{op_name}' to write into")
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            (f"the description has no layer '{op_name}' to write the local size into"),
+        )
     index = names.index(op_name) if len(names) > 1 else 0
     start = end = begin.end()
     for _ in names[: index + 1]:
@@ -186,8 +195,11 @@ def _set_in_xml(text: str, op_name: str, sizes: str) -> str:
     layers = list(_XML_LAYER.finditer(masked))
     named = [layer for layer in layers if _layer_name(layer[1]) == op_name]
     if not layers or (len(layers) > 1 and not named):
-        raise LiteRtError(Status.UNSUPPORTED, f"no <CustomLayer> for '{op_name}' to write into")
-    begin, end = (named or layers)[-1].span()  # where a name occurs twice, the last counts
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            (f"the description has no <CustomLayer> for '{op_name}' to write the local size into"),
+        )
+    begin, end = (named or layers)[-1].span()  # if a name occurs twice, the last one counts
     found = _XML_SIZES.search(masked, begin, end)
     if found:
         tag = _XML_LOCAL.sub("", text[found.start() : found.end()])

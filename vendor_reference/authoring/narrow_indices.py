@@ -1,10 +1,12 @@
-"""Indices of work items that are narrower than `size_t`, and so keep a driver from joining neighbours to vectors.
+"""Finds indices of work items that are narrower than `size_t`, which keep a driver from using vectors.
 
-Intel's driver for CPUs makes one vector of what neighbouring work items read or write, where it can prove that
-it lies in a row. It often cannot prove it of `y[i]` where `i` is an `int` or a `uint` made of `get_global_id(0)`.
-Neighbours differ in dimension 0 alone: `get_global_id(1)` is the same for all of them.
+Intel's driver for CPUs joins the reads or writes of neighbouring work items into one vector, if it
+can prove that the addresses are consecutive. Often it cannot prove this of `y[i]` where `i` is an
+`int` or a `uint` made from `get_global_id(0)`. Neighbours differ in dimension 0 alone: all of them
+have the same `get_global_id(1)`.
 
-A kernel is read as tokens, statement by statement; where that is not enough, there is no note.
+The search reads a kernel as tokens, statement by statement; it gives no note for code that it
+cannot read this way.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from vendor_reference.custom_layers.kernel_source import (
 from vendor_reference.programs.program_text import find_places
 
 _COST = (
-    "On a CPU, Intel's driver may then read and write elements one by one, not as vectors, which takes several "
-    "times as long. Use size_t; it also holds beyond 2^31 elements."
+    "On a CPU, Intel's driver may then read and write elements one by one instead of as vectors, "
+    "which takes several times as long. Use size_t, which also holds beyond 2^31 elements."
 )
 _IDS = {"get_global_id", "get_global_linear_id", "get_local_id", "get_local_linear_id"}
 _ARITHMETIC = re.compile(r"min|max|clamp|abs|select|mul24|mad24|mad_sat|mul_hi|mad_hi|convert_\w+")
@@ -34,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _BETWEEN = {"(", ",", ")"}
 _HEADS = {"else", "do", "for", "("}
 _NAMES = r"(?!return )(?:[A-Za-z_]\w* (?:\* )*){2,}"
-"""Two names at the least, perhaps with `*`; a space behind each token."""
+"""At least two names, perhaps with `*`; each token has a space behind it."""
 
 _DECLARATION = re.compile(rf"{_NAMES}(?:[=[,] .*)?", re.ASCII)
 _FUNCTION = re.compile(rf"{_NAMES}\( .*\) ", re.ASCII)
@@ -47,7 +49,10 @@ _MEMORY = re.compile(r"v(load|store)a?(_half)?\d*(_rt.)?")
 
 
 class _Index(NamedTuple):
-    """What comes from a work item's index: the variable or the conversion of few bits; "" is the index itself."""
+    """A use of a work item's index, by the narrow variable or conversion on the way.
+
+    "" is the index itself.
+    """
 
     line: int
     name: str
@@ -56,7 +61,7 @@ class _Index(NamedTuple):
 
 @dataclass(slots=True)
 class _Variable:
-    """A variable; `narrow_type` is its type where that has few bits, else ""."""
+    """A variable; `narrow_type` is its type if the type has few bits, else ""."""
 
     line: int
     narrow_type: str
@@ -65,10 +70,10 @@ class _Variable:
 
 
 def find_narrow_index_notes(text: str) -> list[str]:
-    """A sentence about indices in addresses of global memory that are narrower than `size_t`; or none.
+    """Returns sentences about indices that are narrower than `size_t` in addresses of global memory; may be empty.
 
     Args:
-      text: what the OpenCL compiler gets, with `#line`.
+      text: Source that the OpenCL compiler gets, with `#line` directives.
     """
     reader = _KernelReader()
     for statement in _statements(kernel_tokens([text])):
@@ -85,10 +90,10 @@ def find_narrow_index_notes(text: str) -> list[str]:
 
 
 def _statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """What stands before each `;`, `{`, `}` and the end of a loop's head."""
+    """Yields the tokens before each `;`, `{`, `}` and before the end of a loop's head."""
     statement: list[Token] = []
     depth = 0
-    is_literal = False  # inside of the braces of `(int []){1, 2}`
+    is_literal = False  # inside the braces of `(int []){1, 2}`
     for token in tokens:
         depth += (token.text == "(") - (token.text == ")")
         if is_literal or (token.text == "{" and [t.text for t in statement[-2:]] == ["]", ")"]):
@@ -101,7 +106,7 @@ def _statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 class _KernelReader:
-    """Goes through a text; `found` are the indices that are part of an address."""
+    """Reads a kernel's text; `found` holds the indices that are part of an address."""
 
     def __init__(self) -> None:
         self.found: set[_Index] = set()
@@ -130,13 +135,13 @@ class _KernelReader:
             self._assign(tokens)
 
     def _narrow_type(self, words: Sequence[str]) -> str:
-        """The type of few bits that is among the words of a declaration, as it is written there; else ""."""
+        """Returns the narrow type among the words of a declaration, as the source spells it; else ""."""
         if "long" in words:
             return ""
         return next((w for w in words if _NARROW.fullmatch(w) or w in self._typedefs), "")
 
     def _declare(self, tokens: Sequence[Token]) -> list[Token]:
-        """Declares the variable of `type name = value`; the type is there for the next one."""
+        """Declares the variable of `type name = value`; keeps the type for the next declarator."""
         at = next((i for i, t in enumerate(tokens) if t.text in ("=", "[")), len(tokens))
         *types, name = tokens[:at] or [Token("", 0)]
         words = [token.text for token in types]
@@ -150,7 +155,7 @@ class _KernelReader:
         return [token for token in types if token.text != "*"]
 
     def _assign(self, tokens: Sequence[Token]) -> None:
-        """Adds to variables what the statement assigns to them."""
+        """Adds the sources of the assigned value to the variables that a statement assigns."""
         for index, token in enumerate(tokens[1:], 1):
             name = tokens[index - 1].text
             variable = self._variables.get(name)
@@ -160,9 +165,12 @@ class _KernelReader:
                 variable.value = value if token.text == "=" else variable.value | value
 
     def _value(self, tokens: Sequence[Token]) -> set[_Index]:
-        """What an expression comes from; nothing for comparisons, addresses and what is read from memory.
+        """Returns the indices that an expression comes from.
 
-        What is part of an address is found on the way: a subscript, or what is added to a pointer.
+        Empty for comparisons and for values from memory.
+
+        Records on the way each index that is part of an address: a subscript, or a number added to
+        a pointer.
         """
         value: set[_Index] = set()
         is_address = is_truth = False
@@ -208,7 +216,7 @@ class _KernelReader:
     def _result(
         self, name: Token, inside: Sequence[Token], arguments: Sequence[set[_Index]]
     ) -> set[_Index]:
-        """What the result of a call comes from."""
+        """Returns the indices that the result of a call comes from."""
         texts = [token.text for token in inside]
         if name.text in _IDS and texts not in (["1"], ["2"]):
             return {_Index(0, "", name.text)}
@@ -223,18 +231,18 @@ class _KernelReader:
 
 
 def _inside(tokens: Sequence[Token], index: int) -> tuple[Sequence[Token], int]:
-    """What the bracket at `index` encloses, and where it goes on behind the bracket."""
+    """Returns the tokens inside the bracket at `index`, and the position behind the closing bracket."""
     end = find_closing(tokens, index)
     return tokens[index + 1 : end], end + 1
 
 
 def _narrowed(value: set[_Index], name: str, line: int) -> set[_Index]:
-    """What a number of few bits comes from: what is made such, and itself."""
+    """Returns the indices of a value that was converted to a narrow type, each marked with that type."""
     return value | {_Index(line, name, index.function) for index in value}
 
 
 def _as_variable(value: set[_Index], variable: _Variable, name: str) -> set[_Index]:
-    """What a variable comes from; to change its type changes the conversions of its value, too."""
+    """Returns the indices that a variable comes from; the variable's type decides the conversion."""
     if not variable.narrow_type:
         return value
     value = {index for index in value if not index.name.startswith("(")}

@@ -1,8 +1,9 @@
-"""A working skeleton of a layer: what the author of a kernel begins with.
+"""Writes a working skeleton of a layer, as a start for the author of a kernel.
 
-The kernel has the right arguments and builds for all ops that it is for; it copies input 0 where that has an
-output's type, else it writes zeros; an output whose shape it has to find gets no elements. Beside it: a
-description where one is wanted, a reference in NumPy, commands.
+The kernel has the right arguments and builds for all its ops. It copies input 0 to each output of
+the same type, and fills other outputs with zeros; an output whose shape the kernel has to find gets
+no elements. The other files are a description if the kind of asset needs one, a reference in NumPy,
+and the commands to use.
 """
 
 from __future__ import annotations
@@ -28,16 +29,18 @@ KINDS = ("cl", "json", "xml")
 
 _NOT_OF_A_NAME = re.compile(r"\W", re.ASCII)
 _MOST_FIELDS = 32
-_BOUND = 100  # of a dimension that is open, until the author says another
-_SMALL = 1 << 16  # a 4-byte word below it is likely an int32, and as a float32 none at all
+_BOUND = 100  # size of an open dimension, until the author gives another
+_SMALL = (
+    1 << 16
+)  # a 4-byte word below this number is likely an int32: as a float32 it would be almost zero
 
 
 @dataclass(frozen=True, slots=True)
 class OptionEntry:
-    """An option of the op: a define of the kernel, and its values in the ops, for a comment.
+    """An option of the op: a define of the kernel, and the option's values in the ops for a comment.
 
     Attributes:
-      source: where the description finds it: as in JSON.
+      source: Place where the description finds the option, as in JSON.
     """
 
     define: str
@@ -52,7 +55,10 @@ _QUANTIZATION = """
 
 
 def choose_kind(subjects: Sequence[Subject]) -> str:
-    """The simplest kind of asset that has all: `cl`, or `json` for options in a C struct, and shapes to find."""
+    """Returns the simplest sufficient kind of asset.
+
+    The kind is `cl`, or `json` for options in a C struct and for shapes to find.
+    """
     if _found_outputs([subject.op for subject in subjects]):
         return "json"
     options = bytes(subjects[0].op.custom_options or b"")
@@ -66,14 +72,14 @@ def new_layer(
     model: str,
     vendor_options: Mapping[str, str],
 ) -> dict[str, str]:
-    """The files of a skeleton, by name; the model's path and the options are for the commands in them.
+    """Returns the files of a skeleton by name; the model's path and the options appear in the commands.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for ops that no one kernel can be for.
+      LiteRtError: UNSUPPORTED, if no single kernel can be for all these ops.
     """
     ops = [subject.op for subject in subjects]
     ports = [(tuple(t is not None for t in op.inputs), len(op.outputs)) for op in ops]
-    check_alike(ports, "ops with other numbers of inputs or outputs", f"op '{op_name}'")
+    check_alike(ports, "the ops differ in their number of inputs or outputs", f"op '{op_name}'")
     name = c_name(op_name)
     options = list(_options(ops))
     files = {f"{name}.cl": _kernel(name, kind, subjects, options)}
@@ -91,18 +97,18 @@ def new_layer(
 
 
 def c_name(op_name: str) -> str:
-    """An op's name as C and file systems take it."""
+    """Returns an op's name in characters that C and file systems accept."""
     name = _NOT_OF_A_NAME.sub("_", op_name) or "op"
     return f"op_{name}" if name[0].isdigit() else name
 
 
 def flags_text(options: Mapping[str, str]) -> str:
-    """Options as flags of a command line, each behind a space."""
+    """Returns options as flags of a command line, each after a space."""
     return "".join(f" {shell_word(f'--{name}={value}')}" for name, value in options.items())
 
 
 def declarations(op: Op) -> list[str]:
-    """The kernel's arguments in C: the inputs that are there, then the outputs."""
+    """Returns the kernel's arguments in C: the inputs that are present, then the outputs."""
     inputs = [
         f"__global const INPUT{index}_TYPE* input{index}"
         for index, tensor in enumerate(op.inputs)
@@ -138,7 +144,7 @@ def _define_type(value: FlexValue) -> str:
 
 
 def _fields(data: bytes) -> Iterator[OptionEntry]:
-    """Each 4 bytes of a C struct, as what they look like."""
+    """Yields each 4 bytes of a C struct as the type that the bytes look like."""
     for offset in range(0, min(len(data) - 3, 4 * _MOST_FIELDS), 4):
         (integer,) = struct.unpack_from("<i", data, offset)
         (real,) = struct.unpack_from("<f", data, offset)
@@ -215,7 +221,7 @@ def _kernel(
 
 
 def _found_outputs(ops: Sequence[Op]) -> list[int]:
-    """The outputs whose shape the kernel has to find: in some op it is that of no input."""
+    """Returns the outputs whose shape the kernel has to find, since it equals no input's shape in some op."""
     found = {
         index
         for op in ops
@@ -226,7 +232,7 @@ def _found_outputs(ops: Sequence[Op]) -> list[int]:
 
 
 def _is_copy(subjects: Sequence[Subject], index: int) -> bool:
-    """Whether an output has the type of input 0, in all ops."""
+    """Returns whether an output has the type of input 0 in all ops."""
     return all(
         s.op.inputs
         and s.op.inputs[0] is not None
@@ -255,7 +261,7 @@ def _json(name: str, ops: Sequence[Op], options: Sequence[OptionEntry]) -> str:
 
 
 def _json_value(value: object) -> str:
-    """One line, or a line for each of several objects."""
+    """Returns JSON in one line, or with one line for each of several objects."""
     if isinstance(value, list) and len(value) > 2:
         return "[\n" + ",\n".join(f"    {json.dumps(item)}" for item in value) + "\n  ]"
     return json.dumps(value)
@@ -323,7 +329,7 @@ def _tensors(op: Op) -> list[Tensor]:
 
 
 def _bounds(ops: Sequence[Op]) -> str:
-    """Flags for inputs of dynamic shape, and outputs whose shape is found; how large, the author is to say."""
+    """Returns flags for inputs of dynamic shape and for shapes to find; the author fills in the bounds."""
     found = _found_outputs(ops)
     bounds = {
         tensor.name: "x".join(

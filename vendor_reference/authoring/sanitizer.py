@@ -1,9 +1,10 @@
-"""Runs a layer on Oclgrind, which simulates the device and checks each access; slow, and thorough.
+"""Runs a layer on Oclgrind, which simulates the device and checks each access: slow, but thorough.
 
-For a process of its own: the variables that it sets count for all that is loaded after.
+The sanitizer needs a process of its own: its environment variables affect all drivers that are
+loaded later.
 
-What Oclgrind writes becomes faults: what happened, in which kernel and work item, at which line. A message of its
-log is a line, and lines below it that begin with a tab:
+The log of Oclgrind becomes a list of faults: the event, the kernel, the work item and the line. A
+message of the log is a line, followed by lines that begin with a tab:
 
     Invalid write of size 4 at global memory address 0x2000000000010
         Kernel: k
@@ -11,9 +12,9 @@ log is a line, and lines below it that begin with a tab:
           store float %1, float addrspace(1)* %2, ...
         At line 6 (column 12) of lib/k.cl:
 
-A race has two entities, and two places. A barrier that a part of a group reaches has the group, and says how many
-work items reached it. Addresses have a buffer's number in their upper 16 bits; those of private memory, in their
-upper 32.
+A race has two entities and two places. A barrier that only a part of a group reaches has the group
+and the number of work items that reached it. Addresses have a buffer's number in their upper 16
+bits; addresses of private memory, in their upper 32.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the author's files.
+    """A position in the author's files.
 
     Attributes:
-      file_name: as the kernel's sources have it.
-      line: counted from 1.
-      column: counted from 1.
+      file_name: Name of the file, as the kernel's sources state it.
+      line: Line number, counted from 1.
+      column: Column number, counted from 1.
     """
 
     file_name: str
@@ -65,15 +66,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class KernelFault:
-    """What a kernel did that it must not.
+    """A forbidden operation of a kernel.
 
     Attributes:
-      what: in Oclgrind's words, but for barriers; of an address, what it is in its buffer.
-      kernel: its name.
-      work_items: global ids, `2,0,0`; of the first that did it, or of the two that race.
-      places: where; for a race, of both.
-      times: how often it was seen.
-      groups: ids of work groups, of a fault that a whole group has.
+      what: Description of the fault, in Oclgrind's words except for barriers; an address becomes an
+        offset in its buffer.
+      kernel: Name of the kernel.
+      work_items: Global ids, such as `2,0,0`, of the first work item with the fault, or of the two
+        that race.
+      places: Positions in the source; a race has two.
+      times: Number of occurrences.
+      groups: Ids of the work groups, for a fault of a whole group.
     """
 
     what: str
@@ -84,7 +87,7 @@ class KernelFault:
     groups: Sequence[str] = ()
 
     def lines(self, text: str) -> Iterator[str]:
-        """For people; `text` is the program's, which has the source lines."""
+        """Yields the fault as lines of text for people; `text` is the program's text with the source lines."""
         where = [f"kernel {self.kernel}"]
         for kind, ids in (("work item", self.work_items), ("work group", self.groups)):
             if ids:
@@ -101,10 +104,10 @@ class KernelFault:
 
 @contextmanager
 def simulated_device() -> Iterator[str]:
-    """Makes Oclgrind the device of this process, in which no OpenCL is loaded yet; gives its log's path.
+    """Makes Oclgrind the device of this process, before OpenCL is loaded; yields the path of Oclgrind's log.
 
     Raises:
-      LiteRtError: NOT_FOUND, if it is not installed.
+      LiteRtError: NOT_FOUND, if Oclgrind is not installed.
     """
     if not has_simulator():
         raise LiteRtError(Status.NOT_FOUND, "Oclgrind is not installed", hint=OCLGRIND.hint)
@@ -114,7 +117,7 @@ def simulated_device() -> Iterator[str]:
             {
                 VARIABLE: OCLGRIND.name,
                 "LITERT_NPU_CACHE_DIR": folder,  # programs that are built without optimization
-                "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",  # which removes what is to be found
+                "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",  # optimization removes faulty code
                 "OCLGRIND_DATA_RACES": "1",
                 "OCLGRIND_UNINITIALIZED": "1",
                 "OCLGRIND_LOG": log,
@@ -126,10 +129,10 @@ def simulated_device() -> Iterator[str]:
 def sanitize(
     subject: Subject, options: LayerOptions, arrays: Sequence[Array], log_path: str
 ) -> tuple[list[KernelFault], str]:
-    """Runs a layer once on the simulated device, whose log is at a path.
+    """Runs a layer once on the simulated device, which writes its log to `log_path`.
 
     Returns:
-      What the kernel does that it must not; and the program's text, for the lines.
+      The faults of the kernel; and the program's text, which has the source lines.
     """
     with compile_layer(subject, options) as compiled:
         task, program = compiled.find_kernel()
@@ -141,18 +144,21 @@ def sanitize(
         faults = read_log(stream.read())
     for index, fault in enumerate(faults):
         if fault.kernel != task.entry:
-            what = f"{fault.what}, where a kernel reorders what '{task.entry}' has not written"
+            what = (
+                f"{fault.what}, where a kernel reorders elements that '{task.entry}' has not "
+                "written"
+            )
             faults[index] = replace(fault, what=what, places=())
     return faults, text
 
 
 def has_simulator() -> bool:
-    """Whether Oclgrind is installed."""
+    """Returns whether Oclgrind is installed."""
     return any(i.driver is OCLGRIND and not i.problem for i in find_installations())
 
 
 def read_log(log: str) -> list[KernelFault]:
-    """The faults of a log; what only differs in work items and addresses is one, counted."""
+    """Returns the faults of a log; counts faults that differ only in work items and addresses as one."""
     found: dict[object, KernelFault] = {}
     for fault in _faults(log):
         key = (re.sub(r"\d+", "", fault.what), fault.kernel, tuple(fault.places))
@@ -162,7 +168,7 @@ def read_log(log: str) -> list[KernelFault]:
 
 
 def show_faults(faults: Sequence[KernelFault], text: str) -> Iterator[str]:
-    """For people; the first of many."""
+    """Yields the first faults as lines of text for people."""
     for fault in faults[:_MOST_SHOWN]:
         yield from fault.lines(text)
     if len(faults) > _MOST_SHOWN:
@@ -170,7 +176,7 @@ def show_faults(faults: Sequence[KernelFault], text: str) -> Iterator[str]:
 
 
 def _faults(log: str) -> Iterator[KernelFault]:
-    """A fault for each message that names a kernel: others are about calls, not about what a kernel does."""
+    """Yields a fault for each message that names a kernel: other messages are about API calls."""
     what, details = "", list[str]()
     for row in [*log.split("\n"), "end"]:
         if row.startswith((" ", "\t")) or not row.strip():
@@ -186,11 +192,9 @@ def _fault(what: str, details: Sequence[str]) -> KernelFault:
         return [match for detail in details if (match := pattern.fullmatch(detail))]
 
     if divergence := _DIVERGENCE.fullmatch(what):
-        what = f"Work items of a group do not come to the same {divergence[1]}"
+        what = f"Only some work items of a group reach the {divergence[1]}"
         for reached in found(_REACHED):
-            what = (
-                f"Only {reached[1]} of a group's {reached[2]} work items come to a {divergence[1]}"
-            )
+            what = f"Only {reached[1]} of a group's {reached[2]} work items reach a {divergence[1]}"
     return KernelFault(
         _ADDRESS.sub(lambda match: _offset(match[1], match[2]), what),
         found(_KERNEL)[0][1],
@@ -203,6 +207,6 @@ def _fault(what: str, details: Sequence[str]) -> KernelFault:
 def _offset(space: str, address: str) -> str:
     bits = 32 if space == "private" else 48
     offset = int(address, 16) & ((1 << bits) - 1)
-    if offset >> (bits - 1):  # before the buffer's start
+    if offset >> (bits - 1):  # before the start of the buffer
         offset -= 1 << bits
     return f"{space} memory, byte {offset} of its buffer"

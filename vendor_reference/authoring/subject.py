@@ -1,6 +1,6 @@
-"""What a layer is tried on: each different op of a model that it is for, or one op of given shapes.
+"""Finds the ops to try a layer on: each different op of a model that the layer is for, or one op of given shapes.
 
-It is alone in a model of its own, without the network around it.
+The op stands alone in a small model, without the network around it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ _SHOWN_TYPES = "f32, f16, i8, ui8, i16, i32, i64, i1"
 
 @dataclass(frozen=True, slots=True)
 class OpChoice:
-    """Which ops the user means.
+    """The user's choice of ops.
 
     Attributes:
-      model: path of a model; "" for given shapes.
-      op: an op's name, or its place: `12` in the main subgraph, `1:12` in another; "" for what the asset's name
-        says.
-      inputs, outputs: tensors of given shapes, as `parse_tensors` has them.
-      options: of given shapes: JSON of a FlexBuffer map, `@file` with the bytes of a C struct, or "".
+      model: Path of a model; "" for an op of given shapes.
+      op: Name of an op, or its position: `12` in the main subgraph, `1:12` in another; "" to use
+        the asset's name.
+      inputs, outputs: Tensors of an op of given shapes, in the notation of `parse_tensors`.
+      options: Options of an op of given shapes: JSON of a FlexBuffer map, `@file` with the bytes of
+        a C struct, or "".
     """
 
     model: str = ""
@@ -49,7 +50,7 @@ class OpChoice:
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """The indices of the subgraph and of the op there; None where the op is no place."""
+        """Returns the indices of the subgraph and of the op there; None if `op` is not a position."""
         subgraph, colon, index = self.op.rpartition(":")
         if not index.isdecimal() or (colon and not subgraph.isdecimal()):
             return None
@@ -58,12 +59,12 @@ class OpChoice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """One op, in a model of its own.
+    """One op in a model of its own.
 
     Attributes:
-      title: where it is from, for people: `op 12 of selfie.tflite, and 3 like it`.
-      model: that it is alone in; its inputs are in the op's order.
-      place: of the op, as `OpChoice.op` has it; "" for an op of given shapes.
+      title: Origin of the op for people, such as `op 12 of selfie.tflite, and 3 like it`.
+      model: Model that contains only this op; the model's inputs are in the op's order.
+      place: Position of the op, in the notation of `OpChoice.op`; "" for an op of given shapes.
     """
 
     title: str
@@ -72,31 +73,34 @@ class Subject:
 
     @property
     def op(self) -> Op:
-        """The op itself: the last; constants that are dequantized for it stand before it."""
+        """Returns the op itself, which is the last op; DEQUANTIZE ops for its constants stand before it."""
         return self.model.subgraphs[0].ops[-1]
 
     @property
     def inputs(self) -> Sequence[tuple[int, Tensor]]:
-        """The model's inputs: the op's that are no constants, each once, with its first index among the op's."""
+        """Returns the model's inputs.
+
+        The op's non-constant inputs once each, with their first index in the op.
+        """
         return [(self.op.inputs.index(t), t) for t in self.model.subgraphs[0].inputs]
 
 
 def choose_op_name(
     choice: OpChoice, asset_path: str, model: Model | None, described: Sequence[str] = ()
 ) -> str:
-    """The name of the op that an asset is for.
+    """Returns the name of the op that an asset is for.
 
-    It is what the user says; else the asset, or the one layer that it describes, is named like an op of the model;
-    else the model has one custom op.
+    The user's choice comes first. Otherwise the asset, or the only layer in its description, has
+    the name of an op of the model. Otherwise the model has only one custom op.
 
     Args:
-      choice: the user's.
-      asset_path: "" where there is no asset yet.
-      model: that `choice` names.
-      described: names of the layers in the asset.
+      choice: Choice of the user.
+      asset_path: Path of the asset; "" if there is no asset yet.
+      model: Model that `choice` names.
+      described: Names of the layers in the asset.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the names there are.
+      LiteRtError: NOT_FOUND, with the names of the model's custom ops.
     """
     stem = os.path.splitext(os.path.basename(asset_path))[0]
     if model is None:
@@ -112,19 +116,19 @@ def choose_op_name(
         return common[0]
     if not choice.op and len(custom) == 1:
         return next(iter(custom))
-    wanted = f"no op '{choice.op or stem}'" if choice.op or stem else "no single custom op"
+    wanted = f"no op '{choice.op or stem}'" if choice.op or stem else "not exactly one custom op"
     raise LiteRtError(
         Status.NOT_FOUND,
         f"{wanted} in the model",
         choice.model,
-        f"Give --op one of its custom ops: {', '.join(custom) or 'it has none'}.",
+        f"Give --op one of the model's custom ops: {', '.join(custom) or 'it has none'}.",
     )
 
 
 def find_subjects(choice: OpChoice, op_name: str, model: Model) -> list[Subject]:
-    """The different ops of that name: those alike in types, options and constants are one.
+    """Returns the different ops of that name; ops with equal types, options and constants count as one.
 
-    The model stays open as long as they are used.
+    The model must stay open while the ops are in use.
     """
     alike: dict[object, list[tuple[int, int]]] = {}
     name = os.path.basename(choice.model)
@@ -139,7 +143,7 @@ def find_subjects(choice: OpChoice, op_name: str, model: Model) -> list[Subject]
 
 
 def _subject(model: Model, index: int, position: int, name: str) -> Subject:
-    """The op at a position of the subgraph of an index; the name is that of the model, for people."""
+    """Returns the op at a position of a subgraph; `name` is the model's name for people."""
     subgraph = model.subgraphs[index]
     place, of_subgraph = str(position), ""
     if index:
@@ -149,13 +153,13 @@ def _subject(model: Model, index: int, position: int, name: str) -> Subject:
 
 
 def given_subject(choice: OpChoice, op_name: str) -> Subject:
-    """The op of given shapes: its inputs are `input0`, `input1`, ..., and its outputs `output0`, ..."""
+    """Returns the op of given shapes, with inputs `input0`, `input1`, ... and outputs `output0`, ..."""
     inputs = parse_tensors(choice.inputs, "--inputs")
     outputs = parse_tensors(choice.outputs, "--outputs")
     if not outputs:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            "nothing says what op the layer is for",
+            "the name of the op that the layer is for is missing",
             hint="Give --model=FILE, or --inputs=1x8x8x4xf32 and --outputs=1x8x8x4xf32.",
         )
     builder = ModelBuilder()
@@ -167,13 +171,14 @@ def given_subject(choice: OpChoice, op_name: str) -> Subject:
 
 
 def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantization | None]]:
-    """Reads tensors that are given with a flag.
+    """Reads the tensors in the value of a flag.
 
-    A tensor is its sizes, `?` for an unknown one, then its element type: `1x?x4xf32`; `f32` alone is a scalar.
-    Behind integers may stand a scale, or a scale and a zero point: `1x8xi8:0.05:3`. Commas stand between tensors.
+    A tensor is a list of sizes, with `?` for an unknown size, then its element type: `1x?x4xf32`;
+    `f32` alone is a scalar. A type of integers can have a scale, or a scale and a zero point:
+    `1x8xi8:0.05:3`. Commas separate tensors.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, with the tensor that is none.
+      LiteRtError: INVALID_TOOL_CONFIG, with the text that is not a tensor.
     """
     found = []
     for part in map(str.strip, text.split(",") if text.strip() else ()):
@@ -182,7 +187,7 @@ def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantiza
         element_type = _TYPES.get(match[2]) if match else None
         if match is None or element_type is None:
             hint = f"Write sizes and an element type, as in 1x8x8x4xf32; types are {_SHOWN_TYPES}."
-            what = f"{flag}: '{part}' is no tensor"
+            what = f"{flag}: '{part}' is not a tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         shape = tuple(-1 if size == "?" else int(size) for size in match[1].split("x") if size)
         quantization = _read_quantization(numbers, element_type) if numbers else None
@@ -190,14 +195,14 @@ def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantiza
             hint = (
                 "Write a scale above 0 and a zero point behind a type of integers: 1x8xi8:0.05:3."
             )
-            what = f"{flag}: '{part}' is no quantized tensor"
+            what = f"{flag}: '{part}' is not a quantized tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         found.append((RankedTensorType.of(element_type, shape), quantization))
     return found
 
 
 def _read_quantization(numbers: Sequence[str], element_type: ElementType) -> Quantization | None:
-    """That of a scale and perhaps a zero point; None for what is none of the type."""
+    """Returns the quantization of a scale and an optional zero point; None if the type cannot have them."""
     try:
         scale, zero_point = float(numbers[0]), int(*numbers[1:])
     except (TypeError, ValueError):
@@ -211,7 +216,7 @@ def _read_quantization(numbers: Sequence[str], element_type: ElementType) -> Qua
 
 
 def describe_op(op: Op) -> str:
-    """An op's types: `(tensor<4xf32>) -> tensor<4xf32>`."""
+    """Returns an op's types as text, such as `(tensor<4xf32>) -> tensor<4xf32>`."""
 
     def text(tensors: Sequence[Tensor | None]) -> str:
         return ", ".join("-" if tensor is None else str(tensor.type) for tensor in tensors)
@@ -220,7 +225,7 @@ def describe_op(op: Op) -> str:
 
 
 def check_alike(kinds: Iterable[object], what: str, where: str) -> None:
-    """Refuses ops that differ in what one layer cannot."""
+    """Rejects ops that differ in a way that one layer cannot handle."""
     if len(set(kinds)) > 1:
         hint = "Choose one with --op=INDEX, or --op=SUBGRAPH:INDEX."
         raise LiteRtError(Status.UNSUPPORTED, what, where, hint)
@@ -232,7 +237,7 @@ def _add(
     kind: RankedTensorType,
     quantization: Quantization | None,
 ) -> Tensor:
-    """Adds a given tensor to a builder; unknown dimensions start with 1."""
+    """Adds a given tensor to a builder; unknown dimensions have size 1 at first."""
     return add(
         name,
         kind.element_type,
@@ -243,14 +248,14 @@ def _add(
 
 
 def _isolate(op: Op, subgraph: Subgraph) -> Model:
-    """An op of a model as a model of its own, with the constant DEQUANTIZE ops before it.
+    """Makes a model of one op, with the constant DEQUANTIZE ops before it.
 
-    Bytes are shared: the model that the op is in must stay open.
+    The new model shares bytes with the op's model, which must stay open.
     """
     wanted = {op} | {t.producer for t in op.inputs if t and stored_constant(t)}
     positions = [index for index, other in enumerate(subgraph.ops) if other in wanted]
     (copy,) = extract([make_partition(op.name, subgraph, positions, set(op.outputs))])
-    # A partition's are in the order of the network.
+    # The inputs of a partition are in the network's order.
     read = set(copy.inputs)
     copy.inputs = [tensor for tensor in dict.fromkeys(copy.ops[-1].inputs) if tensor in read]
     model = Model(subgraphs=[copy])
@@ -275,7 +280,7 @@ def _op_at(model: Model, subgraph: int, index: int, path: str) -> Op:
 
 
 def _kind(op: Op) -> object:
-    """Equal for ops that a layer treats alike."""
+    """Returns a key that is equal for ops that a layer treats alike."""
     tensors = [
         None if t is None else (t.type, t.is_constant, repr(t.quantization))
         for t in (*op.inputs, *op.outputs)

@@ -1,8 +1,8 @@
-"""Finds accesses to memory that is not a kernel's own, or that it has not written.
+"""Finds a kernel's accesses to memory outside its tensors, and reads of memory that the kernel has not written.
 
-The kernel runs again while that memory holds something else. Every tensor has a guard on either side, and outputs
-hold something before a run. On a CPU, local and private memory keep what earlier kernels left there; so a kernel
-that fills them runs first.
+The kernel runs again with other content in that memory. Every tensor has a guard on either side,
+and outputs hold known bytes before a run. On a CPU, local and private memory keep the bytes of
+earlier kernels; so a kernel that fills them runs first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vendor_reference.drivers.device_choice import choose_device, is_simulator
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _CONTENT, _GUARDS, _DEVICE = (0xA5, 0x5A), (0x3C, 0xC3), (0x69, 0x96)
-"""What memory is filled with: tensors that a kernel writes, guards, and local and private memory."""
+"""Bytes that fill three kinds of memory: tensors that a kernel writes, guards, and local and private memory."""
 
 _FILL_KERNEL = """
 #define CELLS 8192
@@ -36,7 +36,10 @@ __kernel void fill_memory(__global const uint* value, __global volatile uint* ar
 }
 """
 
-_RACE = "differs between two runs on equal inputs", "a race, or a read of what nobody wrote"
+_RACE = (
+    "differs between two runs on equal inputs",
+    ("a race, or a read of memory that nothing has written"),
+)
 
 _OWN_CONTENT = (
     'the kernel reads elements that it has not written ("zero": true begins an output with zeros)'
@@ -55,9 +58,9 @@ class _Surrounding(NamedTuple):
     """Memory that results must not depend on.
 
     Attributes:
-      fill: sets each of its bytes.
-      fills: what it holds, and what it holds when it is changed.
-      finding: what is said of an output that depends on it: what the output does, and why.
+      fill: Function that sets each byte of the memory.
+      fills: The usual fill byte, and the byte for a changed run.
+      finding: Words about an output that depends on this memory: the symptom, and the reason.
     """
 
     fill: Callable[[int], None]
@@ -66,14 +69,15 @@ class _Surrounding(NamedTuple):
 
 
 def find_faults(call: DeviceCall, tensors: Sequence[Watched], num_outputs: int) -> list[str]:
-    """Runs a call three times: the memory around its tensors holds one thing, another, and the first again.
+    """Runs a call three times: with one content of the surrounding memory, with another, and with the first again.
 
-    If the results differ, the call runs again with each part of that memory changed alone, to find which matters.
+    If the results differ, the call runs again for each part of that memory, with this part alone
+    changed, to find the part that matters.
 
     Args:
-      call: the call, with its inputs set.
-      tensors: all that the call uses; the op's outputs first.
-      num_outputs: how many those are.
+      call: Call with its inputs set.
+      tensors: All tensors that the call uses; the op's outputs come first.
+      num_outputs: Number of the op's outputs.
 
     Returns:
       A sentence for each fault.
@@ -134,7 +138,8 @@ class _Runs:
         if not found and differences(second, _RACE):
             for surrounding in self._surroundings:
                 found += differences(self._run(surrounding), surrounding.finding)
-            # Without a change, results must be the first ones again: else nothing is known of the cause.
+            # Without a change, the first results must repeat; otherwise the changed memory is not
+            # proven to be the cause.
             found = differences(self._run(), _RACE) or found or differences(second, _RACE)
         yield from self._damages
         for index, (left, array) in enumerate(zip(unwritten, first, strict=True)):
@@ -144,7 +149,7 @@ class _Runs:
         yield from found
 
     def _run(self, *changed: _Surrounding) -> list[Array]:
-        """Runs the call once; gives the outputs."""
+        """Runs the call once, and returns the outputs."""
         for surrounding in self._surroundings:
             surrounding.fill(surrounding.fills[surrounding in changed])
         self._call.run()
@@ -164,13 +169,17 @@ def _surroundings(tensors: Sequence[Watched]) -> Iterator[_Surrounding]:
 
 @contextmanager
 def _device_memory() -> Iterator[Sequence[_Surrounding]]:
-    """Local and private memory of a CPU; nothing for other devices, or for a simulator with its own checks."""
+    """Yields the local and private memory of a CPU; nothing for other devices.
+
+    Simulators have checks of their own.
+    """
     device = choose_device().info
     if device.kind != "CPU" or is_simulator(device):
         yield []
         return
     value, arrived = (RankedTensorType.of(ElementType.UINT32, (size,)) for size in (1, 2))
-    # On all threads, and then on the one that a small kernel gets, which may be one more.
+    # Fills all threads' memory, then the memory of the thread that a small kernel gets, which may
+    # be another.
     launches = (device.compute_units, 1)
     with load_kernel(_FILL_KERNEL, "fill_memory", [value], [arrived], launches, [1]) as call:
 
@@ -192,12 +201,12 @@ def _damages(tensors: Sequence[Watched]) -> Iterator[str]:
 
 
 def _bytes(array: Array) -> Array:
-    """The bytes of each element, as a row."""
+    """Returns the bytes of each element as a row."""
     return np.frombuffer(array.tobytes(), np.uint8).reshape(-1, array.dtype.itemsize)
 
 
 def _holds(array: Array, byte: int) -> Array:
-    """Which elements have that byte alone."""
+    """Returns which elements consist of that byte alone."""
     found: Array = np.all(_bytes(array) == byte, axis=1)
     return found
 

@@ -1,4 +1,4 @@
-"""The strides that layers of a function on IE ask for, and the tensors that can be made so at once."""
+"""Finds the strides that layers of a function on IE ask for, and tensors that can have them at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vendor_reference.compiler.tensor_requirements import TensorRequirement, che
 
 @dataclass(frozen=True, slots=True)
 class StridedPort:
-    """An input or output for which a layer asks for strides."""
+    """An input or output of a layer for which the layer asks for strides."""
 
     is_output: bool
     index: int
@@ -27,11 +27,12 @@ class StridedPort:
 
 @dataclass(frozen=True, slots=True)
 class AskedStrides:
-    """What the layers of a function ask for.
+    """The strides that the layers of a function ask for.
 
     Attributes:
-      ports: by the layer.
-      made_so: tensors that only transfers write, or read, beside a layer: no copy is needed for them.
+      ports: Inputs and outputs with strides, by layer.
+      made_so: Tensors that only transfers write or read beside a layer, so that they need no copy
+        to get the strides.
     """
 
     ports: dict[Operation, list[StridedPort]] = field(default_factory=dict)
@@ -39,11 +40,11 @@ class AskedStrides:
 
 
 def find_asked_strides(finder: LayerFinder, block: Block, where: str) -> AskedStrides:
-    """The strides that calls and custom binary layers ask for.
+    """Finds the strides that calls and custom binary layers ask for.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for strides that no such tensor has; UNSUPPORTED, where only a run tells its
-        shape.
+      LiteRtError: INVALID_ARGUMENT, if no tensor of that shape can have the strides; UNSUPPORTED,
+        if the shape is known only at run time.
     """
     found = AskedStrides()
     for op in block.ops:
@@ -72,7 +73,7 @@ class _Port:
 def _add(
     found: AskedStrides, op: Operation, port: _Port, others: Sequence[object], where: str
 ) -> None:
-    """Adds a tensor for which a layer asks for strides; `others` write it, or read it."""
+    """Adds a tensor for which a layer asks for strides; `others` write or read the tensor."""
     strides = port.asked.strides
     if isinstance(strides, bool):
         return
@@ -80,9 +81,10 @@ def _add(
     if any(isinstance(operand.type, ShapeType) for operand in op.operands):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"a layer asks for strides {list(strides)}, and only a run tells its shapes",
+            f"a layer asks for strides {list(strides)} of a tensor whose shape is known only at "
+            "run time",
             where,
-            "Strides are those of one shape: convert the model with fixed shapes.",
+            "Strides belong to one shape: convert the model with fixed shapes.",
         )
     found.ports.setdefault(op, []).append(StridedPort(port.is_output, port.index, strides))
     if others and all(isinstance(other, TransferOp) for other in others):
@@ -90,7 +92,7 @@ def _add(
 
 
 def lies_so(ir_type: Attribute, strides: Sequence[int]) -> bool:
-    """Whether a buffer has these strides, wherever they matter."""
+    """Returns whether a buffer has these strides in each dimension where strides matter."""
     own, _ = element_strides(ir_type)
     sizes = zip(shape_of(ir_type), own, strides, strict=True)
     return all(size == 1 or mine == asked for size, mine, asked in sizes)

@@ -1,13 +1,17 @@
-"""`--reference_ops=auto`: builtin ops go to the NPU where that is expected to gain, calls and transfers counted.
+"""`--reference_ops=auto`.
 
-The NPU could take all ops that its library has; as partitions, these are its candidates. In each, ops go in runs
-of the order of execution: of all ways to cut the order into runs for the NPU and runs for the CPU, the one that is
-expected to take the least time is found in one pass over the ops. A run cannot lead out of itself and back, so a
-call closes no cycle. A branch that lies between the ops of another one makes the pass count too many transfers;
-so for each candidate its runs compete with all of it, and with the user's own layers alone. At last, each
-connected group of the ops that would stay on the CPU goes to the NPU, if a call for it alone is expected to gain.
+Sends builtin ops to the NPU if a gain is expected, with calls and transfers counted.
 
-All of it takes time in proportion to the ops, and depends on the model and the cost model alone.
+The NPU could take all ops that its library has; the partitions of these ops are the candidates.
+Within a candidate, the order of execution is cut into runs for the NPU and runs for the CPU; one
+pass over the ops finds the cut with the shortest expected time. A run cannot lead out of itself and
+back, so a call closes no cycle. If a branch lies between the ops of another branch, the pass counts
+too many transfers; so for each candidate, its runs compete with the whole candidate and with the
+user's own layers alone. Finally, each connected group of the ops that would stay on the CPU goes to
+the NPU if a call for this group alone is expected to gain.
+
+The selection takes time in proportion to the number of ops, and depends only on the model and the
+cost model.
 """
 
 from __future__ import annotations
@@ -28,17 +32,17 @@ from vendor_reference.compiler.unpacked_constants import unpacked_constant
 def find_losses(
     subgraph: Subgraph, taken: Collection[Op], by_layer: Collection[Op], times: OpTimes
 ) -> dict[Op, str]:
-    """The ops that the NPU could take, and that better stay on the CPU, each with the reason.
+    """Returns the ops that the NPU could take, but that should stay on the CPU, each with the reason.
 
     Args:
-      subgraph: that is partitioned.
-      taken: the ops that the NPU could take, with those by layer.
-      by_layer: ops with a kernel of the user's: they go to the NPU always.
-      times: what is expected of the ops.
+      subgraph: Subgraph that is partitioned.
+      taken: Ops that the NPU could take, including the ops with a layer.
+      by_layer: Ops with a kernel of the user's, which always go to the NPU.
+      times: Expected times of the ops.
     """
     try:
         dependencies = find_dependencies(subgraph, taken)
-    except LiteRtError:  # the host says it, and partitions nothing
+    except LiteRtError:  # the host reports this case, and makes no partitions
         return {}
     choice = _Choice(subgraph, dependencies, taken, by_layer, times)
     chosen = choice.find()
@@ -52,10 +56,10 @@ def find_losses(
 
 
 class _Choice:
-    """Which of a subgraph's ops go.
+    """Chooses which of a subgraph's ops go to the NPU.
 
     Attributes:
-      candidates: positions of the ops that the NPU could take, ascending.
+      candidates: Positions of the ops that the NPU could take, ascending.
     """
 
     def __init__(
@@ -75,7 +79,7 @@ class _Choice:
         self._all_cpu_ns = sum(times.find(op).cpu for op in subgraph.ops)
 
     def find(self) -> set[int]:
-        """The positions of the ops that go."""
+        """Returns the positions of the ops that go to the NPU."""
         parts = self.calls(self.candidates)
         layers = {p for p in self.candidates if self._ops[p] in self._by_layer}
         runs = {p for part in parts for p in self._find_runs(part)}
@@ -88,15 +92,15 @@ class _Choice:
         return max([best, more], key=self._gain)
 
     def calls(self, positions: Collection[int]) -> list[list[int]]:
-        """The calls that the host makes of ops."""
+        """Returns the calls that the host makes from ops."""
         return find_partitions(self._dependencies, dict.fromkeys(positions, 0))
 
     def cpu_ns(self, positions: Collection[int]) -> int:
-        """What the CPU's part takes where the ops at these positions go."""
+        """Returns the CPU's time if the ops at these positions go to the NPU."""
         return self._all_cpu_ns - sum(self._times.find(self._ops[p]).cpu for p in positions)
 
     def expect(self, call: Sequence[int], cpu_ns: int) -> ExpectedTime:
-        """What is expected of a call, where the CPU's part takes so long."""
+        """Returns the expected time of a call in a run with this CPU time."""
         ops = {self._ops[position]: None for position in call}
         read = (t for op in ops for t in _operands(op))
         inputs = dict.fromkeys(t for t in read if t.producer is None or t.producer not in ops)
@@ -104,7 +108,7 @@ class _Choice:
         return expect_call(ops.keys(), inputs, outputs.keys(), self._times, cpu_ns)
 
     def _mix(self, parts: Sequence[Sequence[int]], rivals: Sequence[Collection[int]]) -> set[int]:
-        """Of each candidate what goes with the rival that gains most there."""
+        """Returns for each candidate the positions of the rival that gains most there."""
         part_of = {p: number for number, part in enumerate(parts) for p in part}
         gains = [self._gains(rival, part_of) for rival in rivals]
         mixed: set[int] = set()
@@ -115,7 +119,7 @@ class _Choice:
         return mixed
 
     def _gains(self, positions: Collection[int], part_of: Mapping[int, int]) -> dict[int, float]:
-        """What calls gain against the CPU, by the candidate that their first op is in."""
+        """Returns the gains of calls against the CPU, by the candidate of each call's first op."""
         gains: dict[int, float] = {}
         cpu_ns = self.cpu_ns(positions)
         for call in self.calls(positions):
@@ -128,20 +132,22 @@ class _Choice:
         return sum(self._gain_ns(self.expect(call, cpu_ns)) for call in self.calls(positions))
 
     def _gain_ns(self, time: ExpectedTime) -> float:
-        """What a call gains against the CPU, with caution."""
+        """Returns a call's gain against the CPU, reduced for caution."""
         return time.cpu_ns - time.npu_ns - self._times.costs.caution * time.ops_ns
 
     def _is_read_outside(self, tensor: Tensor, ops: Collection[Op]) -> bool:
         return tensor in self._outputs or any(reader not in ops for reader in tensor.readers)
 
     def _find_runs(self, part: Sequence[int]) -> Iterator[int]:
-        """The positions that go, by the cheapest cut of a candidate's ops into runs for each side."""
+        """Yields the positions that go to the NPU, by the cheapest cut into runs for each side."""
         inside = {self._ops[p] for p in part}
         crossing = self._crossing_ns(part, inside)
         call_ns = self._times.costs.start_ns(self._all_cpu_ns)
-        npu, cpu = float(call_ns), 0.0  # of the ops up to here, with the last one on that side
+        npu, cpu = float(call_ns), 0.0  # cost of the ops up to here, by the side of the last op
         factor = 1 + self._times.costs.caution
-        came_from: list[tuple[bool, bool]] = []  # for each side whether the op before is on the NPU
+        came_from: list[
+            tuple[bool, bool]
+        ] = []  # for each side: whether the op before is on the NPU
         for index, position in enumerate(part):
             op, time = self._ops[position], self._times.find(self._ops[position])
             change = crossing[index]
@@ -159,7 +165,7 @@ class _Choice:
             on_npu = if_npu if on_npu else if_cpu
 
     def _crossing_ns(self, part: Sequence[int], inside: Collection[Op]) -> list[int]:
-        """For each op of a candidate, the transfers of what is made before it, and read by it or later."""
+        """Returns the time of transfers that cross to each op of a candidate or to a later op."""
         place = {self._ops[position]: index for index, position in enumerate(part)}
         changes = [0] * (len(part) + 1)
         for op, index in place.items():
@@ -175,14 +181,14 @@ class _Choice:
         return found
 
     def _border_ns(self, op: Op, inside: Collection[Op]) -> float:
-        """Transfers between an op and what is outside of its candidate."""
+        """Returns the time of transfers between an op and the outside of its candidate."""
         read = [t for t in _operands(op) if t.producer is None or t.producer not in inside]
         written = [t for t in op.outputs if self._is_read_outside(t, inside)]
         return self._times.transfer_ns([*read, *written])
 
 
 def _operands(op: Op) -> list[Tensor]:
-    """The inputs that are there in a run only: no constants, and nothing that is unpacked from them."""
+    """Returns the inputs that exist only in a run: neither constants nor tensors unpacked from constants."""
     return [
         tensor
         for tensor in op.inputs
@@ -195,6 +201,6 @@ def _operands(op: Op) -> list[Tensor]:
 def _reason(time: ExpectedTime, num_ops: int) -> str:
     where = "a call of its own" if num_ops == 1 else f"a call of {num_ops} ops"
     return (
-        f"no gain is expected, or too little to be sure: {time.npu_ns / 1e3:.1f} us on the NPU, as {where}; "
-        f"{time.cpu_ns / 1e3:.1f} us on the CPU"
+        f"the NPU is expected to gain nothing, or too little to be sure: {time.npu_ns / 1e3:.1f} "
+        f"us on the NPU, as {where}; {time.cpu_ns / 1e3:.1f} us on the CPU"
     )

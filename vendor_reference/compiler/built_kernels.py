@@ -1,7 +1,7 @@
-"""What the build of a program said, remembered between runs in the cache folder.
+"""Remembers the results of program builds in the cache folder, from one run to the next.
 
-A memory of answers, not of programs: those the device keeps. It lets a second `apply_plugin` on the same
-kernels start no compiler, and load no OpenCL.
+The cache keeps results of builds, not programs: the device keeps those. With it, a second
+`apply_plugin` on the same kernels starts no compiler and loads no OpenCL.
 """
 
 from __future__ import annotations
@@ -28,38 +28,41 @@ _LIMIT_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class BuiltProgram:
-    """What each kernel of a program that was built declares, by name; and what the compiler said, mostly ""."""
+    """The declaration of each kernel of a built program, by name.
+
+    And the compiler's log, which is mostly "".
+    """
 
     kernels: Mapping[str, KernelSignature]
     log: str = ""
 
 
 BUILT = record(BuiltProgram, kernels=SIGNATURES, log=TEXT, always=lambda _: ("log",))
-"""The answer of a successful build, as plain data."""
+"""The result of a successful build as plain data."""
 
 
 def program_key(program: Program, fingerprint: str) -> str:
-    """A name for a program's text, options and OpenCL: equal for what builds alike."""
+    """Returns a key for a program's text, options and OpenCL; programs that build alike have equal keys."""
     sources = [[s.asset, s.file_name, s.sha256] for s in (*program.sources, *program.headers)]
     parts = [_FORMAT, fingerprint, program.prelude, program.build_options, sources]
     return hashlib.sha256(json.dumps([*parts, len(program.headers)]).encode()).hexdigest()
 
 
 def find_built(key: str) -> BuiltProgram | None:
-    """What is remembered under a key."""
+    """Returns the result that is remembered under a key; None if there is none."""
     name = f"{key}.json"
     try:
         return BUILT.read(JsonNode.parse(read_file(_PART, name), name, Status.SERIALIZATION))
     except (OSError, LiteRtError):
-        return None  # never built, or a damaged file: it is built again
+        return None  # never built, or a damaged file: the program is built again
 
 
 def remember_built(key: str, built: BuiltProgram) -> None:
-    """Keeps an answer; a folder that cannot be written to costs the next run its time, no more."""
+    """Stores a result; if the folder is not writable, only the next run takes longer."""
     data = json.dumps(BUILT.dump(built)).encode()
     try:
         keep_file(_PART, f"{key}.json", [data], _NAMES, _LIMIT_BYTES)
     except (OSError, LiteRtError) as error:
-        import logging  # here: it takes as long to import as all answers to read
+        import logging  # imported here, since the import takes as long as reading all results
 
-        logging.getLogger(__name__).info("cannot remember a build: %s", error)
+        logging.getLogger(__name__).info("cannot store the result of a build: %s", error)

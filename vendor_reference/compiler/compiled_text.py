@@ -1,7 +1,8 @@
-"""IR text becomes a compiled file with one NPU call: what `litert-npu opt --emit` does.
+"""`litert-npu opt --emit`: compiles IR text to a compiled file with one NPU call.
 
-The text's function is lowered from the stage that it is in. The file's graph is one op with the function's inputs
-and outputs, which the host replaces by the call, as it does with those of a model.
+The text's function is lowered from its present stage. The file's graph is one op with the
+function's inputs and outputs; the host replaces this op by the call, as it does with ops of a
+model.
 """
 
 from __future__ import annotations
@@ -79,7 +80,10 @@ from vendor_reference.soc import get_soc_model
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What a text became: the file is written; `text` is what the passes that were asked for have left."""
+    """The result of a text's compilation: the file is written.
+
+    `text` is the IR after the requested passes.
+    """
 
     report: Report
     text: str
@@ -98,21 +102,22 @@ def compile_text(
     function: str = "",
     inputs: Sequence[str] = (),
 ) -> Compiled:
-    """Lowers a text, and writes a compiled file.
+    """Lowers IR text and writes a compiled file.
 
     Args:
-      text: of any level.
-      name: of its file, for messages.
-      target: the compiled file.
-      constants: by the keys of the text's resources.
-      options: the assets of its kernels, and how they are built.
-      passes: run before those that are left, as in `transform_text`.
-      soc_model: what it is compiled for, in place of what the text says; "" for that.
-      function: which of the text's; "" for the one called `main`, or the only one.
-      inputs: other files than the text, which the target does not replace.
+      text: IR text of any level.
+      name: Name of the text's file, for messages.
+      target: Path of the compiled file.
+      constants: Constants by the keys of the text's resources.
+      options: Assets of the text's kernels, and build options.
+      passes: Passes to run before the remaining passes of a compilation, as in `transform_text`.
+      soc_model: SoC model to compile for instead of the text's; "" to use the text's.
+      function: Name of the text's function to compile; "" for `main`, or for the only function.
+      inputs: Input files other than the text; the target must not replace any of them.
 
     Raises:
-      LiteRtError: with nothing written: for what is wrong with the text, with its line; as `apply_plugin`.
+      LiteRtError: The error in the text, with its line; or the same errors as `apply_plugin`. No
+        file is written then.
     """
     start = time.perf_counter()
     models = {c.data.file.path for c in constants.values() if c.data.file is not None}
@@ -163,7 +168,10 @@ class TextPlugin(ReferencePlugin):
         self._lowered: Lowered | None = None
 
     def lower(self, passes: Sequence[ModulePass], constants: Mapping[str, Constant]) -> str:
-        """Runs passes, then those of a compilation that are left; returns the text between them."""
+        """Runs the given passes, then the remaining passes of a compilation.
+
+        Returns the text between the two.
+        """
         edited, module, notes = self._edited, self._edited.ir.module, list[str]()
         job = self._job(soc_of(module).name, find_declared_half_ops(self._layers))
         for function in edited.functions:
@@ -183,12 +191,12 @@ class TextPlugin(ReferencePlugin):
         return printed
 
     def model(self) -> Model:
-        """A model of one op, with the inputs and outputs of the function."""
+        """Returns a model of one op, with the inputs and outputs of the function."""
         functions = functions_of(self._edited.ir.module)
         return _make_model(functions[self._function.name], self._function)
 
     def show_tasks(self, model: Model, report: Report) -> None:
-        """Has a report say what the function has in the place of the op that stands for it."""
+        """Makes a report list the function's tasks in place of the op that stands for the function."""
         name = self._function.name
         tasks = self._function.tasks
         report.ops = [OpReport(0, i, task.op_name, name) for i, task in enumerate(tasks)]
@@ -211,7 +219,7 @@ class TextPlugin(ReferencePlugin):
 
 
 class _TextPluginFactory(ReferencePluginFactory):
-    """Has the plugin ready."""
+    """Makes the prepared plugin."""
 
     def __init__(self, plugin: TextPlugin) -> None:
         self._plugin = plugin
@@ -222,11 +230,11 @@ class _TextPluginFactory(ReferencePluginFactory):
         return self._plugin
 
 
-_CONSTANTS = "Name the constants.json that the dump wrote, or a .npz, with --constants."
+_CONSTANTS = "Pass the constants.json that the dump wrote, or a .npz file, with --constants."
 
 
 def _write_sources(edited: EditedIr, folder: str) -> list[CustomOpInfo]:
-    """Writes the kernels that a text has as files; they become assets."""
+    """Writes the kernels in a text as files, which become assets."""
     texts: dict[str, str] = {}
     infos = []
     for function in edited.functions:
@@ -234,7 +242,7 @@ def _write_sources(edited: EditedIr, folder: str) -> list[CustomOpInfo]:
             continue
         text, op_name = text_of(function.attributes[SOURCE]), _op_name(edited, function)
         if not text:
-            raise edited.error(function, f"{SOURCE} is no text")
+            raise edited.error(function, f"{SOURCE} is not a text")
         if texts.setdefault(op_name, text) != text:
             raise edited.error(function, f"another {SOURCE} for '{op_name}' than before")
     for number, (op_name, text) in enumerate(texts.items()):
@@ -247,7 +255,7 @@ def _write_sources(edited: EditedIr, folder: str) -> list[CustomOpInfo]:
 
 
 def _op_name(edited: EditedIr, function: FuncOp) -> str:
-    """The op that a function's kernel is for."""
+    """Returns the name of the op that a function's kernel is for."""
     if KERNEL not in function.attributes:
         return str(function.sym_name.data)
     spec = edited.checked(function, lambda: read_kernel(function.attributes))
@@ -255,7 +263,7 @@ def _op_name(edited: EditedIr, function: FuncOp) -> str:
 
 
 def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[str]) -> None:
-    """Gives a function that stands for a layer what the layer's asset says, as far as the text does not."""
+    """Adds to a layer's function the attributes from the layer's asset, except those that the text has."""
     name = function.sym_name.data
     calls = [op for op in edited.ir.module.walk() if _calls(op, name)]
     if not function.is_declaration or KERNEL in function.attributes or not calls:
@@ -267,7 +275,7 @@ def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[st
     if asset is None:
         raise edited.error(
             function,
-            f"'{name}' is called, and has no kernel",
+            f"function '{name}' is called, but has no kernel",
             f"Write {KERNEL} or {SOURCE}, or give an asset: --npu_custom_op_info={name},FILE.",
         )
     subgraph = subgraph_of_op(name, *types)
@@ -281,8 +289,8 @@ def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[st
         {key: value for key, value in described.items() if key not in function.attributes}
     )
     if len(layers.made) > 1 and OUTPUT_SHAPES not in said:
-        what = "its asset finds the shape of a result by a kernel of its own"
-        hint = f"Declare a function for that kernel, and name it in {OUTPUT_SHAPES}."
+        what = "in the asset, a separate kernel finds the shape of a result"
+        hint = f"Declare a function for that kernel, and name the function in {OUTPUT_SHAPES}."
         raise edited.error(function, what, hint)
 
 
@@ -295,9 +303,9 @@ def _calls(op: Operation, name: str) -> bool:
 def _layer_types(
     function: FuncOp,
 ) -> tuple[Sequence[RankedTensorType], Sequence[RankedTensorType]] | None:
-    """What a layer reads and writes; None for a function of shapes, and of shapes that only a run tells."""
+    """Returns a layer's input and output types; None for a function of shapes, and for run-time shapes."""
     inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
-    if not outputs:  # on buffers the outputs are the last
+    if not outputs:  # on buffers, the outputs are the last arguments
         said = function.attributes.get("IE.output_layouts")
         count = len(said.data) if isinstance(said, ArrayAttr) else 1
         inputs, outputs = inputs[:-count], inputs[-count:]
@@ -308,7 +316,7 @@ def _layer_types(
 
 
 def _make_model(function: FuncOp, made: Function) -> Model:
-    """A model of one op; `function` is in the IR what was `made`."""
+    """Makes a model of one op; `made` is the compiler's own form of the text's `function`."""
     written = written_arguments(function)
     inputs = [a for a in function.body.block.args if a not in written]
     outputs = [a for a in function.body.block.args if a in written]

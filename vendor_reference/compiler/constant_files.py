@@ -1,7 +1,8 @@
-"""The data of the constants that a dumped text names: where they lie in the model, in a file beside the dumps.
+"""Locates the data of the constants in a dumped text: in the model's file, or in a file beside the dumps.
 
-`constants.json` has for each key a file, an offset, a type, and how the device dequantizes it. Weights stay in the
-model's file; what is in no file, as a transformation has computed it, lies in `constants.bin` beside it.
+`constants.json` lists for each key a file, an offset, a type, and how the device dequantizes the
+constant. Weights stay in the model's file; constants that are in no file, because a transformation
+computed them, go to `constants.bin` beside it.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from vendor_reference.executable.executable_checks import check_constant
 FILE_NAME = "constants.json"
 _COMPUTED = "constants.bin"
 _MOST_BYTES = 256 << 20
-_AGAIN = "Dump the model again, or name a .npz that has the constants by their keys."
+_AGAIN = "Dump the model again, or pass a .npz file that has the constants by their keys."
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A model, by its whole path, or `constants.bin`; as it was."""
+    """The absolute path of a model, or `constants.bin`, and the state of the file."""
 
     path: str
     size: int
@@ -63,10 +64,10 @@ class _Table:
 
 
 def write_constants(folder: str, constants: Mapping[str, Constant]) -> None:
-    """Writes the table of a module's constants, and what is in no file, to a folder that is there.
+    """Writes the table of a module's constants, and the data that are in no file, to an existing folder.
 
     Raises:
-      LiteRtError: FILE_IO.
+      LiteRtError: FILE_IO, if a file cannot be written.
     """
     files: dict[str, _File] = {}
     places: dict[str, _Place] = {}
@@ -99,12 +100,15 @@ def write_constants(folder: str, constants: Mapping[str, Constant]) -> None:
 
 @contextmanager
 def open_constants(path: str) -> Iterator[Mapping[str, Constant]]:
-    """The constants of a table that `write_constants` has written; their files are open until the block ends.
+    """Opens the constants of a table that `write_constants` has written.
 
-    A table may be anybody's: it names models, and the file beside it.
+    Their files stay open until the block ends.
+
+    The table is not trusted: it may name only models, and the file beside it.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a table that is none, or a model that has changed; NOT_FOUND.
+      LiteRtError: INVALID_ARGUMENT, if the file is not such a table, or a model has changed;
+        NOT_FOUND, if a file is missing.
     """
     text = read_input(path, _MOST_BYTES)
     table = _TABLE.read(JsonNode.parse(text, path, Status.INVALID_ARGUMENT))
@@ -123,10 +127,10 @@ def open_constants(path: str) -> Iterator[Mapping[str, Constant]]:
 def constants_of_arrays(
     arrays: Mapping[str, np.ndarray[Any, Any]], where: str
 ) -> Mapping[str, Constant]:
-    """Arrays as constants of their types, by the same keys.
+    """Returns arrays as constants of their types, by the same keys.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for elements that no tensor has.
+      LiteRtError: UNSUPPORTED, for an element type that no tensor has.
     """
     constants: dict[str, Constant] = {}
     for key, values in arrays.items():
@@ -141,7 +145,7 @@ def constants_of_arrays(
 
 
 def _path_of(blob: Blob) -> str:
-    """The whole path of the file that a blob is a range of; "" for none that others can open."""
+    """Returns the absolute path of the file that contains a blob; "" if others cannot open the file."""
     file = blob.file
     if file is None or not file.is_open:
         return ""
@@ -158,7 +162,7 @@ def _path_of(blob: Blob) -> str:
 def _open(file: _File, table: str) -> Iterator[MappedFile]:
     is_beside = file.path == _COMPUTED
     if not is_beside and not os.path.isabs(file.path):
-        what = f"it names '{file.path}', which is no whole path"
+        what = f"the table names '{file.path}', which is not an absolute path"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, table, _AGAIN)
     path = os.path.join(os.path.dirname(table), file.path)
     try:
@@ -173,7 +177,7 @@ def _open(file: _File, table: str) -> Iterator[MappedFile]:
         if is_beside:
             is_as_it_was = opened.size == file.size
         elif bytes(opened.view[4:8]) != IDENTIFIER:
-            what = f"it names '{path}', which is no model"
+            what = f"the table names '{path}', which is not a model"
             raise LiteRtError(Status.INVALID_ARGUMENT, what, table, _AGAIN)
         if not is_as_it_was:
             what = f"'{path}' has changed since the constants were dumped"

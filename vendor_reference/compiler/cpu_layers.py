@@ -1,4 +1,7 @@
-"""CPU layers for the ops of partitions; libraries are asked in a child process, where they may crash or hang."""
+"""Chooses CPU layers for the ops of partitions.
+
+Calls their libraries in a child process, where they may crash or hang.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,12 @@ def choose_cpu_layers(
 ) -> Mapping[Op, CpuKernel]:
     """Chooses an implementation and configuration for each op of a CPU layer whose shapes have bounds.
 
-    What was chosen is added to `notes`, for the report.
+    Adds a sentence about each choice to `notes`, for the report.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if they may not; UNSUPPORTED, for an op that its library cannot do; others
-        with file and reason, also where it crashes or hangs.
+      LiteRtError: INVALID_TOOL_CONFIG, if libraries may not run; UNSUPPORTED, for an op that its
+        library cannot do; other statuses with file and reason, also if the library crashes or
+        hangs.
     """
     ops: dict[str, list[Op]] = {}
     shapes: dict[Tensor, tuple[int, ...]] = {}
@@ -97,7 +101,7 @@ def _ask(
 
 
 def _patterns(op: Op) -> Mapping[str, object]:
-    """The shapes of an op as the model has them."""
+    """Returns the shapes of an op in the model."""
     return {
         "inputs": [None if t is None else list(t.type.shape) for t in op.inputs],
         "outputs": [list(t.type.shape) for t in op.outputs],
@@ -105,7 +109,7 @@ def _patterns(op: Op) -> Mapping[str, object]:
 
 
 def _asked_shapes(op: Op, layer: CustomLayer, says_shapes: bool) -> tuple[tuple[int, ...], ...]:
-    """The patterns of outputs, where runs ask the library for their shapes; nothing where none does."""
+    """Returns the patterns of outputs if runs ask the library for their shapes; else an empty tuple."""
     is_open = [not tensor.type.layout.is_static for tensor in op.outputs]
     if says_shapes:
         return tuple(tuple(t.type.shape) for t in op.outputs) if any(is_open) else ()
@@ -113,14 +117,15 @@ def _asked_shapes(op: Op, layer: CustomLayer, says_shapes: bool) -> tuple[tuple[
         if is_open[index] and alike_input(op, index) is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"output {index} is {tensor.type}, and the library has no get_output_shapes to say its shape",
+                f"output {index} is {tensor.type}, and the library has no get_output_shapes to "
+                "find its shape",
                 f"{layer.file_name}, op '{op.name}'",
             )
     return ()
 
 
 def _producers(op: Op, places: Mapping[Op, int]) -> Iterator[Sequence[int] | None]:
-    """For each input the op before, of the same library, and which of its outputs it is."""
+    """Yields for each input the op of the same library that makes it, and the index of that op's output."""
     for tensor in op.inputs:
         producer = tensor.producer if tensor is not None else None
         if tensor is None or producer is None or producer not in places:

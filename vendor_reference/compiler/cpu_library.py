@@ -1,6 +1,6 @@
-"""What libraries of CPU layers are told of ops while a model is compiled, and what they say of shapes.
+"""Describes ops to the libraries of CPU layers while a model is compiled, and asks the libraries for shapes.
 
-They are called in a child process, where they may crash or hang.
+The libraries run in a child process, where they may crash or hang.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _REFUSALS = (Status.INVALID_ARGUMENT, Status.UNSUPPORTED)
 def ask_library(
     layer: CustomLayer, function: str, request: Mapping[str, object]
 ) -> Iterator[JsonNode]:
-    """Asks a layer's library, as `ask` does."""
+    """Asks a layer's library, in the same way as `ask`."""
     (library,) = layer.sources
     named = {"op_name": layer.op_name, **request}
     return ask(function, library.data, layer.file_name, where_of(layer), named)
 
 
 def where_of(layer: CustomLayer) -> str:
-    """A layer, for messages."""
+    """Returns the description of a layer for messages."""
     return f"{layer.file_name}, op '{layer.op_name}'"
 
 
 def make_cpu_op(op: Op, shapes: Mapping[Tensor, Sequence[int]]) -> CpuOp:
-    """What a library is told of an op; it says itself which of its layers that is.
+    """Returns the description of an op for a library; the library itself finds the layer for the op.
 
-    `shapes` are the largest of the op's tensors; 0 is told for a dimension that is not there.
+    `shapes` are the largest shapes of the op's tensors; a dimension that does not exist is 0.
     """
     inputs = tuple(None if tensor is None else _operand(tensor, shapes) for tensor in op.inputs)
     outputs = tuple(_operand(tensor, shapes) for tensor in op.outputs)
@@ -63,7 +63,10 @@ def _operand(tensor: Tensor, shapes: Mapping[Tensor, Sequence[int]]) -> CpuOpera
 
 
 def _options(op: Op) -> bytes:
-    """A custom op's options as they are; those of a builtin op as a FlexBuffer map of the schema's names."""
+    """Returns a custom op's options unchanged.
+
+    A builtin op's options as a FlexBuffer map with the schema's names.
+    """
     if op.is_custom:
         return bytes(op.custom_options) if op.custom_options else b""
     from flatbuffers import flexbuffers  # type: ignore[import-untyped]  # here: it imports NumPy
@@ -72,20 +75,23 @@ def _options(op: Op) -> bytes:
 
 
 class CpuLayerShapes:
-    """What libraries have said, each once for an op."""
+    """The libraries' answers; each library is asked once for an op."""
 
     def __init__(self, allow_native_assets: bool) -> None:
-        """Asks nothing yet; `allow_native_assets` says whether libraries may run."""
+        """Makes an object without answers; `allow_native_assets` says whether libraries may run."""
         self._allow_native_assets = allow_native_assets
         self._known: dict[tuple[str, CpuOp], Sequence[tuple[int, ...] | str]] = {}
 
     def find(
         self, op: Op, layer: CustomLayer, inputs: Mapping[Tensor, Sequence[int]]
     ) -> Sequence[tuple[int, ...] | str]:
-        """The largest shape of each output, or why there is none; `inputs` are the largest of the op's inputs.
+        """Returns each output's largest shape, or the reason why there is none.
+
+        `inputs` are the largest shapes.
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, if the library may not run; where it crashes or hangs.
+          LiteRtError: INVALID_TOOL_CONFIG, if the library may not run; or the error of a library
+            that crashes or hangs.
         """
         check_allowed(self._allow_native_assets, where_of(layer))
         asked = make_cpu_op(op, {t: inputs[t] for t in op.inputs if t is not None})
@@ -105,7 +111,9 @@ class CpuLayerShapes:
         except LiteRtError as error:
             if error.status not in _REFUSALS:
                 raise
-            return [f"by {layer.file_name} it has none: {error.what}"] * len(op.outputs)
+            return [(f"{layer.file_name} says that the output has no shape: {error.what}")] * len(
+                op.outputs
+            )
         if answer.value is None:
             return [_alike(op, layer, index, inputs) for index in range(len(op.outputs))]
         return [
@@ -120,5 +128,5 @@ def _alike(
     same = alike_input(op, index)
     tensor = op.inputs[same.input] if same is not None else None
     if tensor is None:
-        return f"{layer.file_name} has no get_output_shapes, and no input is of its shape"
+        return f"{layer.file_name} has no get_output_shapes, and no input has the output's shape"
     return tuple(inputs[tensor])

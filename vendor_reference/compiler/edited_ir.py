@@ -1,7 +1,7 @@
-"""IR text that people have written or edited goes into a compilation: it is read, and checked line by line.
+"""Reads IR text that people have written or edited into a compilation, and checks it line by line.
 
-A text is taken up behind the pass that it says has left it. What it needs of the compilation has to be there: the
-constants that it names, and the files of its kernels.
+The compilation continues behind the pass that the text names as its last. It needs the constants
+that the text names, and the files of its kernels.
 """
 
 from __future__ import annotations
@@ -54,14 +54,15 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class EditedIr:
-    """A function of a text, with all that it needs of that text.
+    """A function of a text, with everything that it needs from that text.
 
     Attributes:
-      name: of the text's file.
-      ir: what is left of the text: the function, its twin, and the functions that they name.
-      stage: `import`, or the pass that has left it.
-      entry: the function.
-      twin: what runs in its place on devices with fp16 arithmetic; None where nothing does.
+      name: Name of the text's file.
+      ir: The part of the text that is in use: the function, its twin, and the functions that they
+        name.
+      stage: `import`, or the last pass that the text has gone through.
+      entry: Function to compile.
+      twin: Function that runs instead on devices with fp16 arithmetic; None if there is none.
     """
 
     name: str
@@ -72,19 +73,19 @@ class EditedIr:
 
     @property
     def functions(self) -> Sequence[FuncOp]:
-        """All that is left, in order."""
+        """Returns the functions that are in use, in order."""
         return list(functions_of(self.ir.module).values())
 
     def place(self, op: Operation) -> str:
-        """Where an op begins, as `file:line:column`."""
+        """Returns where an op begins, as `file:line:column`."""
         return self.ir.places.get(op, self.name)
 
     def error(self, op: Operation, what: str, hint: str = "") -> LiteRtError:
-        """What is wrong with an op, with its line."""
+        """Returns an error about an op, with the op's line."""
         return LiteRtError(Status.INVALID_IR_TYPE, what, self.place(op), hint)
 
     def checked(self, op: Operation, read: Callable[[], _Read]) -> _Read:
-        """What `read` reads of an op; its error with the op's line."""
+        """Returns what `read` reads from an op; adds the op's line to its errors."""
         try:
             return read()
         except LiteRtError as error:
@@ -94,18 +95,18 @@ class EditedIr:
 def read_edited(
     text: bytes, name: str, wanted: str, soc: SocModel | None = None, *, or_only: bool = False
 ) -> EditedIr:
-    """Reads a text, verifies it, and takes one function out of it.
+    """Reads and verifies a text, and takes one function out of it.
 
     Args:
-      text: of any level.
-      name: of its file, for messages.
-      wanted: the function; "" for the one called `main`, or the only one.
-      soc: what it is compiled for, in place of what the text says; None for that.
-      or_only: whether the only function of a text is taken whatever it is called.
+      text: IR text of any level.
+      name: Name of the text's file, for messages.
+      wanted: Name of the function; "" for `main`, or for the only function.
+      soc: SoC to compile for instead of the text's; None to use the text's.
+      or_only: Whether the only function of a text is taken whatever its name is.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT and INVALID_IR_TYPE, for a wrong text, with its line; NOT_FOUND, for a function
-        or pass that there is not.
+      LiteRtError: INVALID_ARGUMENT and INVALID_IR_TYPE, for an error in the text, with its line;
+        NOT_FOUND, if the function or pass does not exist.
     """
     ir = read_ir(text, name, make_context(list(library_layers().values())))
     check_ir(ir.module, ir.places)
@@ -130,20 +131,28 @@ def read_edited(
 
 @contextmanager
 def foreign_text(name: str) -> Iterator[None]:
-    """A block in which passes work on a text: they trust what the compiler makes; a text may be anybody's."""
+    """Returns a block in which passes work on text from outside.
+
+    Passes trust the compiler's own IR, but a text may hold anything.
+    """
     try:
         yield
     except RecursionError as error:
-        raise LiteRtError(Status.UNSUPPORTED, "nested too deep for a pass", name) from error
+        raise LiteRtError(
+            Status.UNSUPPORTED, ("the text is nested too deep for a pass"), name
+        ) from error
     except (LiteRtError, MemoryError):
         raise
     except Exception as error:
-        what = f"no compiler has made this text, and a pass fails on it: {describe(error)}"
+        what = f"the compiler did not make this text, and a pass fails on it: {describe(error)}"
         raise LiteRtError(Status.INVALID_IR_TYPE, what, name) from error
 
 
 def check_constants(edited: EditedIr, constants: Mapping[str, Constant], hint: str) -> None:
-    """Checks that the data of each constant are there, and are of its type; `hint` says where they come from."""
+    """Checks that the data of each constant exist and have the constant's type.
+
+    `hint` says where to get them.
+    """
     for op in edited.ir.module.walk():
         if not isinstance(op, AnyConstantOp) or not (key := op.key()):
             continue
@@ -152,14 +161,17 @@ def check_constants(edited: EditedIr, constants: Mapping[str, Constant], hint: s
             raise edited.error(op, f"no data for the constant '{key}'", hint)
         found, wanted = _type_read(constant), ranked_type(op.output.type)
         if (found.element_type, found.shape) != (wanted.element_type, wanted.shape):
-            raise edited.error(op, f"the constant '{key}' is {found}, and is read as {wanted}")
+            raise edited.error(op, f"the constant '{key}' is {found}, but is read as {wanted}")
 
 
 def settle_kernels(edited: EditedIr, layers: Mapping[str, CustomLayer]) -> None:
-    """Has kernels name the files that there are now; one that names none has its layer's, by its op.
+    """Makes kernels name the files of this compilation.
+
+    A kernel that names no file gets the file of its op's layer.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a kernel that is none; INVALID_IR_TYPE, for one whose file is not there.
+      LiteRtError: INVALID_ARGUMENT, if an attribute is not a valid kernel; INVALID_IR_TYPE, if a
+        kernel's file does not exist.
     """
     files = {
         (layer.asset_name(file), file.path): program_source(layer, file)
@@ -192,7 +204,7 @@ def settle_kernels(edited: EditedIr, layers: Mapping[str, CustomLayer]) -> None:
 
 
 def drop_unused(module: ModuleOp, roots: Iterable[FuncOp]) -> None:
-    """Takes all functions out of a module but these, and those that they name."""
+    """Removes all functions from a module except `roots` and the functions that they name."""
     functions = functions_of(module)
     kept = {root.sym_name.data for root in roots}
     waiting = list(kept)
@@ -206,7 +218,10 @@ def drop_unused(module: ModuleOp, roots: Iterable[FuncOp]) -> None:
 
 
 def _find_entry(module: ModuleOp, wanted: str, name: str, or_only: bool) -> FuncOp:
-    """One of the functions with a body; those for devices with fp16 arithmetic belong to others."""
+    """Returns one of the functions with a body.
+
+    Functions for devices with fp16 arithmetic belong to others.
+    """
     found = {f.sym_name.data: f for f, _ in bodies(module) if read_fp16_of(f) is None}
     if wanted in found:
         return found[wanted]
@@ -231,7 +246,7 @@ def _check_called(edited: EditedIr, function: FuncOp) -> None:
 
 
 def _check_tasks(edited: EditedIr, function: FuncOp) -> None:
-    """Refuses a task that has no work items, or reads a buffer that nobody has written."""
+    """Rejects a task that has no work items, or reads a buffer that no task has written."""
     roots: dict[SSAValue, SSAValue] = {}
     written: set[SSAValue] = set()
     for op in function.walk():
@@ -240,15 +255,15 @@ def _check_tasks(edited: EditedIr, function: FuncOp) -> None:
         if not isinstance(op, TaskOp):
             continue
         if isinstance(op, OclOp) and op.callee is not None and not op.numbers(GLOBAL_SIZE):
-            hint = f"Give it the number of its work items: {GLOBAL_SIZE} = array<i64: 96>."
+            hint = f"Give the number of its work items: {GLOBAL_SIZE} = array<i64: 96>."
             raise edited.error(op, f"{op.name} without {GLOBAL_SIZE}", hint)
         for value in (roots.get(v, v) for v in op.inputs):
             is_buffer = isinstance(value.owner, (AllocOp, DeclareBufferOp))
             if is_buffer and value not in written:
                 name = f"%{value.name_hint}" if value.name_hint else "a buffer"
-                hint = "Put the task that writes it in front."
+                hint = "Put the task that writes the buffer in front."
                 raise edited.error(
-                    op, f"it reads {name}, which no task in front of it writes", hint
+                    op, f"the task reads {name}, which no task in front of it writes", hint
                 )
         written.update(roots.get(v, v) for v in op.outputs)
 
@@ -271,19 +286,19 @@ def _no_asset(
 ) -> LiteRtError:
     names = [f"'{source.file_name}' of asset '{source.asset}'" for source in sources[:1]]
     where = names[0] if names else f"an asset for '{op_name}'"
-    what = f"its kernel is in {where}, which is not given"
-    return edited.error(op, what, f"Give it with --npu_custom_op_info={op_name},FILE.")
+    what = f"the kernel is in {where}, which is not given"
+    return edited.error(op, what, f"Give that file with --npu_custom_op_info={op_name},FILE.")
 
 
 def _type_read(constant: Constant) -> RankedTensorType:
-    """What kernels read."""
+    """Returns the type that kernels read."""
     if constant.dequantization is None:
         return constant.tensor_type
     return RankedTensorType.of(ElementType.FLOAT32, constant.tensor_type.shape)
 
 
 def _named_by(function: FuncOp) -> Iterator[str]:
-    """The functions that a function names, and what else has such names."""
+    """Yields the names of functions in a function's attributes and calls; other names may be among them."""
     for op in function.walk():
         for attribute in (*op.attributes.values(), *op.properties.values()):
             yield from _symbols(attribute)

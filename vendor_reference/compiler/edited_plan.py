@@ -1,6 +1,6 @@
 """Checks plans that people have edited: the offsets of buffers, and the shaves of tasks.
 
-Whether they can be is checked before anything is made of them.
+The check runs before anything is made from the plan.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from vendor_reference.soc import SocModel
 
 
 def check_edited_plan(module: ModuleOp, places: Mapping[Operation, str]) -> None:
-    """Checks what is declared at an offset, and how many shaves tasks have, against the SoC.
+    """Checks the declared offsets of buffers and the number of shaves of tasks against the SoC.
 
     `places` say where ops begin in their file.
 
     Raises:
-      LiteRtError: INVALID_IR_TYPE, with the two buffers that overlap while both are needed, the one that lies
-        outside of its memory, or the task that has too many shaves, or no function; INVALID_ARGUMENT, for a
-        wrong kernel.
+      LiteRtError: INVALID_IR_TYPE, with two buffers that overlap while both are needed, a buffer
+        outside its memory, a task with too many shaves, or a task without a function;
+        INVALID_ARGUMENT, for a wrong kernel.
     """
     soc = soc_of(module)
     functions = functions_of(module)

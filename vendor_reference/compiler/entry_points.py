@@ -1,4 +1,4 @@
-"""Which kernel of its program a task runs, and whether that kernel takes the task's arguments."""
+"""Finds the kernel of its program that a task runs, and checks that the kernel takes the task's arguments."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from vendor_reference.executable.executable import Executable, KernelTask
 
 
 def entries_by_text(executable: Executable, layers: Mapping[str, CustomLayer]) -> Executable | None:
-    """The executable with the kernels that the sources show; None where only a build can tell.
+    """Returns the executable with the kernels that the sources show; None if only a build can tell.
 
-    In its place tasks for custom ops have "" as their entry.
+    In an executable that needs a build, tasks for custom ops have "" as their entry.
     """
     entries: dict[str, str] = {}
     for name in {t.op_name for f in executable.functions for t in f.tasks if not t.entry}:
@@ -42,14 +42,14 @@ def entries_by_build(
     layers: Mapping[str, CustomLayer],
     notes: list[str],
 ) -> Executable:
-    """The executable with the kernels that its programs have.
+    """Returns the executable with the kernels of its built programs.
 
-    `built` has None for programs that need fp16 arithmetic which is not here; `notes` get a sentence for each
-    argument that is legal, and can be a mistake.
+    `built` has None for programs that need fp16 arithmetic, which this device lacks; `notes` get a
+    sentence for each argument that is legal, but may be a mistake.
 
     Raises:
-      LiteRtError: NOT_FOUND, if there is no such kernel; INVALID_ARGUMENT, if it takes other arguments,
-        or smaller groups.
+      LiteRtError: NOT_FOUND, if the kernel does not exist; INVALID_ARGUMENT, if it takes other
+        arguments or smaller groups.
     """
     entries: dict[str, str] = {}
     bindings = iter([bound for _, _, bound in lowered.kernel_tasks()])
@@ -60,7 +60,7 @@ def entries_by_build(
             if program is not None:
                 _check_entry(task, program.kernels, layers)
             return task
-        if program is None:  # functions for fp16 arithmetic stand behind the others
+        if program is None:  # functions for fp16 arithmetic follow the others
             return replace(task, entry=entries[task.op_name])
         layer, kernels = layers[task.op_name], program.kernels
         entry = find_entry(layer, program)
@@ -70,7 +70,7 @@ def entries_by_build(
                 Status.NOT_FOUND,
                 f"no kernel '{layer.kernel.entry or layer.op_name}' in the asset, which has {has}",
                 _where(layer),
-                "Name one of them as the layer's entry."
+                "Set one of these kernels as the layer's entry."
                 if layer.kernel.entry
                 else "Name the kernel like the op, or set its entry in a description (.json).",
             )
@@ -79,12 +79,15 @@ def entries_by_build(
         if len(kernel.arguments) != len(task.arguments):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"arguments of kernel '{entry}': {len(kernel.arguments)}, "
-                f"bound: {len(task.arguments)}",
+                f"arguments of kernel '{entry}': {len(kernel.arguments)} declared, "
+                f"{len(task.arguments)} bound",
                 _where(layer),
-                "Give the description an argument for each of the kernel's."
+                "Describe each argument of the kernel in the description."
                 if layer.kernel.arguments
-                else "They are the op's inputs, then its outputs; a description (.json) can bind others.",
+                else (
+                    "The bound arguments are the op's inputs, then its outputs; a description "
+                    "(.json) can bind others."
+                ),
             )
         notes.extend(check_bindings(entry, kernel, task, bound, _where(layer)))
         return replace(task, entry=entry)
@@ -93,15 +96,15 @@ def entries_by_build(
 
 
 def find_entry(layer: CustomLayer, built: BuiltProgram) -> str | None:
-    """The kernel of a layer in a program that was built; None where it has none."""
+    """Returns the kernel of a layer in a built program; None if the program does not have it."""
     entry = layer.kernel.entry or choose_kernel(layer.op_name, list(built.kernels))
     return entry if entry in built.kernels else None
 
 
 def declared_in_text(layer: CustomLayer, prelude: str) -> Sequence[str] | None:
-    """The types that a layer's kernel declares, as its sources show; see `parameters_in_text`.
+    """Returns the argument types that a layer's kernel declares in its sources; see `parameters_in_text`.
 
-    `prelude` is what the compiler gets in front of them.
+    `prelude` is the text that the compiler gets in front of the sources.
     """
     entry = _entry_in_text(layer)
     found = None if entry is None else parameters_in_text(prelude, _texts(layer), entry)
@@ -111,15 +114,15 @@ def declared_in_text(layer: CustomLayer, prelude: str) -> Sequence[str] | None:
 def _check_entry(
     task: KernelTask, kernels: Mapping[str, object], layers: Mapping[str, CustomLayer]
 ) -> None:
-    """Refuses a shape kernel that its program does not have."""
+    """Rejects a shape kernel that its program does not contain."""
     layer = layers.get(task.op_name)
     if task.entry not in kernels and layer is not None:
         has = ", ".join(sorted(kernels)) or "none"
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no kernel '{task.entry}' for shapes, the sources have {has}",
+            f"no kernel '{task.entry}' for shapes; the sources have {has}",
             _where(layer),
-            "Name it in shape_kernel as its source does.",
+            "Set shape_kernel to the kernel's name in the source.",
         )
 
 
@@ -138,7 +141,7 @@ def _where(layer: CustomLayer) -> str:
 def _with_kernel_tasks(
     executable: Executable, change: Callable[[KernelTask], KernelTask]
 ) -> Executable:
-    """The executable with other tasks in the place of those that run kernels."""
+    """Returns the executable with the tasks that run kernels replaced."""
     functions = [
         replace(f, tasks=[change(t) if isinstance(t, KernelTask) else t for t in f.tasks])
         for f in executable.functions

@@ -1,6 +1,6 @@
-"""Which kernels declare `half*` for tensors that are float where there is no fp16 arithmetic.
+"""Finds kernels that declare `half*` for tensors that are float on devices without fp16 arithmetic.
 
-They are written for halves, and take them on every device.
+These kernels are written for halves, and get halves on every device.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _Bound: TypeAlias = tuple[KernelTask, Sequence[BoundArgument]]
 def find_half_ops(
     lowered: Lowered, built: Sequence[BuiltProgram | None], layers: Mapping[str, CustomLayer]
 ) -> set[str]:
-    """The names of the custom ops with such kernels.
+    """Returns the names of the custom ops with kernels that declare `half*`.
 
-    `built` has None for programs that need fp16 arithmetic which is not here.
+    `built` has None for programs that need fp16 arithmetic, which this device lacks.
     """
     found: set[str] = set()
     for (task, bound), (_, halves) in _pairs(lowered):
         program = built[task.program]
-        assert program is not None  # all devices run it
+        assert program is not None  # all devices run these functions
         entry = find_entry(layers[task.op_name], program)
         arguments = program.kernels[entry].arguments if entry is not None else ()
         declared = [argument.type_name for argument in arguments]
@@ -45,16 +45,16 @@ def find_half_ops(
 
 
 def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -> set[str]:
-    """As `find_half_ops`, where nothing is built, and the sources show which kernels the ops have.
+    """Same as `find_half_ops`, but without a build: the sources show the kernels of the ops.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, where the text does not tell what a kernel declares.
+      LiteRtError: INVALID_ARGUMENT, if the text does not tell what a kernel declares.
     """
     found: set[str] = set()
     for (task, bound), (_, halves) in _pairs(lowered):
         layer = layers[task.op_name]
         if any(file.packed_in is not None for file in layer.sources):
-            continue  # `find_packed_half_ops` has them
+            continue  # `find_packed_half_ops` finds these ops
         declared = declared_in_text(layer, lowered.samples[task.program].prelude)
         if declared is None or len(declared) != len(bound):
             declared = [""] * len(bound)
@@ -68,7 +68,7 @@ def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -
                 Status.INVALID_ARGUMENT,
                 "its kernel's text does not tell whether it declares half*, and the kernel is not built",
                 f"{layer.file_name}, op '{layer.op_name}'",
-                "Say --reference_fp16=half or float: what half tensors are in kernels.",
+                "Pass --reference_fp16=half or float, to say what half tensors are in kernels.",
             )
         if any(map(_is_written_for_halves, declared, bound, halves)):
             found.add(task.op_name)
@@ -76,7 +76,7 @@ def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -
 
 
 def find_packed_half_ops(lowered: Lowered, layers: Mapping[str, CustomLayer]) -> set[str]:
-    """The names of the custom ops whose binary layers have code for halves, and none for floats in their place."""
+    """Returns the names of custom ops whose binary layers have code for halves, but none for floats."""
     found: set[str] = set()
     for (task, _), (with_fp16, _) in _pairs(lowered):
         for file in layers[task.op_name].sources:
@@ -92,7 +92,7 @@ def find_packed_half_ops(lowered: Lowered, layers: Mapping[str, CustomLayer]) ->
 
 
 def find_declared_half_ops(layers: Mapping[str, CustomLayer]) -> set[str]:
-    """The names of layers whose kernels declare `half*`, as their compiled code shows, or their sources."""
+    """Returns the names of layers whose kernels declare `half*` in their compiled code or their sources."""
     found: set[str] = set()
     for name, layer in layers.items():
         packed = {f.packed_in for f in layer.sources if f.packed_in is not None}
@@ -111,7 +111,7 @@ def find_declared_half_ops(layers: Mapping[str, CustomLayer]) -> set[str]:
 
 
 def _pairs(lowered: Lowered) -> Iterator[tuple[_Bound, _Bound]]:
-    """Tasks for custom ops as any device runs them, and as one with fp16 arithmetic does, where that differs."""
+    """Yields tasks for custom ops in two forms, if they differ: for any device, and for fp16 arithmetic."""
     tasks: dict[tuple[str, bool], list[_Bound]] = {}
     for function, task, bound in lowered.kernel_tasks():
         if not task.entry:
@@ -120,7 +120,7 @@ def _pairs(lowered: Lowered) -> Iterator[tuple[_Bound, _Bound]]:
         if needs_fp16:
             for pair in zip(tasks.get((name, False), ()), with_fp16, strict=False):
                 if pair[0][0].op_name != pair[1][0].op_name:
-                    break  # somebody has edited one of the functions
+                    break  # one of the functions was edited
                 if pair[0][0].program != pair[1][0].program:
                     yield pair
 

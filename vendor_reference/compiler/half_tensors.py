@@ -1,8 +1,9 @@
-"""What a kernel gets where the model has half tensors, and its layer asks for no type.
+"""Decides what a kernel gets for the model's half tensors if its layer asks for no type.
 
-On a device with fp16 arithmetic they are half in the kernel. Elsewhere a kernel that computes in `INPUT0_TYPE`
-would not build with half: there they are float, converted before and after. Nobody knows the device at compile
-time. So a partition with such a kernel becomes two functions, and the device chooses when it loads one.
+On a device with fp16 arithmetic, half tensors are half in the kernel. On other devices, a kernel
+that computes in `INPUT0_TYPE` would not build with half: there they are float, converted before and
+after the kernel. The device is not known at compile time. So a partition with such a kernel becomes
+two functions, and the device chooses one at load.
 """
 
 from __future__ import annotations
@@ -18,40 +19,43 @@ class HalfTensors(str, Enum):
     """The values of `--reference_fp16`."""
 
     DEVICE = "device"
-    """Half where the device has fp16 arithmetic, float elsewhere."""
+    """Half on devices with fp16 arithmetic, float on other devices."""
     FLOAT = "float"
     """Float on every device."""
     HALF = "half"
-    """Half on every device; one without fp16 arithmetic has `vload_half` for them."""
+    """Half on every device; devices without fp16 arithmetic have `vload_half` for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class HalfPolicy:
-    """What half tensors are in which kernels.
+    """The policy for half tensors in kernels.
 
     Attributes:
-      tensors: as the user wants it.
-      half_ops: names of custom ops whose kernels take halves on every device, since they declare `half*`.
+      tensors: The user's choice.
+      half_ops: Names of custom ops whose kernels declare `half*`, and so get halves on every
+        device.
     """
 
     tensors: HalfTensors = HalfTensors.DEVICE
     half_ops: Collection[str] = ()
 
     def is_half(self, op_name: str, has_fp16: bool) -> bool:
-        """Whether a half tensor is half in the kernel of that op, on a device with fp16 arithmetic or without."""
+        """Returns whether an op's kernel gets half tensors as half, on a device with or without fp16."""
         if self.tensors is HalfTensors.DEVICE:
             return has_fp16 or op_name in self.half_ops
         return self.tensors is HalfTensors.HALF
 
 
 BY_DEVICE = HalfPolicy()
-"""Where nobody says anything else."""
+"""The policy if the user makes no choice."""
 
 
 def kernel_type(tensor_type: ElementType, wanted: ElementType | None, is_half: bool) -> ElementType:
-    """The type of elements that a kernel gets for a tensor: what its layer wants, or None, then the model's.
+    """Returns the element type that a kernel gets for a tensor.
 
-    Without `is_half` that is float for half tensors.
+    The layer's choice, or the model's type if that is None.
+
+    Without `is_half`, the model's half tensors are float.
     """
     if wanted is not None:
         return wanted

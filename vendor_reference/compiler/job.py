@@ -1,4 +1,4 @@
-"""What partitions are compiled for and with: the same for all, on the way from the plugin to the levels."""
+"""The settings that all partitions are compiled with, on the way from the plugin to the levels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Job:
     """A job of the compiler.
 
     Attributes:
-      soc: what the executable is made for.
-      layers: by custom code.
-      library: the builtin ops that it has, by name.
-      bounds: the largest shapes of tensors of dynamic shape, by name.
-      halves: what half tensors are in kernels that ask for no type.
-      allow_native_assets: whether layers may be asked that are machine code.
-      taps: whether tensors between ops keep their names.
-      edits: files of IR text for functions that are compiled from there, by name.
+      soc: SoC that the executable is made for.
+      layers: Layers by custom code.
+      library: Builtin ops that the library has, by name.
+      bounds: Largest shapes of tensors of dynamic shape, by name.
+      halves: Policy for half tensors in kernels that ask for no type.
+      allow_native_assets: Whether layers that are machine code may run on the host.
+      taps: Whether tensors between ops keep their names.
+      edits: Files of IR text to compile functions from, by function name.
     """
 
     soc: SocModel

@@ -1,7 +1,7 @@
-"""Whether a built kernel declares its arguments as what its task binds to them, and takes the task's groups.
+"""Checks that a built kernel's arguments fit what its task binds to them, and that it takes the task's groups.
 
-Errors are what cannot be meant: a pointer where a number is bound, `float*` on a tensor of bytes. Reading a
-tensor's bits as another type can be: that is a note.
+Errors are combinations that cannot be intended: a pointer for a bound number, `float*` for a tensor
+of bytes. Reading a tensor's bits as another type can be intended: this is a note.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _BITS = {
 }  # fmt: skip
 _FLOATS = ("half", "float", "double")
 _HALF_HINT = (
-    " Where the model's tensor is float16, --reference_fp16=float or the description makes it float for the "
-    "kernel."
+    " For a float16 tensor of the model, --reference_fp16=float or the description makes the "
+    "kernel get floats."
 )
 _KNOWN_TYPE = re.compile(rf"({'|'.join(_BITS)})(2|3|4|8|16)?(\*?)")
 
 
 class Access(Enum):
-    """How a kernel gets what is bound: the words are for messages."""
+    """The way in which a kernel gets an argument; the words are for messages."""
 
     MEMORY = "a __global or __constant pointer"
     LOCAL = "a __local pointer"
@@ -50,14 +50,14 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BoundArgument:
-    """What a task binds to a kernel argument.
+    """The data that a task binds to a kernel argument.
 
     Attributes:
-      what: `input 0, tensor<4xi8>`.
-      access: how the kernel gets it.
-      element_type: of its elements; None where they are the kernel's own affair: scratch memory.
-      is_number: whether the description has said the type: its numbers have no other meaning.
-      define: the name of the type in C, where there is one: `INPUT0_TYPE`.
+      what: Description of the data, such as `input 0, tensor<4xi8>`.
+      access: The way in which the kernel gets the data.
+      element_type: Element type; None for scratch memory, whose type is the kernel's choice.
+      is_number: Whether the description states the type, so that the numbers have no other meaning.
+      define: Name of the type in C, if there is one: `INPUT0_TYPE`.
     """
 
     what: str
@@ -72,13 +72,14 @@ def describe_argument(
     inputs: Sequence[RankedTensorType | None],
     outputs: Sequence[RankedTensorType],
 ) -> BoundArgument:
-    """What a kernel argument is, for checks and messages.
+    """Describes a kernel argument, for checks and messages.
 
-    `inputs` of its op are as the kernel gets them; None for those that are left out.
+    `inputs` are the op's inputs in the form that the kernel gets; None for inputs that are left
+    out.
     """
     if isinstance(argument, TensorArgument):
         tensor = (outputs if argument.is_output else inputs)[argument.index]
-        assert tensor is not None  # it is bound already
+        assert tensor is not None  # the binding is complete already
         define = f"{'OUTPUT' if argument.is_output else 'INPUT'}{argument.index}_TYPE"
         what = f"{argument}, {tensor}"
         return BoundArgument(what, Access.MEMORY, tensor.element_type, define=define)
@@ -104,20 +105,20 @@ def check_bindings(
     bindings: Sequence[BoundArgument],
     where: str,
 ) -> list[str]:
-    """Compares a kernel, as it was built, with its task, which binds as many arguments as it has.
+    """Compares a built kernel with its task, which binds as many arguments as the kernel has.
 
     Returns:
-      Sentences about what is legal, and can be a mistake.
+      Sentences about combinations that are legal, but may be mistakes.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, which names the argument.
+      LiteRtError: INVALID_ARGUMENT, with the name of the argument.
     """
     notes = []
     for index, (argument, binding) in enumerate(zip(kernel.arguments, bindings, strict=True)):
         if not argument.space:
-            continue  # the driver does not say how it is declared
+            continue  # the driver does not report the declaration
         declared = (
-            f"argument {index} of kernel '{entry}' is declared '{argument}', and bound to "
+            f"argument {index} of kernel '{entry}' is declared '{argument}', but bound to "
             f"{binding.what}"
         )
         if not _is_reached(argument, binding.access):
@@ -125,8 +126,8 @@ def check_bindings(
                 Status.INVALID_ARGUMENT,
                 f"{declared}, which takes {binding.access.value}",
                 where,
-                "Declare it so, or bind arguments in the kernel's order: inputs, then outputs, or as a "
-                "description (.json) says.",
+                "Declare the argument so, or bind arguments in the kernel's order: inputs, then "
+                "outputs, or as a description (.json) says.",
             )
         mismatch = _find_mismatch(argument, binding)
         if mismatch is not _Mismatch.NONE:
@@ -136,7 +137,7 @@ def check_bindings(
             if mismatch is _Mismatch.ERROR:
                 star = "*" if binding.access is Access.MEMORY else ""
                 names = [f"{name}{star}" for name in (c_type, binding.define) if name]
-                hint = f"Declare it as {' or '.join(names)}."
+                hint = f"Declare the argument as {' or '.join(names)}."
                 if _is_half_as_float(argument, binding):
                     what = f"{declared} in the kernel, whose type in C is {c_type}"
                     hint += _HALF_HINT
@@ -151,8 +152,8 @@ def _check_group(entry: str, kernel: KernelSignature, task: KernelTask, where: s
     if items > kernel.max_group_size:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"local size {list(task.local_size or ())} makes {items} work items in a group of kernel "
-            f"'{entry}', the device takes {kernel.max_group_size}",
+            f"local size {list(task.local_size or ())} makes {items} work items in a group of "
+            f"kernel '{entry}', but the device takes {kernel.max_group_size}",
             where,
             "Choose smaller local sizes, or none.",
         )
@@ -167,19 +168,19 @@ class _Mismatch(Enum):
 def _is_reached(argument: DeclaredArgument, access: Access) -> bool:
     if access is Access.VALUE:
         return argument.space == BY_VALUE
-    # An image lies in global memory, and is no pointer.
+    # An image lies in global memory, but is not a pointer.
     spaces = ("__local",) if access is Access.LOCAL else ("__global", "__constant")
     return argument.space in spaces and argument.type_name.endswith("*")
 
 
 def _is_half_as_float(argument: DeclaredArgument, binding: BoundArgument) -> bool:
-    """Whether the model's tensor can be of float16, and float for the kernel alone."""
+    """Returns whether the model's tensor can be float16, and float only for the kernel."""
     is_half = argument.type_name.startswith("half")
     return is_half and binding.element_type is ElementType.FLOAT32 and bool(binding.define)
 
 
 def _find_mismatch(argument: DeclaredArgument, binding: BoundArgument) -> _Mismatch:
-    """How a declared type fits; one that the source makes up, or `void`, is the author's affair."""
+    """Returns how a declared type differs; a type that the source defines itself, or `void`, is accepted."""
     if argument.is_struct and binding.is_number:
         return _Mismatch.ERROR
     found = _KNOWN_TYPE.fullmatch(argument.type_name)
@@ -190,11 +191,11 @@ def _find_mismatch(argument: DeclaredArgument, binding: BoundArgument) -> _Misma
     same_kind = is_float == (bound in _FLOATS)
     same_size = bits == _BITS[bound]
     if binding.is_number:
-        is_one = bool(found[3]) or not found[2]  # a vector by value is several
+        is_one = bool(found[3]) or not found[2]  # a vector by value has several numbers
         fits = same_kind and same_size and is_one
         return _Mismatch.NONE if fits else _Mismatch.ERROR
     if declared == bound or (same_size and (bound == "half" or declared == "bool")):
-        return _Mismatch.NONE  # a half is handled by its bits where there is no fp16
+        return _Mismatch.NONE  # a half is handled by its bits if there is no fp16
     if binding.element_type is ElementType.BOOL and same_size:
         return _Mismatch.NONE
     return _Mismatch.ERROR if is_float and not same_size else _Mismatch.NOTE

@@ -1,7 +1,8 @@
-"""Builds an executable's programs once, at compile time, so that a kernel's errors show where it is compiled.
+"""Builds an executable's programs once at compile time, so that errors of kernels show in the compilation.
 
-The OpenCL compiler runs in a child process, in a sandbox: a kernel can crash or hang it, or have it read files.
-What was built before with the same OpenCL is remembered, and not built again; the device finds the programs, too.
+The OpenCL compiler runs in a child process, in a sandbox: a kernel can crash or hang the compiler,
+or make it read files. Earlier builds with the same OpenCL are remembered and not repeated; the
+device finds the programs, too.
 """
 
 from __future__ import annotations
@@ -31,22 +32,25 @@ if TYPE_CHECKING:
 
 _HINT = "--nocheck_kernels only moves the build to the device."
 _LACKS_FP16_HINT = (
-    "This build is for devices without fp16 arithmetic, where half tensors are float; --reference_fp16=half is "
-    "for a kernel of halves alone."
+    "This build is for devices without fp16 arithmetic, where half tensors are float; "
+    "--reference_fp16=half is for kernels that take only halves."
 )
 
 
 def build_programs(
     executable: Executable, assets: Mapping[str, bytes], timeout_s: float | None = None
 ) -> Sequence[BuiltProgram | None]:
-    """What the builds of an executable's programs say; None of those that need fp16 arithmetic which is not here.
+    """Returns the build results of an executable's programs.
 
-    Its functions say which programs are for which devices. Assets are by the names that programs give their files.
-    Without a time limit it is what no honest build takes, even where the machine is busy.
+    None for programs that need fp16 arithmetic if the device lacks it.
+
+    The executable's functions say which programs are for which devices. Assets are keyed by the
+    names that programs give their files. The default time limit is longer than any honest build
+    takes, even on a busy machine.
 
     Raises:
-      LiteRtError: COMPILATION, with the build's log, or what became of the compiler; NOT_FOUND, if no OpenCL
-        driver works here.
+      LiteRtError: COMPILATION, with the build's log, or the fate of the compiler; NOT_FOUND, if no
+        OpenCL driver works on this machine.
     """
     device = choose_device()
     fingerprint = device.fingerprint
@@ -88,9 +92,9 @@ def _build(
     timeout_s: float,
     device: ChosenDevice,
 ) -> Iterator[BuiltProgram]:
-    """What the builds of all programs say, each as soon as it is known."""
+    """Yields the result of each build as soon as it is known."""
     from vendor_reference.programs.asset_sources import (
-        AssetSources,  # here: mostly all is remembered
+        AssetSources,  # imported here: most builds are remembered
     )
     from vendor_reference.programs.compiler_process import find_or_compile
     from vendor_reference.programs.program_text import compose_text
@@ -112,7 +116,7 @@ def _build(
 
 
 def _next(builds: Iterator[CompiledProgram], lacks_fp16: bool) -> CompiledProgram:
-    """The next build; its error says where a flag helps, and where none does."""
+    """Returns the next build; its error names the flag that helps, if there is one."""
     try:
         return next(builds)
     except LiteRtError as error:
@@ -127,7 +131,10 @@ def _next(builds: Iterator[CompiledProgram], lacks_fp16: bool) -> CompiledProgra
 
 
 def _binary_layer_of(program: Program, assets: Mapping[str, bytes]) -> str:
-    """The digest of the binary layer that a program is in, which may lack its source; "" for none."""
+    """Returns the digest of the binary layer that contains a program, which may lack its source.
+
+    "" if there is none.
+    """
     for source in program.sources:
         if is_binary_layer(assets[source.asset]):
             return hashlib.sha256(assets[source.asset]).hexdigest()

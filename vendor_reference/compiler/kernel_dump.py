@@ -1,4 +1,4 @@
-"""`--dump_kernels`: each custom kernel as its compiler gets it."""
+"""`--dump_kernels`: writes each custom kernel as the OpenCL compiler gets it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ def dump_kernels(
     titles: Sequence[str],
     read: Callable[[Source], memoryview],
 ) -> str:
-    """Writes a file for each program of a custom layer, for each distinct set of parameters; says so.
+    """Writes a file for each program of a custom layer, and returns a sentence that says so.
 
-    Titles, `Layer relu1 using Custom Layer ReLU`, are those of programs that have sources, in order; `read` gives
-    a source's bytes. Programs that depend on shapes are those for the largest ones.
+    `titles`, such as `Layer relu1 using Custom Layer ReLU`, belong to the programs with sources, in
+    order; `read` returns a source's bytes. Programs that depend on shapes are written for the
+    largest shapes.
 
     Raises:
-      LiteRtError: FILE_IO, if a file cannot be written; INVALID_ARGUMENT, for a source that is no text.
+      LiteRtError: FILE_IO, if a file cannot be written; INVALID_ARGUMENT, for a source that is not
+        text.
     """
     custom = [program for program in programs if program.sources]
     return write_kernels(

@@ -1,4 +1,4 @@
-"""A buffer of the IR as a kernel sees it: B, F, Y, X, and where their elements lie."""
+"""Converts a buffer of the IR to a kernel's view of it: B, F, Y, X, and the place of the elements."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from vendor_reference.custom_layers.layout import Bfyx, Format, bfyx, strided_bf
 def kernel_tensor(
     ir_type: Attribute, wanted: Format, told: Sequence[Size] | None = None
 ) -> KernelTensor:
-    """The tensor that a kernel gets, in the format that it asked for.
+    """Returns the tensor that a kernel gets, in the format that the kernel asks for.
 
-    `told` is its shape, where that is not the type's: what a run tells is within that.
+    `told` is the tensor's shape if it differs from the type's: a run tells a shape within the
+    type's.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for a buffer that has no B, F, Y and X as it lies.
+      LiteRtError: UNSUPPORTED, for a buffer whose layout has no B, F, Y and X.
     """
     shape, layout = shape_of(ir_type), layout_of(ir_type)
     if isinstance(layout, StridedLayoutAttr):
@@ -40,13 +41,13 @@ def kernel_tensor(
 
 
 def asked_format(spec: KernelSpec, is_output: bool, index: int) -> Format:
-    """The format that a kernel asks for a tensor of its op; the first of its arguments counts."""
+    """Returns the format that a kernel asks for a tensor of its op; the first of its arguments counts."""
     tensors = [a for a in spec.arguments if isinstance(a, TensorArgument)]
     asked = (a.format for a in tensors if (a.is_output, a.index) == (is_output, index))
     return next(asked, Format.ANY)
 
 
 def flat_tensor(ir_type: Attribute) -> KernelTensor:
-    """A tensor whose elements all lie along X, whatever its shape is."""
+    """Returns a tensor whose elements all lie along X, whatever its shape is."""
     dims = (1, 1, 1, multiply(shape_of(ir_type)))
     return KernelTensor(element_type_of(ir_type), Bfyx(dims, Format.BFYX.value))

@@ -1,8 +1,8 @@
-"""The largest shape of each tensor of a subgraph: given by the user, or derived from op to op.
+"""Finds the largest shape of each tensor of a subgraph: the user gives it, or it is derived from op to op.
 
-On the NPU it is derived of what layers say of their outputs, on the CPU for ops that broadcast, slide a window, or
-keep the batch.
-Where nothing says it, a bound can be given for the tensor itself.
+On the NPU, bounds are derived from the layers' rules for their outputs; on the CPU, for ops that
+broadcast, slide a window, or keep the batch. For other ops, the user can give a bound of the tensor
+itself.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ Shape = tuple[int, ...]
 
 @dataclass(slots=True)
 class Bounds:
-    """What came of a subgraph: the largest shape of each tensor, or why it has none; of fixed ones their own."""
+    """The largest shape of each tensor of a subgraph, or the reason why there is none.
+
+    A fixed shape is its own bound.
+    """
 
     shapes: dict[Tensor, Shape] = field(default_factory=dict)
     reasons: dict[Tensor, str] = field(default_factory=dict)
 
 
 NO_BOUNDS = Bounds()
-"""Of a model that is asked about without any: tensors of dynamic shape have none."""
+"""The bounds of a model for which none are given: tensors of dynamic shape have no bounds."""
 
 
 def find_bounds(
@@ -49,9 +52,9 @@ def find_bounds(
     layers: Mapping[str, CustomLayer],
     cpu_shapes: CpuLayerShapes | None = None,
 ) -> Bounds:
-    """Finds bounds; those `given` are by tensor name, and of the tensor's rank, which the host has checked.
+    """Finds bounds; the `given` bounds are by tensor name, and the host has checked their ranks.
 
-    `cpu_shapes` asks the libraries of CPU layers; None where the bounds of what they make are given.
+    `cpu_shapes` asks the libraries of CPU layers; None if the bounds of their outputs are given.
     """
     bounds = Bounds()
     for tensor in subgraph.inputs:
@@ -75,13 +78,13 @@ def find_bounds(
 
 
 def bound_hint(tensor: Tensor) -> str:
-    """What to do about a tensor without a bound."""
+    """Returns the hint for a tensor without a bound."""
     example = format_shape([100 if d < 0 else d for d in tensor.type.shape])
     return f"give one with --shape_bounds={tensor.name}:{example}"
 
 
 def _find(tensor: Tensor, given: Mapping[str, Sequence[int]], bounds: Bounds, reason: str) -> bool:
-    """Whether a tensor is fixed, or its bound is given."""
+    """Returns whether a tensor is fixed, or its bound is given."""
     if tensor in bounds.shapes:
         return True
     if tensor.type.layout.is_static:
@@ -97,13 +100,13 @@ def _find(tensor: Tensor, given: Mapping[str, Sequence[int]], bounds: Bounds, re
 def _derive(
     op: Op, layer: CustomLayer | None, bounds: Bounds, cpu_shapes: CpuLayerShapes | None
 ) -> Sequence[Shape | str]:
-    """The largest shape of each output, or why there is none."""
+    """Returns the largest shape of each output, or the reason why there is none."""
     for given in op.inputs:
         if given is not None and given not in bounds.shapes:
-            return [f"{op.name} makes it of '{given.name}', which has none"] * len(op.outputs)
+            return [f"{op.name} makes it from '{given.name}', which has no bound"] * len(op.outputs)
     if layer is not None and layer.type is LayerType.CPP:
         if cpu_shapes is None:
-            return [f"nobody has asked the library for {op.name}"] * len(op.outputs)
+            return [f"the library of {op.name} was not asked"] * len(op.outputs)
         return cpu_shapes.find(op, layer, bounds.shapes)
     if layer is not None:
         return [_derive_custom(op, layer, index, bounds) for index in range(len(op.outputs))]
@@ -113,7 +116,10 @@ def _derive(
         return [
             shape
             if len(shape) == len(tensor.shape)
-            else f"{op.name} makes {list(shape)} of its operands, the model gives it {tensor.type}"
+            else (
+                f"{op.name} makes {list(shape)} from its operands, but the model gives it "
+                f"{tensor.type}"
+            )
             for tensor, shape in zip(op.outputs, found, strict=True)
         ]
     inputs = [bounds.shapes[t] for t in op.inputs if t is not None]
@@ -133,15 +139,15 @@ def _derive_custom(op: Op, layer: CustomLayer, index: int, bounds: Bounds) -> Sh
     try:
         shape = largest_output(rule, [bounds.shapes[t] if t else None for t in op.inputs])
     except LiteRtError as error:
-        return f"by the layer of {op.name} it has none: {error.what}"
+        return f"the layer of {op.name} gives it no shape: {error.what}"
     rank = len(op.outputs[index].shape)
     if len(shape) != rank:
-        return f"the layer of {op.name} gives it {len(shape)} dimensions, the model {rank}"
+        return f"the layer of {op.name} gives it {len(shape)} dimensions, but the model {rank}"
     return shape
 
 
 def largest_output(rule: OutputShape, inputs: Sequence[Shape | None]) -> Shape:
-    """The largest shape of an output, where inputs are no larger than these."""
+    """Returns the largest shape of an output for inputs that are no larger than these."""
     symbolic = [
         None if shape is None else tuple(Dimension(i, d) for d in range(len(shape)))
         for i, shape in enumerate(inputs)
@@ -174,9 +180,11 @@ _SAME_PADDING = 0
 
 
 def largest_builtin(op: Op, result: Tensor, inputs: Sequence[Shape]) -> Shape | str:
-    """The largest shape of a result, whose fixed dimensions the caller puts in; or why there is none.
+    """Returns the largest shape of a builtin op's result, or the reason why there is none.
 
-    `inputs` are the largest shapes of the inputs that are there.
+    The caller fills in fixed dimensions.
+
+    `inputs` are the largest shapes of the inputs that are present.
     """
     rank = len(result.shape)
     is_batch_alone = [d for d, size in enumerate(result.type.shape) if size < 0] == [0]

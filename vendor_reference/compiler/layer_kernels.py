@@ -1,4 +1,4 @@
-"""The kernel of a layer, wherever it stands in the IR: a function holds it, or the op's class makes it."""
+"""Finds the kernel of a layer anywhere in the IR: a function holds the kernel, or the op's class makes it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def layer_spec(
     attributes: DictionaryAttr,
     is_dynamic: bool = False,
 ) -> KernelSpec:
-    """The kernel of a builtin op for tensors or buffers of these types: the largest, where a run tells shapes.
+    """Returns the kernel of a builtin op for tensors or buffers of these types, which have the largest shapes.
 
-    `is_dynamic` says that the kernel is to go by shapes that it gets as arguments.
+    With `is_dynamic`, the kernel gets its shapes as arguments.
 
     Raises:
-      LiteRtError: UNSUPPORTED, where there is none.
+      LiteRtError: UNSUPPORTED, if there is no such kernel.
     """
     if issubclass(layer, TransferOp):
         make_transfer = dynamic_transfer_kernel if is_dynamic else transfer_kernel
@@ -49,12 +49,15 @@ def layer_spec(
 
 
 def function_spec(function: FuncOp) -> KernelSpec:
-    """The kernel that an external function stands for; INVALID_ARGUMENT, if it holds none."""
+    """Returns the kernel that an external function stands for.
+
+    INVALID_ARGUMENT, if the function holds none.
+    """
     if KERNEL not in function.attributes:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"function '{function.sym_name.data}' is called, and has no {KERNEL}",
-            hint="A layer's function holds its kernel as an attribute.",
+            f"function '{function.sym_name.data}' is called, but has no {KERNEL}",
+            hint="The function of a layer holds its kernel as an attribute.",
         )
     return read_kernel(function.attributes)
 
@@ -70,7 +73,10 @@ class TaskKernels:
         }
 
     def find(self, op: TaskOp) -> KernelSpec | None:
-        """The kernel of a task: its function's, or that of its code; None where nobody has described it."""
+        """Returns the kernel of a task, from its function or its code.
+
+        None if nothing describes the kernel.
+        """
         if op.callee is not None:
             return self._functions.get(op.callee.root_reference.data)
         return read_kernel(op.attributes) if KERNEL in op.attributes else None
@@ -79,7 +85,7 @@ class TaskKernels:
 def op_shapes(
     spec: KernelSpec, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
 ) -> OpShapes:
-    """Shapes of an op's tensors by the op's own numbers, of the types of those that are passed."""
+    """Returns the shapes of an op's tensors by the op's own indices, from the types of passed tensors."""
     return OpShapes(
         tuple(None if t is None else shape_of(t) for t in all_inputs(spec, inputs)),
         tuple(shape_of(t) for t in outputs),
@@ -87,7 +93,7 @@ def op_shapes(
 
 
 def all_inputs(spec: KernelSpec, inputs: Sequence[_Input]) -> Sequence[_Input | None]:
-    """Inputs by the op's own numbers, None for those that it leaves out."""
+    """Returns inputs by the op's own indices, None for inputs that the op leaves out."""
     if not spec.absent_inputs:
         return inputs
     given = iter(inputs)
@@ -98,10 +104,11 @@ def all_inputs(spec: KernelSpec, inputs: Sequence[_Input]) -> Sequence[_Input | 
 def scratch_types(
     spec: KernelSpec, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
 ) -> list[Attribute]:
-    """The buffers that a kernel needs for one run, in the order of its arguments.
+    """Returns the temporary buffers that a kernel needs in a run, in the order of its arguments.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, where a size has no value, or is 0 for an op that computes anything.
+      LiteRtError: INVALID_ARGUMENT, if a size has no value, or is 0 for an op that computes
+        anything.
     """
     arguments = [a for a in spec.arguments if isinstance(a, InternalArgument)]
     if not arguments:
@@ -110,8 +117,8 @@ def scratch_types(
     try:
         sizes = [memory_elements(argument, spec, shapes) for argument in arguments]
         if 0 in sizes and any(multiply(shape) for shape in shapes.outputs):
-            what = f"internal memory of 0 elements, by formula '{arguments[sizes.index(0)].size}'"
-            hint = "Give it 1 element or more, or take it away."
+            what = f"internal memory has 0 elements, by formula '{arguments[sizes.index(0)].size}'"
+            hint = "Give the memory 1 element or more, or remove it."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         return [
             memref_type(argument.element_type, (size,))
@@ -123,17 +130,17 @@ def scratch_types(
 
 
 def at_layer(error: LiteRtError, spec: KernelSpec) -> LiteRtError:
-    """The error, with asset and op."""
+    """Returns the error with asset and op added."""
     return LiteRtError(error.status, error.what, spec.location, error.hint)
 
 
 def check_static(types: Sequence[Attribute], where: str) -> None:
-    """Refuses shapes that nobody has bounded."""
+    """Rejects shapes without bounds."""
     for ir_type in types:
         if any(dim < 0 for dim in shape_of(ir_type)):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"a tensor of a shape that is known at run time only: {ir_type}",
+                f"the shape of a tensor is known only at run time: {ir_type}",
                 where,
                 "Give the tensor a bound (--shape_bounds=NAME:SIZES), or convert the model with fixed shapes.",
             )

@@ -1,4 +1,7 @@
-"""Layers on IE as passes see them, whichever op they are: tensors in, tensors out, and what they ask of them."""
+"""Gives passes one view of layers on IE, whatever their op is.
+
+Input tensors, output tensors, and requirements.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,10 @@ class LayerPorts:
     """A layer's tensors.
 
     Attributes:
-      op: a `LayerOp`, a custom binary layer, or the call of an external function that stands for a layer.
-      inputs: places of input tensors among its operands, with what it asks of them.
-      outputs: the results that are tensors, likewise.
+      op: A `LayerOp`, a custom binary layer, or the call of an external function that stands for a
+        layer.
+      inputs: Positions of input tensors among the operands, with the layer's requirements for them.
+      outputs: Results that are tensors, with the layer's requirements for them.
     """
 
     op: Operation
@@ -42,21 +46,21 @@ class LayerPorts:
 
     @classmethod
     def of(cls, op: Operation, places: Sequence[int], asked: Requirements) -> LayerPorts:
-        """The tensors of an op, whose inputs stand at these places."""
+        """Returns the tensors of an op whose inputs stand at these positions."""
         results = [result for result in op.results if isinstance(result.type, TensorType)]
         inputs = list(zip(places, asked.inputs, strict=True))
         return cls(op, inputs, list(zip(results, asked.outputs, strict=True)))
 
 
 class LayerFinder:
-    """Tells layers of a module; what external functions ask for is read once for each."""
+    """Finds layers of a module; reads the requirements of each external function once."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._functions = functions_of(module)
         self._requirements: dict[str, Requirements] = {}
 
     def find(self, op: Operation) -> LayerPorts | None:
-        """The layer that an op is; None for any other op."""
+        """Returns the layer of an op; None if the op is not a layer."""
         if isinstance(op, LayerOp):
             return LayerPorts.of(op, range(len(op.inputs)), op.requirements())
         if isinstance(op, CustomBinaryLayerOp):
@@ -86,7 +90,7 @@ class LayerFinder:
 
 
 def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:
-    """A kernel's arguments are tensors that the layer has."""
+    """Checks that a kernel's arguments are tensors of the layer."""
     if KERNEL not in function.attributes:
         return
     spec = read_kernel(function.attributes)
@@ -98,15 +102,16 @@ def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:
         if argument.index >= count:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"argument {place} of the kernel is {kind} {argument.index}, the layer has {count}",
+                f"argument {place} of the kernel is {kind} {argument.index}, but the layer has "
+                f"{count}",
                 at_function(function),
             )
 
 
 def agnostic_ports(op: LayerOp) -> list[int]:
-    """Places of the inputs of a `LayoutAgnostic` op that have the layout of its results.
+    """Returns the positions of a `LayoutAgnostic` op's inputs that have the layout of its results.
 
-    Those of another rank, that are repeated to the results' shape, lie as they come.
+    Inputs of another rank, which are repeated to the results' shape, keep their own layout.
     """
     rank = len(shape_of(op.results[0].type))
     tensors = [(i, t) for i, t in enumerate(op.operand_types) if isinstance(t, TensorType)]
@@ -114,6 +119,9 @@ def agnostic_ports(op: LayerOp) -> list[int]:
 
 
 def is_layer(function: FuncOp) -> bool:
-    """Whether an external function stands for a layer: it says what it asks for, or what it becomes."""
+    """Returns whether an external function stands for a layer.
+
+    It has requirements, or the kind of its task.
+    """
     marks = ("VPUIP.task", "VPUIP.kernel", *(f"IE.{name}" for name in NAMES))
     return function.is_declaration and any(mark in function.attributes for mark in marks)

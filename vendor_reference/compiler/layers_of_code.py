@@ -1,6 +1,6 @@
-"""Layers of a text whose code, `IE.CustomBinaryLayer VPUIP.OCL from %code`, says by itself how it is launched.
+"""Handles layers of a text whose code, `IE.CustomBinaryLayer VPUIP.OCL from %code`, holds its description.
 
-The code is then a file of `litert-npu layer build`, which has the layer's description.
+The code is then a file of `litert-npu layer build`, which contains the layer's description.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def write_code(
     folder: str,
     given: Sequence[CustomOpInfo],
 ) -> tuple[list[CustomOpInfo], dict[Operation, str]]:
-    """Writes the code of layers that nothing else describes as files; they become assets.
+    """Writes the code of layers that have no other description as files; the files become assets.
 
-    Returns the assets, and the op of each layer. Code that is one of the assets that are `given` is that one.
+    Returns the assets, and the op of each layer. If the code equals a `given` asset, that asset is
+    used.
 
     Raises:
       LiteRtError: INVALID_IR_TYPE, for code that does not say how it is launched, with its line.
@@ -60,7 +61,7 @@ def write_code(
     for op, task in undescribed:
         code = _code_of(op, constants)
         if code is None:
-            continue  # an error of its own says that the constant is not there
+            continue  # another check reports that the constant is missing
         if task != "OCL" or isinstance(op, TaskOp) or not is_binary_layer(code):
             what = f"nothing says how this {task} code is launched"
             raise edited.error(op, what, _HINTS.get(task, _HINTS["OCL"]))
@@ -77,7 +78,10 @@ def write_code(
 
 
 _HINTS = {
-    "OCL": f"Have code of `litert-npu layer build`, and no task yet, or write {KERNEL} among the attributes.",
+    "OCL": (
+        f"Use code of `litert-npu layer build` without a task yet, or write {KERNEL} among the "
+        "attributes."
+    ),
     "CPP": "Call a library of CPU layers as a function: func.call, with the .so as its asset.",
 }
 
@@ -85,7 +89,7 @@ _HINTS = {
 def describe_code(
     edited: EditedIr, layers: Mapping[Operation, str], job: Job, notes: list[str]
 ) -> None:
-    """Gives layers of code what their description says, as far as the text does not."""
+    """Adds the description in a layer's code to the layer, except for attributes that the text has."""
     for op, name in layers.items():
         assert isinstance(op, _BinaryLayer)
         inputs, outputs = map(ranked_type, op.inputs.types), map(ranked_type, op.outputs.types)
@@ -102,7 +106,7 @@ def describe_code(
 def subgraph_of_op(
     name: str, inputs: Sequence[RankedTensorType], outputs: Sequence[RankedTensorType]
 ) -> Subgraph:
-    """A model's subgraph of one custom op."""
+    """Returns a model's subgraph of one custom op."""
     b = ModelBuilder()
     read = [add_tensor(b.input, f"x{i}", t) for i, t in enumerate(inputs)]
     made = [add_tensor(b.tensor, f"y{i}", t) for i, t in enumerate(outputs)]
@@ -112,7 +116,7 @@ def subgraph_of_op(
 
 
 def add_tensor(add: Any, name: str, of: RankedTensorType) -> Tensor:
-    """A tensor of a type, whose dimensions may be open."""
+    """Adds a tensor of a type, whose dimensions may be open."""
     signature = of.shape if -1 in of.shape else None
     tensor: Tensor = add(
         name, of.element_type, [abs(d) for d in of.shape], shape_signature=signature
@@ -121,7 +125,7 @@ def add_tensor(add: Any, name: str, of: RankedTensorType) -> Tensor:
 
 
 def _undescribed(edited: EditedIr) -> Iterator[tuple[Operation, str]]:
-    """The layers, and tasks, of code that have no kernel; with what they are, `OCL` or `CPP`."""
+    """Yields layers and tasks of code without a kernel, with their kind, `OCL` or `CPP`."""
     for op in edited.ir.module.walk():
         if KERNEL in op.attributes:
             continue
@@ -132,7 +136,7 @@ def _undescribed(edited: EditedIr) -> Iterator[tuple[Operation, str]]:
 
 
 def _code_of(op: Any, constants: Mapping[str, Constant]) -> bytes | None:
-    """The bytes of a layer's code; None where they are not there."""
+    """Returns the bytes of a layer's code; None if they are missing."""
     constant = op.code.owner
     if not isinstance(constant, AnyConstantOp):
         return b""

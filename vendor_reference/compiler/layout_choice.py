@@ -1,8 +1,9 @@
-"""Which order each free value should lie in, so that the fewest reorders, and of these the smallest, are left.
+"""Chooses an order for each free value so that the fewest reorders remain, and among these the smallest.
 
-A function as a puzzle of plain numbers. A *group* is what must lie alike: the tensors of an op that takes any
-layout. A value is produced in an order that is given, or that of a group; its readers want one that is given, or
-that of a group. Each order that a value is wanted in, and not produced in, is one reorder, whoever shares it.
+The choice sees a function as plain numbers. A *group* is a set of tensors that must have the same
+order: the tensors of an op that takes any layout. A value is produced in a given order, or in the
+order of a group; its readers want a given order, or the order of a group. Each order in which a
+value is wanted but not produced costs one reorder, however many readers share it.
 """
 
 from __future__ import annotations
@@ -16,32 +17,35 @@ from typing import TypeAlias
 from vendor_reference.custom_layers.layout import Order
 
 _REORDER = 1 << 48
-"""What a reorder costs, beside its bytes: one less is always better."""
+"""Cost of a reorder beside its bytes, so large that one reorder less is always better."""
 _SWEEPS = 4
 _CANDIDATES = 6
 
 Key: TypeAlias = Order
-"""An order without the dimensions of size 1, which lie nowhere: orders of equal keys put elements alike."""
+"""An order without the dimensions of size 1, which do not affect memory.
+
+Orders with equal keys store elements alike.
+"""
 
 
 @lru_cache(maxsize=4096)
 def order_key(shape: tuple[int, ...], order: Order) -> Key:
-    """What an order means to a tensor of that shape."""
+    """Returns the key of an order for a tensor of that shape."""
     return tuple(dim for dim in order if shape[dim] != 1)
 
 
 @dataclass(slots=True)
 class Value:
-    """What is produced once and read any number of times.
+    """A value that is produced once and read any number of times.
 
     Attributes:
-      shape: -1 is unknown.
-      size_bytes: what a reorder of it moves.
-      order: that it is produced in; unused where there is a group.
-      group: that produces it; None where its order is given.
-      wanted: orders that readers want.
-      readers: groups that read it, and how often.
-      is_constant: whether it can lie in all orders at once, at no cost.
+      shape: Shape of the value; -1 is an unknown dimension.
+      size_bytes: Bytes that a reorder of the value moves.
+      order: Order in which the value is produced; unused if a group produces it.
+      group: Group that produces the value; None if its order is given.
+      wanted: Orders that readers want.
+      readers: Groups that read the value, and the number of their reads.
+      is_constant: Whether the value can exist in all orders at once, at no cost.
     """
 
     shape: tuple[int, ...]
@@ -54,7 +58,7 @@ class Value:
 
     @property
     def reorder_cost(self) -> int:
-        """What one more order costs."""
+        """Returns the cost of one more order."""
         return 0 if self.is_constant else _REORDER + self.size_bytes
 
 
@@ -62,14 +66,14 @@ class Value:
 class Puzzle:
     """A function's values, and the present dimension order of each of its groups of ops.
 
-    Groups are listed as they run: a group reads only what earlier groups have produced.
+    Groups are listed in execution order: a group reads only values of earlier groups.
     """
 
     values: list[Value] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
 
     def choose(self) -> list[Order]:
-        """An order for each group: never more reorders than with those that they have now."""
+        """Returns an order for each group; the result never needs more reorders than the present orders."""
         links = _Links(self)
         candidates = links.candidates()
         given = _Assignment(self, links, self.orders)
@@ -82,7 +86,7 @@ class Puzzle:
 
 
 class _Links:
-    """Which values each group reads and makes, and what is wanted of each value by others than groups."""
+    """The values that each group reads and makes, and the orders that other readers want."""
 
     def __init__(self, puzzle: Puzzle) -> None:
         self._puzzle = puzzle
@@ -96,7 +100,7 @@ class _Links:
                 self.read[reader].append(index)
 
     def candidates(self) -> list[list[Order]]:
-        """The orders that can help each group: the most frequent around the groups that it hangs together with."""
+        """Returns the orders that can help each group: the most frequent around its connected groups."""
         around: dict[int, Counter[Order]] = {}
         roots = self._roots()
         for group, order in enumerate(self._puzzle.orders):
@@ -115,7 +119,7 @@ class _Links:
         ]
 
     def _roots(self) -> list[int]:
-        """For each group one that stands for all that it hangs together with."""
+        """Returns for each group a representative of all groups that it is connected with."""
         parents = list(range(len(self._puzzle.orders)))
 
         def root(group: int) -> int:
@@ -132,7 +136,7 @@ class _Links:
 
 
 class _Assignment:
-    """Orders of groups, and what they cost; kept up to date as one changes."""
+    """The orders of groups and their cost, which is updated as an order changes."""
 
     def __init__(self, puzzle: Puzzle, links: _Links, orders: Sequence[Order]) -> None:
         self._values = puzzle.values
@@ -147,10 +151,10 @@ class _Assignment:
         self.cost = sum(self._cost(index) for index in range(len(self._values)))
 
     def improve(self, candidates: Sequence[Sequence[Order]]) -> bool:
-        """Changes groups where that alone costs less; says whether one did.
+        """Changes groups if this alone reduces the cost; returns whether a group changed.
 
-        First those that share a value, together: what one of them pays for serves them all. Then one by one, there
-        and back.
+        Tries first all groups that share a value together, since one reorder can serve them all;
+        then single groups, forward and back.
         """
         before = self.cost
         for value in self._values:
@@ -163,7 +167,7 @@ class _Assignment:
         return self.cost < before
 
     def _try(self, groups: Sequence[int], orders: Sequence[Order]) -> None:
-        """Gives groups the order with which they cost the least; leaves them where that is none."""
+        """Gives groups the order with the lowest cost; leaves them if no order is better."""
         kept, cost = [self.orders[group] for group in groups], self.cost
         for order in orders:
             for group in groups:
@@ -195,9 +199,12 @@ class _Assignment:
 
 
 class _Gathering:
-    """The best orders, if each value had one reader; a guess where it has more.
+    """Finds the best orders if each value has one reader.
 
-    What all that runs before a group costs is gathered from the start; then, from the end, each group is settled.
+    For values with more readers, the result is a guess.
+
+    The cost of everything that runs before a group is summed from the start; then each group's
+    order is fixed from the end.
     """
 
     def __init__(
@@ -210,7 +217,7 @@ class _Gathering:
         self._gathered: list[Mapping[Order, int]] = []
 
     def settle(self) -> list[Order]:
-        """An order for each group."""
+        """Returns an order for each group."""
         groups = range(len(self._candidates))
         for group in groups:
             costs = {order: self._cost_until(group, order) for order in self._candidates[group]}
@@ -228,7 +235,7 @@ class _Gathering:
         for index in self._links.read[group]:
             value = self._values[index]
             key = order_key(value.shape, order)
-            is_there = key in self._links.wanted[index]  # for others anyway
+            is_there = key in self._links.wanted[index]  # other readers need this order anyway
             extra = 0 if is_there else value.reorder_cost
             if value.group is None:
                 cost += extra * (order_key(value.shape, value.order) != key)

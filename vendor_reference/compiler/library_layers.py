@@ -1,4 +1,4 @@
-"""The library's ops as layers of IE: `IE.Add`, `IE.Sigmoid`, ... Their attributes are those of the library."""
+"""The library's ops as layers of IE: `IE.Add`, `IE.Sigmoid`, ..., with the library's attributes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LibraryLayer(LayerOp):
 
     @staticmethod
     def rule() -> LibraryOp:
-        """What the library knows of it."""
+        """Returns the library's rules for the op."""
         raise NotImplementedError
 
     def requirements(self) -> Requirements:
@@ -101,17 +101,17 @@ class LibraryLayer(LayerOp):
         outputs: Sequence[Attribute],
         attributes: Mapping[str, Attribute],
     ) -> PlacedOp:
-        """The op as it is placed on buffers of these types, whose shapes are known only in a run."""
+        """Returns the op on buffers of these types, whose shapes are known only at run time."""
         operands, results = _placements(inputs, outputs, attributes)
         return dynamic_call(cls.rule(), operands, results, read_attributes(attributes))
 
     @classmethod
     def _check_precision(cls, types: Sequence[IrType]) -> None:
-        """Refuses what `convert-precisions` has not made what the kernel takes."""
+        """Rejects types that `convert-precisions` should have converted for the kernel."""
         wanted = cls.rule().precision
         if wanted is not None and any(element_type_of(t) is not wanted for t in types):
             what = (
-                f"{cls.name}: its tensors are to be {wanted.name}, as convert-precisions makes them"
+                f"{cls.name}: its tensors must be {wanted.name}, as convert-precisions makes them"
             )
             raise LiteRtError(Status.UNSUPPORTED, what)
 
@@ -128,7 +128,7 @@ class LibraryLayer(LayerOp):
             raise VerifyException(reason)
         shapes = [shape_of(value.type) for value in (*self.inputs, *self.outputs)]
         if self.input_shapes or any(size < 0 for shape in shapes for size in shape):
-            return  # whether they fit a run tells
+            return  # a run tells whether they fit
         types = [element_type_of(value.type) for value in (*self.inputs, *self.outputs)]
         views = [View.dense(t, shape) for t, shape in zip(types, shapes, strict=True)]
         call = PlacedOp.of(views, len(self.outputs), read_attributes(self.attributes))
@@ -138,7 +138,7 @@ class LibraryLayer(LayerOp):
 
 @cache
 def library_layers() -> Mapping[str, type[LibraryLayer]]:
-    """A layer for each op of the library, by the op's name in the schema; and that of chains."""
+    """Returns a layer for each op of the library, by the op's name in the schema; and the layer of chains."""
     rules = {**library_ops(), CHAIN.name: CHAIN}
     return MappingProxyType({name: _layer(rule) for name, rule in rules.items()})
 
@@ -148,7 +148,7 @@ def _placements(
     outputs: Sequence[Attribute],
     attributes: Mapping[str, Attribute],
 ) -> tuple[Sequence[DynamicTensor], Sequence[Placement]]:
-    """Operands and results whose shapes a run tells; types have the largest."""
+    """Returns operands and results with run-time shapes; their types have the largest shapes."""
     sizes = read_input_sizes(attributes, inputs)
     operands = [
         DynamicTensor(placement_of(t), own, shape_of(t))
@@ -158,12 +158,15 @@ def _placements(
 
 
 def layer_attributes(attributes: Attributes) -> dict[str, Attribute]:
-    """An op's attributes as a layer has them."""
+    """Converts an op's attributes to attributes of a layer."""
     return {name: plain_attribute(value) for name, value in attributes.items()}
 
 
 def read_attributes(attributes: Mapping[str, Attribute]) -> Attributes:
-    """A layer's attributes as the library has them; those of other kinds are not the library's."""
+    """Converts a layer's attributes to the library's.
+
+    Ignores kinds of attributes that the library does not use.
+    """
     values = {}
     for name, attribute in attributes.items():
         value = plain_value(attribute)

@@ -1,4 +1,4 @@
-"""Partitions become an executable, level by level: IE, IERT, VPUIP."""
+"""Lowers partitions to an executable, level by level: IE, IERT, VPUIP."""
 
 from __future__ import annotations
 
@@ -43,12 +43,13 @@ def lower_partitions(
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
-    Functions for fp16 arithmetic stand behind them: see `import_partitions`. Tasks for custom ops have "" as their
-    entry: `entry_points.py` settles it. `dump` says after which pass the levels are written for people to read.
+    Functions for fp16 arithmetic follow: see `import_partitions`. Tasks for custom ops have "" as
+    their entry: `entry_points.py` sets it. `dump` names the passes after which the IR is written
+    for people to read.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU does not
-        take; INVALID_ARGUMENT, if an asset does not fit its op.
+      LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU
+        does not take; INVALID_ARGUMENT, if an asset does not fit its op.
     """
     notes: list[str] = []
     with span(SpanKind.PASS, IMPORT):
@@ -76,10 +77,12 @@ def lower_partitions(
 def finish_lowering(
     module: ModuleOp, constants: Mapping[str, Constant], notes: Sequence[str]
 ) -> Lowered:
-    """What a module becomes that all passes have left; its constants are by the keys of its resources.
+    """Converts a module after all passes to an executable.
+
+    `constants` are by the keys of the module's resources.
 
     Raises:
-      LiteRtError: as `emit_executable`.
+      LiteRtError: The same errors as `emit_executable`.
     """
     with span(SpanKind.PASS, "emit"):
         lowered = emit_executable(module, constants)
@@ -88,17 +91,17 @@ def finish_lowering(
 
 
 def _write_constants(folder: str, imported: Imported) -> None:
-    # Here, as most compilations dump nothing.
+    # Imported here, since most compilations dump nothing.
     from vendor_reference.compiler.constant_files import write_constants
 
     write_constants(folder, imported.constants)
 
 
 def _read_edits(job: Job, imported: Imported) -> Replacements | None:
-    """The texts that take functions' places; None where there are none."""
+    """Reads the texts that replace functions; None if there are none."""
     if not job.edits:
         return None
-    # Here, as most compilations read no text.
+    # Imported here, since most compilations read no text.
     from vendor_reference.compiler.replaced_ir import Replacements
 
     return Replacements(job, imported)

@@ -1,4 +1,4 @@
-"""The memory of functions of tasks behind `plan-memory`, as reports show it."""
+"""Describes the memory of functions after `plan-memory`, for reports."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SPACES = (MemorySpace.CMX, MemorySpace.DDR)
 
 
 def describe_memory(module: ModuleOp) -> Mapping[str, MemoryPlan]:
-    """The memory of each function, by its name; of those alone that have something between their tasks.
+    """Returns the memory plan of each function that has buffers between its tasks, by the function's name.
 
-    Functions for fp16 arithmetic are left out: the others have the larger tensors.
+    Functions for fp16 arithmetic are left out: the other functions have the larger tensors.
     """
     soc, kernels = soc_of(module), TaskKernels(module)
     capacity = {MemorySpace.CMX: soc.cmx_size, MemorySpace.DDR: soc.ddr_size}

@@ -1,8 +1,11 @@
-"""Buffers that live for some steps get places in one arena; those alive together are apart.
+"""Gives buffers places in one arena for the steps in which they live.
 
-Placed one after another, each in the lowest gap that holds it: largest first, and in other orders where that
-leaves the plan above the lower bound. Then the order is improved step by step, by moving what decides the plan's
-size to the front, as the hill climbing allocators of NPU compilers do. The result depends on the buffers alone.
+Buffers that live at the same time never overlap.
+
+Buffers are placed one after another, each in the lowest gap that is large enough: largest first,
+and in other orders if the plan is larger than the lower bound. Then the order is improved step by
+step, by moving the buffers that decide the plan's size to the front, like the hill climbing
+allocators of NPU compilers. The result depends only on the buffers.
 """
 
 from __future__ import annotations
@@ -15,18 +18,18 @@ from random import Random
 from vendor_reference.executable.executable import align
 
 _EFFORT = 2_000_000
-"""Neighbours looked at while a plan is improved: about half a second."""
+"""Limit of neighbours that an improvement looks at: about half a second."""
 _MOST_ROUNDS = 3_000
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRange:
-    """A buffer, and when it is needed.
+    """A buffer, and the steps in which it is needed.
 
     Attributes:
-      first, last: steps, both included.
-      in_place_of: index of a buffer made earlier that dies at `first`, in whose place this one may be written;
-        None for none.
+      first, last: First and last step, both included.
+      in_place_of: Index of an earlier buffer that is last needed at `first`, and that this buffer
+        may overwrite; None for no buffer.
     """
 
     size_bytes: int
@@ -40,9 +43,9 @@ class MemoryPlan:
     """Places of buffers.
 
     Attributes:
-      offsets: of each buffer from the start of the arena, in bytes, multiples of 64.
-      size: of the arena, in bytes.
-      lower_bound: the most bytes that live at one step; no plan is smaller.
+      offsets: Offset of each buffer from the start of the arena, in bytes, a multiple of 64.
+      size: Size of the arena, in bytes.
+      lower_bound: Most bytes that live at one step; no plan is smaller.
     """
 
     offsets: Sequence[int]
@@ -51,7 +54,7 @@ class MemoryPlan:
 
 
 def plan_memory(buffers: Sequence[LiveRange]) -> MemoryPlan:
-    """Gives each buffer its place; asked again for the same buffers, merged or not, it remembers."""
+    """Gives each buffer its place; remembers the plan for the same buffers, merged or not."""
     groups, group_of = merge_in_place(buffers)
     plan = _plan_groups(tuple(groups))
     return replace(plan, offsets=[plan.offsets[group] for group in group_of])
@@ -75,10 +78,10 @@ def _plan_groups(groups: tuple[LiveRange, ...]) -> MemoryPlan:
 
 
 def merge_in_place(buffers: Sequence[LiveRange]) -> tuple[list[LiveRange], list[int]]:
-    """Makes one of buffers that share a place; they do where that makes nothing larger.
+    """Merges buffers that can share a place, if sharing makes no plan larger.
 
     Returns:
-      The merged ranges with aligned sizes, and which of them each buffer is.
+      The merged ranges with aligned sizes, and the index of the merged range of each buffer.
     """
     groups: list[LiveRange] = []
     group_of: list[int] = []
@@ -111,7 +114,7 @@ def _lower_bound(groups: Sequence[LiveRange]) -> int:
 
 
 def _orders(groups: Sequence[LiveRange]) -> Iterator[list[int]]:
-    """Orders that are good on graphs of different kinds."""
+    """Yields orders that are good for graphs of different kinds."""
     span = [group.last - group.first + 1 for group in groups]
     size = [group.size_bytes for group in groups]
     first = [group.first for group in groups]
@@ -130,7 +133,7 @@ class _Placed:
 
 
 class _Placing:
-    """Places buffers in some order, and looks for a better order."""
+    """Places buffers in a given order, and looks for better orders."""
 
     def __init__(self, groups: Sequence[LiveRange]) -> None:
         self._sizes = [group.size_bytes for group in groups]
@@ -138,7 +141,7 @@ class _Placing:
         self._cost = sum(map(len, self._neighbours)) + len(groups)
 
     def place(self, order: Sequence[int]) -> _Placed:
-        """Places each buffer in the lowest gap among those before it that live at the same time."""
+        """Places each buffer in the lowest gap among the earlier buffers that live at the same time."""
         sizes = self._sizes
         ends = [-1] * len(sizes)
         size = 0
@@ -158,7 +161,7 @@ class _Placing:
         return _Placed(order, [end - s for end, s in zip(ends, sizes, strict=True)], size)
 
     def improve(self, best: _Placed, bound: int) -> _Placed:
-        """Moves what lies on top, or what it lies on, forward in the order, until the bound or the effort ends."""
+        """Moves the top buffers, or those below them, forward in the order, until a limit is reached."""
         random = Random(0)
         now = best
         for _ in range(min(_MOST_ROUNDS, _EFFORT // self._cost)):
@@ -177,14 +180,14 @@ class _Placing:
         return best
 
     def _deciding(self, placed: _Placed) -> list[int]:
-        """The buffers that reach the plan's end, and those that they lie on."""
+        """Returns the buffers that reach the plan's end, and the buffers below them."""
         sizes, offsets = self._sizes, placed.offsets
         top = [i for i, offset in enumerate(offsets) if offset + sizes[i] == placed.size]
         return top + [n for i in top for n in self._neighbours[i] if offsets[n] < offsets[i]]
 
 
 def _neighbours(groups: Sequence[LiveRange]) -> list[list[int]]:
-    """For each buffer those that live at one of its steps."""
+    """Returns for each buffer the buffers that live at one of its steps."""
     neighbours: list[list[int]] = [[] for _ in groups]
     live: list[int] = []
     for index in sorted(range(len(groups)), key=lambda i: (groups[i].first, i)):

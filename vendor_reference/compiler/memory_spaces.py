@@ -1,6 +1,7 @@
-"""Which buffers lie in the scratchpad (CMX), and which in DDR.
+"""Chooses which buffers lie in the scratchpad (CMX), and which in DDR.
 
-The scratchpad goes to those that tasks touch most for the room that they take; what does not fit is in DDR.
+The scratchpad is for buffers with the most task traffic for their size; the other buffers lie in
+DDR.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from vendor_reference.compiler.memory_planner import LiveRange, merge_in_place, 
 
 
 class MemorySpace(str, Enum):
-    """Where a buffer lies."""
+    """The memory in which a buffer lies."""
 
     DDR = "DDR"
     CMX = "CMX"
@@ -24,8 +25,9 @@ class Demand:
     """A buffer that needs a place.
 
     Attributes:
-      traffic_bytes: that tasks read and write of it in one run.
-      is_ddr_only: whether it may not lie in the scratchpad: shapes, what a layer wants in DDR.
+      traffic_bytes: Bytes of the buffer that tasks read and write in one run.
+      is_ddr_only: Whether the buffer must lie in DDR: shapes, and buffers that a layer wants in
+        DDR.
     """
 
     alive: LiveRange
@@ -36,10 +38,10 @@ class Demand:
 def choose_spaces(
     demands: Sequence[Demand], cmx_size: int, local_bytes: Sequence[int] = ()
 ) -> Sequence[MemorySpace]:
-    """Chooses a space for each buffer, such that a plan of the scratchpad fits into it.
+    """Chooses a space for each buffer so that the plan of the scratchpad fits into it.
 
-    Buffers that share a place share the space. `local_bytes` are, for each step, what its task's work groups need
-    of the scratchpad.
+    Buffers that share a place share the space. `local_bytes` are, for each step, the bytes of the
+    scratchpad that its task's work groups need.
     """
     groups, group_of = merge_in_place([demand.alive for demand in demands])
     traffic, is_ddr_only = [0] * len(groups), [False] * len(groups)
@@ -49,7 +51,7 @@ def choose_spaces(
     room = max(cmx_size - max(local_bytes, default=0), 0)
     in_cmx = _choose(groups, traffic, is_ddr_only, room)
     cmx = plan_memory([groups[group] for group in in_cmx])
-    while cmx.size > room:  # what fits step by step left gaps
+    while cmx.size > room:  # buffers that fit step by step left gaps
         in_cmx.remove(max(zip(cmx.offsets, in_cmx, strict=True))[1])
         cmx = plan_memory([groups[group] for group in in_cmx])
     chosen = set(in_cmx)
@@ -59,7 +61,7 @@ def choose_spaces(
 def ranges_in(
     buffers: Sequence[LiveRange], spaces: Sequence[MemorySpace], space: MemorySpace
 ) -> tuple[list[int], list[LiveRange]]:
-    """The buffers of one space: which they are, and their ranges, which name each other by their place there."""
+    """Returns the indices of the buffers in one space, and their ranges with indices of that space."""
     members = [index for index, of in enumerate(spaces) if of is space]
     place_of = {index: place for place, index in enumerate(members)}
     ranges = []
@@ -73,7 +75,7 @@ def ranges_in(
 def _choose(
     groups: Sequence[LiveRange], traffic: Sequence[int], is_ddr_only: Sequence[bool], room: int
 ) -> list[int]:
-    """Those with the most traffic for their bytes and steps, as long as each step has room."""
+    """Returns the buffers with the most traffic for their bytes and steps, while each step has room."""
 
     def worth(group: int) -> tuple[float, int]:
         alive = groups[group]

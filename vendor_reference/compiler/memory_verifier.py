@@ -1,4 +1,7 @@
-"""Checks a memory plan, in another way than it was made: step by step, with what lives then sorted by place."""
+"""Checks a memory plan by another method than the planner's.
+
+Step by step, with the live buffers sorted by place.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ def verify_plan(
     names: Sequence[str] = (),
     places: Sequence[str] = (),
 ) -> None:
-    """Refuses a plan of one arena by which a task would overwrite what another still needs.
+    """Rejects a plan of one arena in which a task would overwrite data that another task still needs.
 
-    That is a mistake of the planner's, unless the buffers have places in a file. Buffers without names are called
-    by their numbers.
+    Such a plan is a bug in the planner, unless the places come from a file. Buffers without names
+    are named by their numbers.
     """
     places = places or ["memory plan"] * len(buffers)
     names = names or [f"buffer {index}" for index in range(len(buffers))]
@@ -55,7 +58,10 @@ def _make_room(
     names: Sequence[str],
     place: str,
 ) -> None:
-    """Checks a buffer against its two neighbours in memory; an operand in whose place it lies ends here."""
+    """Checks a buffer against its two neighbours in memory.
+
+    An operand that the buffer overwrites ends here.
+    """
     offset, buffer = offsets[index], buffers[index]
     operand = buffer.in_place_of
     if (
@@ -87,5 +93,5 @@ def _take_off(live: list[tuple[int, int]], entry: tuple[int, int]) -> None:
 
 def _error(what: str, where: str = "memory plan") -> LiteRtError:
     return LiteRtError(
-        Status.RUNTIME_FAILURE, what, where, "This is a mistake of the compiler: report it."
+        Status.RUNTIME_FAILURE, what, where, "This is a bug in the compiler: report it."
     )

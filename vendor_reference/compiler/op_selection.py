@@ -1,8 +1,9 @@
-"""Which ops of a subgraph the reference NPU takes, and why it leaves the others.
+"""Selects the ops of a subgraph that the reference NPU takes, with a reason for each other op.
 
-It takes ops that have a layer, with the DEQUANTIZE ops of constants that feed only them; and builtin ops
-that a layer overrides: one for an op of their name, where no custom op of the subgraph has that name. Of other
-builtin ops it takes those of its library that the user asks for, or those that are expected to gain.
+The NPU takes ops that have a layer, with the DEQUANTIZE ops of constants that feed only these ops.
+It also takes builtin ops that a layer overrides: the layer is for an op of their name, and no
+custom op of the subgraph has that name. Of other builtin ops, it takes the library's ops that the
+user asks for, or those with an expected gain.
 """
 
 from __future__ import annotations
@@ -34,16 +35,19 @@ _NOT_IN_LIBRARY = (
 )
 
 NO_LIBRARY: Mapping[str, LibraryOp] = MappingProxyType({})
-"""No builtin op, where the user asks for none."""
+"""No builtin ops, for a user who asks for none."""
 
 _INDEX_PAIRS = (("MaxPoolingWithArgmax2D", "MaxUnpooling2D"),)
-"""Ops of MediaPipe of which the second reads indices that the first writes. Stock's kernels on the CPU have
-another encoding of them than MediaPipe's definition: one on the CPU and one on the NPU is silently wrong."""
+"""Pairs of MediaPipe ops of which the second reads indices that the first writes.
+
+Stock LiteRT's kernels on the CPU encode these indices in another way than MediaPipe's definition: a pair with
+one op on the CPU and one on the NPU would silently be wrong.
+"""
 
 
 @dataclass(slots=True)
 class Selected:
-    """The answer for a subgraph: ops that are taken, in execution order; all others, each with a reason."""
+    """The ops of a subgraph that the NPU takes, in execution order; and all others, each with a reason."""
 
     taken: list[Op] = field(default_factory=list)
     refused: dict[Op, str] = field(default_factory=dict)
@@ -56,14 +60,14 @@ def select_ops(
     bounds: Bounds = NO_BOUNDS,
     times: OpTimes | None = None,
 ) -> Selected:
-    """Says what the NPU takes of a subgraph.
+    """Selects the ops of a subgraph that the NPU takes.
 
     Args:
-      subgraph: that is partitioned.
-      layers: by custom code.
-      library: the builtin ops that it takes where it can.
-      bounds: of tensors of dynamic shape.
-      times: what is expected of ops, where builtin ops go only if they gain; None where all go.
+      subgraph: Subgraph that is partitioned.
+      layers: Layers by custom code.
+      library: Builtin ops that the NPU may take.
+      bounds: Bounds of tensors of dynamic shape.
+      times: Expected times of ops, if builtin ops must gain to go to the NPU; None if all go.
     """
     refused: dict[Op, str] = {}
     taken: set[Op] = set()
@@ -86,7 +90,7 @@ def select_ops(
         refused.update(losses)
         taken -= losses.keys()
     outputs = set(subgraph.outputs)
-    for op in reversed(dequantize):  # a DENSIFY behind the DEQUANTIZE that reads it
+    for op in reversed(dequantize):  # a DENSIFY in front of the DEQUANTIZE that reads it
         if reason := _dequantize_refusal(op, taken, outputs):
             refused[op] = reason
         else:
@@ -100,7 +104,7 @@ def find_refusal(
     library: Mapping[str, LibraryOp] = NO_LIBRARY,
     bounds: Bounds = NO_BOUNDS,
 ) -> str:
-    """Why the NPU cannot do an op, wherever its neighbours run; "" where it can."""
+    """Returns why the NPU cannot run an op, wherever its neighbours run; "" if it can."""
     if op.is_custom or find_layer(op, layers) is not None:
         return _layer_refusal(op, layers.get(op.name), bounds)
     stored = unpacked_constant(op)
@@ -110,12 +114,15 @@ def find_refusal(
 
 
 def is_builtin(op: Op, library: Mapping[str, LibraryOp]) -> bool:
-    """Whether an op that no custom layer is for is the library's; constants are dequantized as they are loaded."""
+    """Returns whether an op without a custom layer belongs to the library.
+
+    Constants are dequantized at load.
+    """
     return op.name in library and not op.is_custom and unpacked_constant(op) is None
 
 
 def _builtin_refusal(op: Op, library: Mapping[str, LibraryOp], bounds: Bounds) -> str:
-    """Why the library does not do an op; "" where it does."""
+    """Returns why the library cannot run an op; "" if it can."""
     if op.name not in library:
         constant = "it dequantizes no constant; " if op.name == "DEQUANTIZE" else ""
         return constant + (_IN_LIBRARY if op.name in library_ops() else _NOT_IN_LIBRARY)
@@ -129,7 +136,7 @@ def _builtin_refusal(op: Op, library: Mapping[str, LibraryOp], bounds: Bounds) -
 
 
 def _layer_refusal(op: Op, layer: CustomLayer | None, bounds: Bounds) -> str:
-    """Why an op that a layer is for, or should be, stays on the CPU; "" where it does not."""
+    """Returns why an op with a layer, or a custom op without one, stays on the CPU; "" if it does not."""
     if layer is None:
         return f"no asset for it: give one with --npu_custom_op_info={op.name},path"
     if reason := activation_refusal(op, layer):
@@ -146,7 +153,7 @@ def _layer_refusal(op: Op, layer: CustomLayer | None, bounds: Bounds) -> str:
 
 
 def _tensors_refusal(op: Op, bounds: Bounds) -> str:
-    """Why no kernel can be bound to the tensors of an op; "" where one can."""
+    """Returns why no kernel can be bound to the tensors of an op; "" if one can."""
     for kind, tensors in (("input", op.inputs), ("output", op.outputs)):
         for index, tensor in enumerate(tensors):
             reason = _tensor_refusal(tensor, bounds) if tensor is not None else ""
@@ -156,9 +163,9 @@ def _tensors_refusal(op: Op, bounds: Bounds) -> str:
 
 
 def _tensor_refusal(tensor: Tensor, bounds: Bounds) -> str:
-    """What keeps a kernel from reading or writing a tensor."""
+    """Returns why a kernel cannot read or write a tensor; "" if it can."""
     if tensor.element_type not in CL_TYPES:
-        return f"is of type {tensor.element_type.name}, which no kernel can read"
+        return f"has type {tensor.element_type.name}, which no kernel can read"
     if not tensor.type.layout.is_static and tensor not in bounds.shapes:
         why = bounds.reasons.get(tensor, "nothing says how large it can be")
         return f"is '{tensor.name}', {tensor.type}, and has no bound: {why}; {bound_hint(tensor)}"
@@ -170,7 +177,7 @@ def _tensor_refusal(tensor: Tensor, bounds: Bounds) -> str:
 
 
 def _constant_refusal(tensor: Tensor) -> str:
-    """What keeps a constant from being embedded."""
+    """Returns why a constant cannot be embedded; "" if it can."""
     blob = tensor.buffer.blob
     if blob is None:
         return ""
@@ -180,24 +187,27 @@ def _constant_refusal(tensor: Tensor) -> str:
         return "is a constant of unknown shape"
     expected = tensor.type.size_bytes
     if blob.size != expected:
-        return f"is a constant of {blob.size} bytes, expected {expected} for {tensor.type}"
+        return f"is a constant of {blob.size} bytes, but {tensor.type} takes {expected}"
     return ""
 
 
 def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
-    """Why a DEQUANTIZE stays on the CPU; "" where it does not."""
+    """Returns why a DEQUANTIZE stays on the CPU; "" if it does not."""
     stored, result = unpacked_constant(op), op.outputs[0]
     assert stored is not None
     others = [use for use in result.uses if use not in taken]
     if others:
         return f"its result is read by {others[0].name}, which stays on the CPU"
     if result in outputs or not result.uses:
-        return "its result is an output of the model" if result in outputs else "nobody reads it"
+        return "its result is an output of the model" if result in outputs else "no op reads it"
     return _conversion_refusal(stored, result)
 
 
 def _conversion_refusal(stored: Tensor, result: Tensor) -> str:
-    """What keeps a sparse constant from being made dense, or another from being dequantized as it is loaded."""
+    """Returns why a sparse constant cannot be made dense, or a constant cannot be dequantized at load.
+
+    "" if it can.
+    """
     if stored.sparsity is not None and stored.element_type is result.element_type:
         return (
             find_sparsity_mistake(stored) if stored.shape == result.shape else "its shape differs"
@@ -211,7 +221,7 @@ def _conversion_refusal(stored: Tensor, result: Tensor) -> str:
 
 
 def _quantization_refusal(stored: Tensor) -> str:
-    """What keeps the device from finding a constant's scales."""
+    """Returns why the device cannot find a constant's scales; "" if it can."""
     if stored.element_type is ElementType.FLOAT16:
         return ""
     quantization = stored.quantization
@@ -223,12 +233,12 @@ def _quantization_refusal(stored: Tensor) -> str:
     if not in_range or scales not in (1, stored.shape[dimension] if stored.shape else 1):
         return f"its constant has {scales} scales along dimension {dimension} of {stored.type}"
     if zero_points not in (0, scales):
-        return f"its constant has {scales} scales, and {zero_points} zero points"
+        return f"its constant has {scales} scales, but {zero_points} zero points"
     return ""
 
 
 def _keep_pairs_together(ops: Sequence[Op], taken: set[Op], refused: dict[Op, str]) -> None:
-    """Takes both ops of a pair that shares indices, or none."""
+    """Removes an op from those taken if the other op of its pair stays on the CPU."""
     links = [
         (tensor.producer, op)
         for op in ops
@@ -246,7 +256,7 @@ def _keep_pairs_together(ops: Sequence[Op], taken: set[Op], refused: dict[Op, st
                 alone, other = (writer, reader) if writer in taken else (reader, writer)
                 taken.discard(alone)
                 refused[alone] = (
-                    f"{other.name}, which shares its indices, stays on the CPU, where they have another "
-                    "encoding: bring an asset for both"
+                    f"{other.name}, which shares its indices, stays on the CPU, where they have "
+                    "another encoding: give an asset for both"
                 )
                 changed = True

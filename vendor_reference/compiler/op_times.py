@@ -1,8 +1,9 @@
-"""How long ops and NPU calls are expected to take, by a SoC model's cost model.
+"""Estimates the time of ops and NPU calls with a SoC model's cost model.
 
-On the NPU an element-wise op becomes a part of the op before it, where nobody else reads that op's result: it
-then takes no command of its own, and neither reads nor writes that tensor (the passes `fuse-layers` and
-`fuse-elementwise`). XNNPACK does the same with activations behind products.
+On the NPU, an element-wise op becomes a part of the op before it if no other op reads that op's
+result: it then needs no command of its own, and the tensor between the two is neither written nor
+read (the passes `fuse-layers` and `fuse-elementwise`). XNNPACK does the same with activations
+behind products.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ _ACTIVATIONS = frozenset({"RELU", "RELU6", "RELU_N1_TO_1"})
 
 @dataclass(frozen=True, slots=True)
 class OpTime:
-    """What an op is expected to take, in whole nanoseconds: so sums are the same in any order.
+    """Expected times of an op, in whole nanoseconds: so sums are the same in any order.
 
     Attributes:
-      npu: as a command of its own.
-      joined: as a part of the op that makes `operand`; the same as `npu` where it cannot be one.
-      cpu: on the CPU.
-      operand: the tensor that it does not read where it is such a part; None where it cannot be one.
-      is_known: whether anything is expected; else all times are 0.
+      npu: Time on the NPU as a command of its own.
+      joined: Time on the NPU as a part of the op that makes `operand`; equal to `npu` if the op
+        cannot be such a part.
+      cpu: Time on the CPU.
+      operand: Tensor that the op does not read as such a part; None if the op cannot be one.
+      is_known: Whether a time is expected; otherwise all times are 0.
     """
 
     npu: int = 0
@@ -43,10 +45,10 @@ class OpTime:
 
 
 class OpTimes:
-    """Expected times of a model's ops, each found once.
+    """Expected times of a model's ops; each is computed once.
 
     Attributes:
-      costs: of the SoC model.
+      costs: Cost model of the SoC.
     """
 
     def __init__(
@@ -55,12 +57,13 @@ class OpTimes:
         bounds: Mapping[str, Sequence[int]],
         has_layer: Callable[[Op], bool],
     ) -> None:
-        """Times of ops.
+        """Makes the table of times for a model.
 
         Args:
-          costs: of the SoC model.
-          bounds: the largest shapes of tensors of dynamic shape, by name: times are of those.
-          has_layer: whether an op runs a user's kernel, whose time nobody knows.
+          costs: Cost model of the SoC.
+          bounds: Largest shapes of tensors of dynamic shape, by name; the times are for these
+            shapes.
+          has_layer: Function that says whether an op runs a user's kernel, whose time is not known.
         """
         self.costs = costs
         self._bounds = bounds
@@ -68,14 +71,14 @@ class OpTimes:
         self._found: dict[Op, OpTime] = {}
 
     def find(self, op: Op) -> OpTime:
-        """What is expected of an op."""
+        """Returns the expected times of an op."""
         found = self._found.get(op)
         if found is None:
             found = self._found[op] = self._find(op)
         return found
 
     def transfer_ns(self, tensors: Iterable[Tensor]) -> int:
-        """Transfers of tensors to the NPU, or back."""
+        """Returns the time of transfers of tensors to the NPU, or back, in nanoseconds."""
         return sum(round(self.costs.transfer_ns * self._size(tensor)) for tensor in tensors)
 
     def _find(self, op: Op) -> OpTime:
@@ -100,7 +103,7 @@ class OpTimes:
         return OpTime(npu_ns, joined, 0 if op.name in _ACTIVATIONS else cpu_ns, operand)
 
     def _at_bounds(self, op: Op) -> Op:
-        """An op whose tensors have their largest shapes, as far as these are known."""
+        """Returns an op whose tensors have their largest known shapes."""
         tensors = [*op.inputs, *op.outputs]
         if all(tensor is None or tensor.type.layout.is_static for tensor in tensors):
             return op
@@ -108,14 +111,14 @@ class OpTimes:
         return Op(op.code, inputs, [self._bounded(tensor) for tensor in op.outputs], op.options)
 
     def _bounded(self, tensor: Tensor) -> Tensor:
-        """A tensor of its largest shape, where there is one."""
+        """Returns a tensor with its largest shape, if there is one."""
         copy = tensor.clone()
         if tensor.name in self._bounds and not tensor.type.layout.is_static:
             copy.shape, copy.shape_signature = tuple(self._bounds[tensor.name]), None
         return copy
 
     def _size(self, tensor: Tensor) -> int:
-        """Bytes of a tensor, at its largest shape; 0 where that is unknown."""
+        """Returns the bytes of a tensor at its largest shape; 0 if that is unknown."""
         kind = self._bounded(tensor).type
         return kind.size_bytes if kind.layout.is_static and kind.element_type.bits else 0
 
@@ -127,14 +130,14 @@ def expect_call(
     times: OpTimes,
     cpu_ns: int,
 ) -> ExpectedTime:
-    """What is expected of an NPU call.
+    """Returns the expected time of an NPU call.
 
     Args:
-      ops: in it.
-      inputs: tensors that go to the NPU.
-      outputs: tensors that come back.
-      times: of the ops.
-      cpu_ns: of the ops that stay on the CPU.
+      ops: Ops in the call.
+      inputs: Tensors that go to the NPU.
+      outputs: Tensors that come back.
+      times: Expected times of the ops.
+      cpu_ns: Time of the ops that stay on the CPU, in nanoseconds.
     """
     npu = cpu = num_unknown = 0
     for op in ops:
@@ -149,13 +152,13 @@ def expect_call(
 
 
 def expect_partition(partition: Subgraph, times: OpTimes, cpu_ns: int) -> ExpectedTime | None:
-    """What is expected of a partition, as in `expect_call`; None where that is nothing."""
+    """Returns the expected time of a partition, as `expect_call` does; None if no time is expected."""
     expected = expect_call(set(partition.ops), partition.inputs, partition.outputs, times, cpu_ns)
     return None if expected.num_unknown == len(partition.ops) else expected
 
 
 def _joined_operand(op: Op) -> Tensor | None:
-    """The operand whose maker an element-wise op can become a part of."""
+    """Returns the operand whose producer can absorb an element-wise op."""
     for tensor in op.inputs:
         maker = tensor.producer if tensor is not None else None
         if (

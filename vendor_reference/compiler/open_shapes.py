@@ -1,4 +1,4 @@
-"""Shapes of a function's tensors on IE, where a run tells them: as formulas, which are equal if the shapes are."""
+"""Shapes of a function's tensors on IE as formulas, if a run tells them: equal shapes have equal formulas."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ _MOST = 2**31
 
 
 class OpenShapes:
-    """The shape of each tensor of a function; sizes that a run tells are traced (`library/traced_size.py`).
+    """The shape of each tensor of a function; run-time sizes are traced (`library/traced_size.py`).
 
-    They are computed of those of the arguments. A size that nothing is known of is a formula of its own.
+    The shapes are computed from the shapes of the arguments. An unknown size is a formula of its
+    own.
     """
 
     def __init__(self, function: FuncOp, functions: Mapping[str, FuncOp]) -> None:
-        """Of a function with a body; `functions` are all of its module."""
+        """Computes the shapes of a function with a body; `functions` are all functions of its module."""
         self._function = function
         self._functions = functions
         self._shapes: dict[SSAValue, Shape] = {}
-        for op in function.body.block.ops:  # in order, so that no chain of ops is too long
+        for (
+            op
+        ) in function.body.block.ops:  # in order, so that the recursion does not become too deep
             for result in op.results:
                 if is_open(result.type):
                     self[result]
 
     def __getitem__(self, value: SSAValue) -> Shape:
-        """The shape of a tensor, perhaps of a layer that was made since."""
+        """Returns the shape of a tensor, also of a layer that was made later."""
         if not is_open(value.type):
             return shape_of(value.type)
         if value not in self._shapes:
@@ -45,7 +48,7 @@ class OpenShapes:
         return self._shapes[value]
 
     def view(self, value: SSAValue) -> View:
-        """The tensor in row order."""
+        """Returns a view of the tensor in row order."""
         if not is_open(value.type):
             return view_of(value.type)
         return View.dense(element_type_of(value.type), self[value])
@@ -59,7 +62,7 @@ class OpenShapes:
         return tuple(s if p < 0 else p for p, s in zip(pattern, found, strict=True))
 
     def _made(self, op: Operation) -> Sequence[Shape | None]:
-        """What is known of the results of an op."""
+        """Returns the known shapes of an op's results."""
         if isinstance(op, LibraryLayer):
             inputs, attributes = (
                 [self[value] for value in op.inputs],
@@ -84,7 +87,7 @@ class OpenShapes:
         ]
 
     def _new(self, value: SSAValue) -> Shape:
-        """Sizes of their own, up to the bounds where there are any."""
+        """Returns a shape of new sizes, up to the bounds if there are any."""
         owner = value.owner
         holder, count = (
             (self._function, len(owner.args))

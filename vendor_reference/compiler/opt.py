@@ -1,4 +1,7 @@
-"""IR text in, IR text out: what `litert-npu opt` does. Every stage of a compilation can be taken up here again."""
+"""`litert-npu opt`.
+
+Reads IR text, runs passes, and prints IR text. A compilation can be resumed here at every stage.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +25,20 @@ from vendor_reference.soc import get_soc_model
 
 
 def transform_text(text: bytes, name: str, passes: str, soc_model: str = "") -> str:
-    """Reads a module, verifies it, runs passes on it, and verifies it after each.
+    """Reads a module, verifies it, runs passes on it, and verifies it after each pass.
 
     Args:
-      text: of any level.
-      name: of its file, for messages.
-      passes: names, with commas between them, as in `adjust-layouts,optimize-reorders`.
-      soc_model: what it is compiled for, in place of what the text says; "" for that.
+      text: IR text of any level.
+      name: Name of the text's file, for messages.
+      passes: Names of passes with commas between them, as in `adjust-layouts,optimize-reorders`.
+      soc_model: SoC model to compile for instead of the text's; "" to use the text's.
 
     Returns:
-      The text of what the passes leave.
+      IR text after the passes.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a pass or SoC that there is not; INVALID_ARGUMENT and INVALID_IR_TYPE, for a
-        wrong text, with its line; what a pass raises.
+      LiteRtError: NOT_FOUND, if a pass or SoC does not exist; INVALID_ARGUMENT and INVALID_IR_TYPE,
+        for an error in the text, with its line; or the error of a pass.
     """
     chosen = parse_passes(passes)
     soc = get_soc_model(soc_model) if soc_model else None
@@ -53,5 +56,5 @@ def transform_text(text: bytes, name: str, passes: str, soc_model: str = "") -> 
 
 
 def list_passes() -> Sequence[tuple[str, str]]:
-    """Names of passes, those of a compilation first and in order, with what they do."""
+    """Returns the names of all passes with their descriptions, first the passes of a compilation in order."""
     return [(name, describe_pass(known)) for name, known in find_passes().items()]

@@ -1,4 +1,7 @@
-"""Builtin ops that a custom layer stands for: what it must do for them, and what it costs."""
+"""Checks and reports builtin ops that a custom layer overrides.
+
+What the layer must do, and what the change costs.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ _ACTIVATION = "fused_activation_function"
 
 
 def find_layer(op: Op, layers: Mapping[str, CustomLayer]) -> CustomLayer | None:
-    """The layer for an op: a custom op's, or one that overrides a builtin op.
+    """Returns the layer for an op: a custom op's layer, or a layer that overrides a builtin op.
 
-    A DEQUANTIZE of a constant is never overridden: it is no work for a kernel.
+    A DEQUANTIZE of a constant is never overridden: it costs nothing in a run.
     """
     first = op.inputs[0] if op.inputs else None
     is_constant = first is not None and first.is_constant
@@ -28,7 +31,10 @@ def find_layer(op: Op, layers: Mapping[str, CustomLayer]) -> CustomLayer | None:
 
 
 def activation_refusal(op: Op, layer: CustomLayer) -> str:
-    """Why a layer cannot stand for an op with a fused activation; "" where there is none, or it reads which."""
+    """Returns why a layer cannot replace an op with a fused activation.
+
+    "" if there is none, or the layer reads it.
+    """
     if op.is_custom:
         return ""
     activation = read_builtin_options(op).get(_ACTIVATION, 0)
@@ -37,13 +43,13 @@ def activation_refusal(op: Op, layer: CustomLayer) -> str:
     assert isinstance(activation, int)
     name = enum_name("ActivationFunctionType", activation)
     return (
-        f"it has a fused {name}, which {layer.file_name} would leave out: its kernel must compute it, and read "
-        f"which one it is from the option '{_ACTIVATION}'"
+        f"it has a fused {name}, which {layer.file_name} would leave out: its kernel must compute "
+        f"the activation, and read its name from the option '{_ACTIVATION}'"
     )
 
 
 def overriding_notes(taken: Sequence[Op], layers: Mapping[str, CustomLayer]) -> Iterator[str]:
-    """What it costs to override ops that the NPU takes, a sentence for each kind of op."""
+    """Yields a sentence for each kind of overridden op on the NPU, with the cost of overriding it."""
     overridden: dict[str, list[Op]] = {}
     on_npu = set(taken)
     for op in taken:
@@ -58,13 +64,14 @@ def overriding_notes(taken: Sequence[Op], layers: Mapping[str, CustomLayer]) -> 
         tensors = "1 tensor passes" if crossing == 1 else f"{crossing} tensors pass"
         hand_over = f" {tensors} between CPU and NPU for it." if crossing else ""
         yield (
-            f"{name}: {count} overridden by layer{title} of {layer.file_name}. Lost are the CPU's own kernels "
-            f"(XNNPACK){fused}.{hand_over} Override what gains more than that: litert-npu benchmark tells."
+            f"{name}: {count} overridden by layer{title} of {layer.file_name}. This loses the "
+            f"CPU's own kernels (XNNPACK){fused}.{hand_over} Override ops only if the gain is "
+            "larger than that: litert-npu benchmark measures it."
         )
 
 
 def _surroundings(ops: Sequence[Op], on_npu: AbstractSet[Op]) -> tuple[list[str], int]:
-    """Names of the neighbours on the CPU, and how many tensors lie between them and the ops."""
+    """Returns the names of neighbours on the CPU, and the number of tensors between them and the ops."""
     names: dict[str, None] = {}
     tensors: set[Tensor] = set()
     for op in ops:
@@ -82,7 +89,7 @@ def _surroundings(ops: Sequence[Op], on_npu: AbstractSet[Op]) -> tuple[list[str]
 
 
 def value_sources(layer: CustomLayer) -> Iterator[ValueSource]:
-    """What a layer's defines and arguments get their values from."""
+    """Yields the sources of the values of a layer's defines and arguments."""
     yield from (define.source for define in layer.defines)
     for argument in layer.kernel.arguments:
         if isinstance(argument, (ScalarArgument, ConstantArgument)):

@@ -1,6 +1,8 @@
-"""Whether a layer and its op agree: options and inputs that nobody reads, defines that no source uses.
+"""Checks that a layer and its op agree.
 
-All of it is legal, and much of it is a slip of the pen: so it is notes, in `apply_plugin`'s report as in
+Finds options and inputs that are never read, and defines that no source uses.
+
+All of this is legal, but often a mistake: so it becomes notes, in the reports of `apply_plugin` and
 `litert-npu layer check`.
 """
 
@@ -33,7 +35,7 @@ _RANK_OF_IMAGES = 4
 
 
 def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -> list[str]:
-    """Sentences about parameters and inputs of ops with a layer that do not meet, each once."""
+    """Returns sentences about parameters and inputs of ops that do not fit the ops' layers, each once."""
     notes: dict[str, None] = {}
     used: dict[str, frozenset[str]] = {}
     seen: set[tuple[str, bytes]] = set()
@@ -54,7 +56,7 @@ def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -
 
 
 def _names_in_sources(layer: CustomLayer) -> Iterator[str]:
-    """All names that the sources have outside of comments, and those in the values of defines."""
+    """Yields all names in sources outside comments, and all names in the values of defines."""
     for file in layer.files():
         yield from _NAME.findall(without_comments(decode_source(file.data, file.path)))
     for define in layer.defines:
@@ -98,7 +100,7 @@ def _option_notes(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[
 
 
 def _unbound_inputs(layer: CustomLayer, op: Op) -> Iterator[str]:
-    """Inputs that the kernel never gets."""
+    """Yields the inputs that the kernel never gets."""
     if not layer.kernel.arguments:
         return
     bound: set[int] = set()
@@ -118,7 +120,7 @@ def _unbound_inputs(layer: CustomLayer, op: Op) -> Iterator[str]:
 
 
 def _any_formats(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[str]:
-    """Tensors that a configuration takes in any format, where OpenVINO has another and no pitches tell it."""
+    """Yields tensors that take any format in a configuration for which OpenVINO has another default."""
     if not layer.file_name.lower().endswith(".xml"):
         return
     found: dict[str, None] = {}
@@ -130,8 +132,8 @@ def _any_formats(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[s
                 found[str(argument)] = None
     if found:
         yield (
-            f"{_where(layer, op)}: format ANY of {', '.join(found)} is BYXF, the model's own order; OpenVINO's "
-            "GPU plugin gives BFYX: write that where the kernel counts on it."
+            f"{_where(layer, op)}: format ANY of {', '.join(found)} is BYXF, the model's own "
+            "order. In OpenVINO's GPU plugin it is BFYX: write BFYX if the kernel depends on it."
         )
 
 

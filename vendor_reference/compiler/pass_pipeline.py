@@ -1,7 +1,7 @@
-"""The passes of the compiler: found, ordered and run; what each leaves is written for people to read.
+"""Finds, orders and runs the passes of the compiler, and writes the IR after each pass for people to read.
 
-A pass is a module of `passes/`, with a frozen dataclass as its `PASS`: a new pass is one new file. The first line
-of its docstring is what `litert-npu opt --list_passes` says about it.
+A pass is a module of `passes/`, with a frozen dataclass as its `PASS`: a new pass is one new file.
+`litert-npu opt --list_passes` prints the first line of its docstring.
 """
 
 from __future__ import annotations
@@ -36,18 +36,21 @@ from vendor_reference.compiler.levels.vpuip import DeclareBufferOp
 
 ALL = "all"
 IMPORT = "import"
-"""What the IR is called before any pass has run."""
+"""Name of the IR before the first pass."""
 
 
 class CompilerPass(ModulePass):
-    """A pass that says itself where it stands in a compilation; its fields are its options."""
+    """A pass that states its place in a compilation; its fields are its options."""
 
     AFTER: ClassVar[str | None] = None
-    """The pass somewhere behind which it runs, "" for none; None for a pass that runs where it is asked for."""
+    """Name of an earlier pass that this one runs behind, "" for none.
+
+    None for a pass that runs only on request.
+    """
 
 
 AfterPass = Callable[[str, ModuleOp], None]
-"""Called with a pass's name and what it left."""
+"""Function that is called with a pass's name and the module after the pass."""
 
 
 def run_passes(
@@ -56,10 +59,10 @@ def run_passes(
     passes: Sequence[ModulePass],
     after: AfterPass | None = None,
 ) -> None:
-    """Runs passes in order on a module, which they change, and which nobody verifies here: see `check_ir`.
+    """Runs passes in order on a module, which they change; does not verify the module: see `check_ir`.
 
     Raises:
-      LiteRtError: what a pass raises; COMPILATION where it raises xDSL's own.
+      LiteRtError: The error of a pass; COMPILATION, if the pass raises xDSL's own error.
     """
     for index, one in enumerate(told("lower", passes)):
         try:
@@ -75,12 +78,12 @@ def run_passes(
 
 
 def find_stage(module: ModuleOp) -> str:
-    """How far a module has come: `import`, or the last pass of a compilation that it has gone through.
+    """Returns the stage of a module: `import`, or the last pass of a compilation that it has gone through.
 
-    That is what it says of itself (`VPUIP.after`); where it says nothing, its level tells.
+    The module's attribute `VPUIP.after` names the stage; without it, the level of the ops decides.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT and NOT_FOUND, for what it says of itself and cannot be.
+      LiteRtError: INVALID_ARGUMENT and NOT_FOUND, if the attribute is not a valid stage.
     """
     said = read_after(module)
     if said:
@@ -103,17 +106,17 @@ def find_stage(module: ModuleOp) -> str:
 
 
 def compile_passes(behind: str = IMPORT) -> list[ModulePass]:
-    """The passes of a compilation that run behind one of them: by default all."""
+    """Returns the passes of a compilation that run behind a given pass; by default all passes."""
     names, known = [IMPORT, *pipeline()], find_passes()
     return [known[name]() for name in names[names.index(behind) + 1 :]]
 
 
 def check_stage(name: str) -> None:
-    """Refuses what is neither `import` nor a pass of a compilation."""
+    """Rejects a name that is neither `import` nor a pass of a compilation."""
     stages = [IMPORT, *pipeline()]
     if name not in stages:
-        what = f"{AFTER} is '{name}', and no compilation has such a pass"
-        raise LiteRtError(Status.NOT_FOUND, what, hint=f"Name one of {', '.join(stages)}.")
+        what = f"{AFTER} is '{name}', but no compilation has such a pass"
+        raise LiteRtError(Status.NOT_FOUND, what, hint=f"Use one of {', '.join(stages)}.")
 
 
 def _come_further(module: ModuleOp, name: str) -> None:
@@ -124,17 +127,17 @@ def _come_further(module: ModuleOp, name: str) -> None:
 
 
 def parse_passes(text: str) -> list[ModulePass]:
-    """Passes by name, as a command line has them: `adjust-layouts,bound-shapes{input=1x2}`.
+    """Parses a command line's list of passes: `adjust-layouts,bound-shapes{input=1x2}`.
 
     Raises:
-      LiteRtError: NOT_FOUND, which lists the passes there are; INVALID_ARGUMENT for wrong options.
+      LiteRtError: NOT_FOUND, with the list of passes; INVALID_ARGUMENT, for wrong options.
     """
     passes = []
     try:
         specs = list(parse_pipeline(text)) if text.strip() else []
     except ArgSpecParseError as error:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"'{text}' is no list of passes", hint="Write it as a,b,c."
+            Status.INVALID_ARGUMENT, f"'{text}' is not a list of passes", hint="Write it as a,b,c."
         ) from error
     for spec in specs:
         check_pass_name(spec.name)
@@ -148,7 +151,7 @@ def parse_passes(text: str) -> list[ModulePass]:
 
 
 def check_pass_name(name: str, also: Sequence[str] = ()) -> None:
-    """Refuses a name that no pass has, and that is none of those that are taken here too."""
+    """Rejects a name that is neither a pass nor one of `also`."""
     names = [*also, *find_passes()]
     if name not in names:
         hint = did_you_mean(name, names, f"Name one of {', '.join(names)}.")
@@ -157,7 +160,7 @@ def check_pass_name(name: str, also: Sequence[str] = ()) -> None:
 
 @cache
 def find_passes() -> Mapping[str, type[CompilerPass]]:
-    """All passes by name: those of a compilation in their order, then the others."""
+    """Returns all passes by name: those of a compilation in their order, then the others."""
     found: dict[str, type[CompilerPass]] = load_package(
         "vendor_reference.compiler.passes", "PASS", lambda one: str(one.name)
     )
@@ -166,14 +169,14 @@ def find_passes() -> Mapping[str, type[CompilerPass]]:
 
 
 def pipeline() -> Sequence[str]:
-    """What a compilation runs, in order."""
+    """Returns the names of a compilation's passes, in order."""
     return [name for name, one in find_passes().items() if one.AFTER is not None]
 
 
 def _in_order(after: Mapping[str, str]) -> Sequence[str]:
-    """Passes, each somewhere behind the one that it names.
+    """Returns the passes in an order in which each follows the pass that it names.
 
-    Of those that follow the same pass, the one that fewest others follow comes first.
+    Of passes that follow the same pass, the one with the fewest followers comes first.
     """
 
     def chain(name: str) -> list[str]:
@@ -188,29 +191,30 @@ def _in_order(after: Mapping[str, str]) -> Sequence[str]:
         raise LiteRtError(
             Status.NOT_FOUND,
             f"pass '{name}' runs after '{after[name]}', which no compilation runs before it",
-            hint=f"Name one of {', '.join(order)}, or nothing for the first.",
+            hint=f"Use one of {', '.join(order)}, or an empty text for the first.",
         )
     return order
 
 
 def describe_pass(known: type[ModulePass]) -> str:
-    """The first line of a pass's docstring."""
+    """Returns the first line of a pass's docstring."""
     return (known.__doc__ or "").strip().partition("\n")[0]
 
 
 def check_dump_options(options: DumpOptions) -> None:
-    """Refuses a pass that there is not."""
+    """Rejects dump options that name a pass that does not exist."""
     if options.ir_after:
         check_pass_name(options.ir_after, (ALL, IMPORT))
 
 
 def make_dump_files(options: DumpOptions) -> Mapping[str, str]:
-    """The files that the user wants of a compilation, by pass; makes their folder.
+    """Returns the files to dump in a compilation, by pass; makes their folder.
 
-    They are `00_import.mlir`, then `NN_<pass>.mlir`, by place in the pipeline.
+    The names are `00_import.mlir`, then `NN_<pass>.mlir`, by place in the pipeline.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a pass that there is not, or a folder for theirs; FILE_IO.
+      LiteRtError: NOT_FOUND, if a pass or the folder's parent does not exist; FILE_IO, if the
+        folder cannot be made.
     """
     check_dump_options(options)
     if not options.ir_after:
@@ -224,10 +228,11 @@ def make_dump_files(options: DumpOptions) -> Mapping[str, str]:
 
 
 def write_dump(files: Mapping[str, str], name: str, module: ModuleOp) -> None:
-    """Writes what a pass has left, if there is to be a file of it; then verifies it.
+    """Writes the module after a pass, if its dump is requested; then verifies the module.
 
     Raises:
-      LiteRtError: FILE_IO; INVALID_IR_TYPE, where the pass has left what is wrong.
+      LiteRtError: FILE_IO, if the file cannot be written; INVALID_IR_TYPE, if the pass has left
+        invalid IR.
     """
     if name not in files:
         return

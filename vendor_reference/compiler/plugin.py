@@ -11,7 +11,7 @@ from vendor_reference.soc import SOC_MODELS, get_soc_model
 
 
 class ReferencePluginFactory(CompilerPluginFactory):
-    """The reference vendor."""
+    """Makes the reference vendor's compiler plugin."""
 
     soc_manufacturer = "Reference"
     soc_models = tuple(soc.name for soc in SOC_MODELS)
@@ -21,7 +21,7 @@ class ReferencePluginFactory(CompilerPluginFactory):
         self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
     ) -> CompilerPlugin:
         check_options(compiler_options.vendor_options)
-        # Here, since the host imports this module also where it only asks who the vendor is.
+        # Imported here, since the host also imports this module only to ask for the vendor's name.
         from vendor_reference.compiler.reference_plugin import ReferencePlugin
 
         return ReferencePlugin(compiler_options)

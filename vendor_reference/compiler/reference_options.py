@@ -13,7 +13,7 @@ REFERENCE_OPS = "reference_ops"
 REFERENCE_FP16 = "reference_fp16"
 AUTO, ALL, NONE = "auto", "all", "none"
 DEFAULT_OPS = NONE
-"""What goes where nobody says it."""
+"""Default value of `--reference_ops`."""
 
 OPTIONS = {
     REFERENCE_OPS: "Builtin ops that the NPU takes where it can: auto takes those that are expected to gain; all; "
@@ -21,11 +21,11 @@ OPTIONS = {
     REFERENCE_FP16: "What half tensors are in kernels that ask for no type: half or float on every device; or "
     "device, the default: half where the device has fp16 arithmetic, float elsewhere.",
 }
-"""Names, and what they say."""
+"""Names of the options, with their descriptions."""
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Refuses what is no option of this vendor, or has a value that it cannot have."""
+    """Rejects unknown options, and values that an option cannot have."""
     for name in options:
         if name not in OPTIONS:
             near = get_close_matches(name, OPTIONS, 1)
@@ -39,7 +39,7 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def half_tensors(options: Mapping[str, str]) -> HalfTensors:
-    """What `--reference_fp16` says."""
+    """Returns the value of `--reference_fp16`."""
     value = options.get(REFERENCE_FP16, HalfTensors.DEVICE.value)
     *others, last = [known.value for known in HalfTensors]
     try:
@@ -49,5 +49,5 @@ def half_tensors(options: Mapping[str, str]) -> HalfTensors:
             Status.INVALID_TOOL_CONFIG,
             f"--{REFERENCE_FP16}={value}",
             "vendor 'Reference'",
-            f"It is {', '.join(others)} or {last}: what half tensors are in kernels.",
+            f"Use {', '.join(others)} or {last}: what half tensors are in kernels.",
         ) from None

@@ -1,4 +1,4 @@
-"""One run of the reference vendor's compiler: ops with an asset become kernels of the emulated NPU."""
+"""The reference vendor's compiler, for one run: makes kernels of the emulated NPU from ops with an asset."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from vendor_reference.soc import get_soc_model
 
 
 class ReferencePlugin(CompilerPlugin):
-    """Holds the layers that the user's assets describe."""
+    """Compiles with the layers that the user's assets describe."""
 
     takes_ir = True
 
@@ -59,11 +59,11 @@ class ReferencePlugin(CompilerPlugin):
         self._bounds: dict[str, tuple[int, ...]] = {}
         self._cpu_shapes = CpuLayerShapes(compiler_options.allow_native_assets)
         self._library = NO_LIBRARY
-        self._cpu_ns: dict[str, int] = {}  # of the ops that stay, by subgraph
+        self._cpu_ns: dict[str, int] = {}  # reasons of the ops that stay, by subgraph
         wanted = compiler_options.vendor_options.get(REFERENCE_OPS, DEFAULT_OPS)
         self._is_auto = wanted.strip().lower() == AUTO
         if wanted != NONE:
-            # Here, as most compilations need no library.
+            # Imported here, since most compilations need no library.
             from vendor_reference.compiler.library.library_op import choose_ops
 
             self._library = choose_ops(wanted)
@@ -117,7 +117,7 @@ class ReferencePlugin(CompilerPlugin):
                 notes += dict.fromkeys(program.log for program in built if program and program.log)
                 kernel_notes: list[str] = []
                 executable = entries_by_build(lowered, built, self._layers, kernel_notes)
-                notes += dict.fromkeys(kernel_notes)  # ops with one kernel say the same
+                notes += dict.fromkeys(kernel_notes)  # ops with the same kernel have the same note
             except LiteRtError as error:
                 raise self._with_notes(error, notes) from error
         functions = executable.functions_on(has_fp16=False).values()
@@ -143,7 +143,7 @@ class ReferencePlugin(CompilerPlugin):
         self._layers.clear()
 
     def _op_times(self, soc_model: str) -> OpTimes:
-        """What is expected of ops on a SoC model."""
+        """Returns the expected times of ops on a SoC model."""
         return OpTimes(
             get_soc_model(soc_model).costs,
             {**self._options.shape_bounds, **self._bounds},
@@ -156,7 +156,7 @@ class ReferencePlugin(CompilerPlugin):
         return lower_partitions(self._job(soc_model, half_ops), partitions, self._options.dump)
 
     def _job(self, soc_model: str, half_ops: Collection[str] = ()) -> Job:
-        """What is compiled for, and with; `half_ops` are custom ops whose kernels declare halves."""
+        """Returns the job to compile; `half_ops` are custom ops whose kernels declare halves."""
         options = self._options
         return Job(
             get_soc_model(soc_model),
@@ -170,11 +170,11 @@ class ReferencePlugin(CompilerPlugin):
         )
 
     def _used_layers(self, partitions: Sequence[Subgraph]) -> Mapping[str, CustomLayer | None]:
-        """The layers of the ops, which may have none."""
+        """Returns the layers of the ops; None for ops without a layer."""
         return {op.name: self._layers.get(op.name) for p in partitions for op in p.ops}
 
     def _find_half_ops(self, lowered: Lowered) -> set[str]:
-        """The ops whose kernels are written for halves, where the device was to decide."""
+        """Finds the ops whose kernels are written for halves, if the device was to decide."""
         if not any(function.needs_fp16 for function in lowered.executable.functions):
             return set()
         is_checked = self._options.check_kernels
@@ -182,7 +182,7 @@ class ReferencePlugin(CompilerPlugin):
             return find_half_ops_in_text(lowered, self._layers)
         try:
             return find_half_ops(lowered, self._build(lowered), self._layers)
-        except LiteRtError:  # the check of kernels says it, when they have been dumped
+        except LiteRtError:  # the check of kernels reports it, after they have been dumped
             return set()
 
     def _build(self, lowered: Lowered) -> Sequence[BuiltProgram | None]:
@@ -194,7 +194,7 @@ class ReferencePlugin(CompilerPlugin):
         return build_programs(replace(lowered.executable, programs=lowered.samples), assets)
 
     def _with_notes(self, error: LiteRtError, notes: Sequence[str]) -> LiteRtError:
-        """An error of a build with what has been noted of its layer: an empty define is a usual cause."""
+        """Adds the notes about a layer to its build error: an empty define is a usual cause."""
         if error.status is not Status.COMPILATION:
             return error
         layers = [
@@ -207,11 +207,11 @@ class ReferencePlugin(CompilerPlugin):
         return LiteRtError(error.status, error.what, error.where, hint)
 
     def _keep_bounds(self, bounds: Bounds) -> None:
-        """Keeps what was found for a subgraph: its partitions are compiled later, and alone."""
+        """Keeps the bounds of a subgraph: its partitions are compiled later, and separately."""
         for tensor, shape in bounds.shapes.items():
             if not tensor.type.layout.is_static:
                 known = self._bounds.get(tensor.name, shape)
-                if len(known) == len(shape):  # of tensors of one name the largest
+                if len(known) == len(shape):  # of tensors with one name, the largest bound
                     shape = tuple(map(max, known, shape))
                 self._bounds[tensor.name] = shape
 
@@ -219,7 +219,10 @@ class ReferencePlugin(CompilerPlugin):
         return read_layer(op_name, path, data, self._options.asset_root)
 
     def _dump_kernels(self, lowered: Lowered) -> str:
-        """Writes kernels for people to read, also where they do not build; says where they are."""
+        """Writes kernels for people to read, even if they do not build.
+
+        Returns a sentence with the folder.
+        """
         files = {
             (layer.asset_name(file), file.path): file.data
             for layer in self._layers.values()

@@ -1,7 +1,7 @@
-"""`--replace_ir`: functions of edited texts take the places of a compilation's own.
+"""`--replace_ir`: replaces functions of a compilation by functions of edited texts.
 
-The own function comes along up to the pass that has left the text, so that what does not fit it is found; the rest
-is made of the text.
+The original function is compiled up to the stage of the text, so that differences are found; from
+there on, the text's function is compiled.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Replacements:
     """The edited functions of a compilation."""
 
     def __init__(self, job: Job, imported: Imported) -> None:
-        """Reads and checks them.
+        """Reads and checks the texts.
 
         Raises:
-          LiteRtError: NOT_FOUND, for a file, or a function that the compilation does not have; what is wrong with
-            a text, with its line.
+          LiteRtError: NOT_FOUND, for a missing file, or a function that the compilation does not
+            have; or the error in a text, with its line.
         """
         own = {f.sym_name.data for f, _ in bodies(imported.module) if read_fp16_of(f) is None}
         self._edited: dict[str, EditedIr] = {}
         for name, path in job.edits.items():
             if name not in own:
-                hint = f"Name one of {', '.join(sorted(own))}."
+                hint = f"Use one of {', '.join(sorted(own))}."
                 raise LiteRtError(Status.NOT_FOUND, f"no function '{name}' to replace", path, hint)
             with foreign_text(path):
                 text = read_input(path, MAX_TEXT_BYTES + 1)
@@ -58,10 +58,10 @@ class Replacements:
             self._edited[name] = edited
 
     def put_in(self, stage: str, module: ModuleOp) -> list[str]:
-        """Puts in what a pass has left; returns sentences for the report.
+        """Replaces functions after a pass by the texts of this stage; returns sentences for the report.
 
         Raises:
-          LiteRtError: INVALID_IR_TYPE, where it does not fit, with its line.
+          LiteRtError: INVALID_IR_TYPE, if a text's function does not fit, with its line.
         """
         notes: list[str] = []
         for name, edited in self._edited.items():
@@ -71,7 +71,10 @@ class Replacements:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """A block in which the compilation goes on; the host does not try again with less, where it is refused."""
+        """Returns a block for the rest of the compilation.
+
+        If it fails, the host does not try again with fewer ops.
+        """
         with ExitStack() as stack:
             for edited in self._edited.values():
                 stack.enter_context(foreign_text(edited.name))
@@ -86,23 +89,25 @@ class Replacements:
 
 
 _CONSTANTS = "The constants are those of the model's import: dump it again with the same flags."
-_TOGETHER = "With --replace_ir, what a dump has as one function is compiled as one, or not at all."
+_TOGETHER = "With --replace_ir, each function of a dump must be compiled as one function."
 
 
 def _put_in(module: ModuleOp, edited: EditedIr, name: str) -> list[str]:
-    """Puts an edited function, and its twin, in the place of a module's own; returns sentences for the report.
+    """Replaces a module's function, and its twin, by an edited one; returns sentences for the report.
 
     Raises:
-      LiteRtError: INVALID_IR_TYPE, where it does not fit, with its line.
+      LiteRtError: INVALID_IR_TYPE, if the text's function does not fit, with its line.
     """
     own = functions_of(module)[name]
     twins = [f for f, _ in bodies(module) if read_fp16_of(f) == name]
-    notes = [f"{name} is compiled from {edited.name} on, behind '{edited.stage}'."]
+    notes = [f"{name} is compiled from {edited.name}, after '{edited.stage}'."]
     pairs = [(own, edited.entry)]
     if twins and edited.twin is not None:
         pairs.append((twins[0], edited.twin))
     elif twins:
-        notes.append(f"{edited.name} has no {twins[0].sym_name.data}, which stays as it is.")
+        notes.append(
+            f"{edited.name} has no {twins[0].sym_name.data}: that function stays as it is."
+        )
     for old, new in pairs:
         _check_fit(edited, old, new)
         new.attributes.update({n: a for n, a in old.attributes.items() if n not in new.attributes})
@@ -144,13 +149,15 @@ def _check_fit(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
             raise edited.error(new, what)
         for index, (one, other) in enumerate(zip(had, has, strict=True)):
             if one != other:
-                what = f"{kind} {index} is {other}, that of {name} behind '{edited.stage}' is {one}"
+                what = (
+                    f"{kind} {index} is {other}, but in {name} after '{edited.stage}' it is {one}"
+                )
                 raise edited.error(new, what)
     _check_written(edited, old, new)
 
 
 def _check_written(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
-    """Refuses tasks that write other arguments than those of `old`, if that has tasks."""
+    """Rejects tasks that write other arguments than the tasks of `old`, if `old` has tasks."""
     written = written_arguments(old) | written_arguments(new)
     if not written_arguments(old):
         return
@@ -158,12 +165,12 @@ def _check_written(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
         is_result = one in written
         if is_result != (other in written):
             kind, does = ("a result", "no task") if is_result else ("an input", "a task")
-            what = f"argument {index} is {kind} of {old.sym_name.data}, and {does} writes it"
+            what = f"argument {index} is {kind} of {old.sym_name.data}, but {does} writes it"
             raise edited.error(new, what)
 
 
 def _rename(function: FuncOp, names: Mapping[str, str]) -> None:
-    """Has a function, and what it names, new names."""
+    """Renames a function, and the functions that it names."""
     function.properties["sym_name"] = StringAttr(names[function.sym_name.data])
     for op in function.walk():
         for entries in (op.attributes, op.properties):

@@ -1,10 +1,11 @@
-"""Functions of shapes: what finds an output's shape of those of inputs, by formulas.
+"""Functions of shapes: they find an output's shape from the shapes of inputs, by formulas.
 
     func.func private @shape_of_Upscale(!shape.shape) -> !shape.shape
         attributes {IE.formulas = ["B", "F*2"], IE.input_shapes = [unit, array<i64: 4>]}
 
-Its arguments are the shapes of the layer's inputs that a run tells; the others it holds itself. How many
-dimensions a shape value has, which is what its buffer takes, follows from what it belongs to, or is computed by.
+The arguments are the run-time shapes of the layer's inputs; the function itself holds the fixed
+shapes. The rank of a shape value, which decides the size of its buffer, follows from the tensor of
+the shape, or from the function that computes the shape.
 """
 
 from __future__ import annotations
@@ -45,13 +46,16 @@ INPUT_SHAPES = "IE.input_shapes"
 
 @dataclass(frozen=True, slots=True)
 class ShapeFunction:
-    """A formula for each dimension of a shape; and the layer's inputs, None for one whose shape is passed."""
+    """A formula for each dimension of a shape.
+
+    And the layer's inputs, None for an input whose shape is passed.
+    """
 
     formulas: tuple[str, ...]
     inputs: tuple[Shape | None, ...]
 
     def evaluate(self, passed: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
-        """The result's shape, of those that are passed."""
+        """Returns the result's shape for the shapes that are passed."""
         given = iter(passed)
         inputs = [next(given) if shape is None else shape for shape in self.inputs]
         dims = kernel_dims(inputs[0]) if inputs else (1, 1, 1, 1)
@@ -59,7 +63,7 @@ class ShapeFunction:
 
 
 def make_shape_function(name: str, function: ShapeFunction) -> FuncOp:
-    """The function in the IR."""
+    """Returns the function in the IR."""
     count = sum(shape is None for shape in function.inputs)
     made = FuncOp.external(name, [ShapeType()] * count, [ShapeType()])
     made.attributes[FORMULAS] = ArrayAttr([StringAttr(text) for text in function.formulas])
@@ -68,7 +72,7 @@ def make_shape_function(name: str, function: ShapeFunction) -> FuncOp:
 
 
 def find_shape_function(function: FuncOp) -> ShapeFunction | None:
-    """The function of shapes that one in the IR is; None for any other."""
+    """Reads a shape function from a function in the IR; None for any other function."""
     formulas = function.attributes.get(FORMULAS)
     if formulas is None:
         return None
@@ -95,7 +99,7 @@ def _error(function: FuncOp, found: object) -> LiteRtError:
 def find_shape_ranks(
     functions: Mapping[str, FuncOp], function: FuncOp, block: Block
 ) -> dict[SSAValue, int]:
-    """Ranks by what a shape belongs to, or is computed by."""
+    """Returns the ranks of shape values, from the tensor of each shape, or from the function that computes it."""
     ranks: dict[SSAValue, int] = {}
     for op in block.ops:
         if isinstance(op, ActualShapeOfOp):
@@ -120,7 +124,7 @@ def find_shape_ranks(
 
 
 class CalledLayer(NamedTuple):
-    """The tensors that a call of a layer's function reads and makes; shapes are by the one that they are of."""
+    """The tensors that a call of a layer's function reads and makes; shapes are keyed by their tensors."""
 
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
@@ -129,9 +133,9 @@ class CalledLayer(NamedTuple):
 
 
 def read_call(op: CallOp, function: FuncOp) -> CalledLayer:
-    """The parts of a call on tensors: operands are inputs, then shapes of inputs and outputs; results are outputs.
+    """Reads a call on tensors: operands are inputs, then shapes of inputs and outputs; results are outputs.
 
-    Shapes of outputs that the layer's kernel finds stand behind these.
+    Shapes of outputs that the layer's kernel finds follow these.
     """
     inputs, shapes = _split_shapes(op.arguments)
     outputs, own = _split_shapes(op.results)
@@ -143,7 +147,7 @@ def read_call(op: CallOp, function: FuncOp) -> CalledLayer:
 
 
 def _split_shapes(values: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-    """Tensors, and the shapes behind them."""
+    """Separates tensors from the shapes behind them."""
     tensors = [value for value in values if isinstance(value.type, TensorType)]
     return tensors, [value for value in values if isinstance(value.type, ShapeType)]
 

@@ -1,4 +1,7 @@
-"""How the shape of a custom op's output is found, where the model leaves it open; whether it fits the model."""
+"""Finds the rule for the shape of a custom op's output, if the model leaves it open.
+
+Checks that rules fit the model.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,28 @@ from vendor_reference.custom_layers.kernel_spec import ShapeArgument
 
 
 class ByKernel(Enum):
-    """A kernel finds the shape in a run; it has no largest value but what the user says."""
+    """A kernel finds the shape in a run; only the user can give the shape's largest value."""
 
     OWN = "own"
-    """The layer's, which writes it beside its result."""
+    """The layer's own kernel, which writes the shape beside its result."""
     SEPARATE = "separate"
-    """One that runs before it, for that alone."""
+    """A separate kernel, which runs before the layer's kernel."""
     LIBRARY = "library"
-    """None: the library of a CPU layer says it, before a run begins with what is known by then."""
+    """No kernel.
+
+    The library of a CPU layer finds the shape before the run, from the shapes that are known
+    then.
+    """
 
 
 ShapeRule = OutputShape | ByKernel
 
 
 def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None:
-    """The rule of an output of dynamic shape; None where nothing says it.
+    """Returns the rule for an output of dynamic shape; None if there is no rule.
 
-    A layer that says nothing, and whose op has an input of just the same pattern, is taken to keep that shape.
+    A layer without a rule keeps the shape of the input that has exactly the same dimensions in the
+    model.
     """
     if layer.type is LayerType.CPP:
         return ByKernel.LIBRARY
@@ -42,13 +50,16 @@ def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None
 
 
 def shapes_refusal(op: Op, layer: CustomLayer) -> str:
-    """Why a layer cannot run on an op's tensors of dynamic shape; "" where it can, or there are none."""
+    """Returns why a layer cannot run on an op's tensors of dynamic shape; "" if it can, or there are none."""
     tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
     is_static = all(tensor.type.layout.is_static for tensor in tensors)
-    if is_static or layer.type is LayerType.CPP:  # whose library is asked, and says what is wrong
+    if is_static or layer.type is LayerType.CPP:  # the library is asked, and reports the problem
         return ""
     if any(file.sha256 and file.sizes is None for file in layer.sources):
-        return "its code is for fixed shapes: compile the layer with --shape_bounds, or bring its source"
+        return (
+            "its code is for fixed shapes: compile the layer with --shape_bounds, or give its "
+            "source"
+        )
     for index, tensor in enumerate(op.outputs):
         if not tensor.type.layout.is_static and find_shape_rule(op, layer, index) is None:
             return (
@@ -59,13 +70,13 @@ def shapes_refusal(op: Op, layer: CustomLayer) -> str:
 
 
 def declared_shape(layer: CustomLayer, output: int) -> OutputShape | None:
-    """What the layer's description says of an output; where a kernel finds the shape, that is its bound."""
+    """Returns the rule in the layer's description for an output; a bound if a kernel finds the shape."""
     shapes = layer.output_shapes or ()
     return shapes[output] if output < len(shapes) else None
 
 
 def alike_input(op: Op, output: int) -> SameShape | None:
-    """The first input that the model gives the shape of the output, unknown dimensions included."""
+    """Returns the first input to which the model gives the output's shape, unknown dimensions included."""
     pattern = op.outputs[output].type.shape
     for index, tensor in enumerate(op.inputs):
         if tensor is not None and tensor.type.shape == pattern:
@@ -74,7 +85,7 @@ def alike_input(op: Op, output: int) -> SameShape | None:
 
 
 def is_guessed(op: Op, layer: CustomLayer, output: int) -> bool:
-    """Whether the rule is only what the model looks like."""
+    """Returns whether a rule is only a guess from the model's shapes."""
     if op.outputs[output].type.layout.is_static or layer.shape_kernel is not None:
         return False
     by_kernel = ShapeArgument(True, output) in layer.kernel.arguments
@@ -82,22 +93,22 @@ def is_guessed(op: Op, layer: CustomLayer, output: int) -> bool:
 
 
 def shapes_misfit(op: Op, layer: CustomLayer) -> str:
-    """Why what a layer says of its outputs' shapes does not fit the op; "" where it does.
+    """Returns why a layer's rules for its outputs' shapes do not fit the op; "" if they fit.
 
-    No bound helps there, so this goes before what bounds are missing.
+    No bound can repair this, so this check comes before the check for missing bounds.
     """
     is_open = [not tensor.type.layout.is_static for tensor in op.outputs]
     for index, tensor in enumerate(op.outputs):
         if not is_open[index] and ShapeArgument(True, index) in layer.kernel.arguments:
             return (
-                f"its layer's kernel writes the shape of output {index}, and the model fixes it: {tensor.type}; "
-                "convert the model with an unknown dimension there"
+                f"its layer's kernel writes the shape of output {index}, but the model fixes it: "
+                f"{tensor.type}; convert the model with an unknown dimension there"
             )
     if not any(is_open) or layer.output_shapes is None:
         return ""
     if len(layer.output_shapes) > len(op.outputs):
         outputs = f"{len(op.outputs)} output{'s' if len(op.outputs) > 1 else ''}"
-        return f"its layer has {len(layer.output_shapes)} output_shapes, the op {outputs}"
+        return f"its layer has {len(layer.output_shapes)} output_shapes, but the op {outputs}"
     for index in range(len(op.outputs)):
         rule = declared_shape(layer, index)
         reason = _misfit(op, rule, index) if rule is not None and is_open[index] else ""
@@ -113,15 +124,15 @@ def _misfit(op: Op, rule: OutputShape, index: int) -> str:
         return f"no shape: {error.what}"
     pattern = op.outputs[index].type.shape
     if len(sizes) != len(pattern):
-        return f"{len(sizes)} dimensions, the model gives it {len(pattern)}"
+        return f"{len(sizes)} dimensions, but the model gives it {len(pattern)}"
     for dimension, (size, fixed) in enumerate(zip(sizes, pattern, strict=True)):
         if isinstance(size, int) and fixed >= 0 and size != fixed:
-            return f"the size {size} in dimension {dimension}, the model gives it {fixed}"
+            return f"the size {size} in dimension {dimension}, but the model gives it {fixed}"
     return ""
 
 
 def _sizes(index: int, tensor: Tensor | None) -> Sequence[Size] | None:
-    """What the model says of an input's shape, and what a run will."""
+    """Returns an input's sizes from the model, and names for the sizes that a run tells."""
     if tensor is None:
         return None
     return [Dimension(index, d) if n < 0 else n for d, n in enumerate(tensor.type.shape)]

@@ -1,12 +1,12 @@
-"""SimpleGPU defines: the text in front of a kernel's sources.
+"""SimpleGPU defines: writes the text in front of a kernel's sources.
 
-The built-in ones come first. They are those of Inference Engine custom layers, for each tensor that the op has:
-`INPUT0_DIMS` and its fellows, always in the order B, F, Y, X. Array elements are `int`, so that
-`min(x, INPUT0_DIMS[3])` works. The layer's own stand behind them, in the order: quantization, options, what the
-description lists.
+The built-in defines come first. They are the defines of Inference Engine custom layers, for each
+tensor of the op: `INPUT0_DIMS` and the like, always in the order B, F, Y, X. Array elements are
+`int`, so that `min(x, INPUT0_DIMS[3])` works. The layer's own defines follow in the order:
+quantization, options, entries of the description.
 
-Floats are written as C reads them back exactly, with an `f` where a float can hold them: a kernel that
-multiplies by an option should not compute in double.
+Floats are written so that C reads them back exactly, with an `f` if a float can hold the number: a
+kernel that multiplies by an option should not compute in double.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FP16_LINES = (
     "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
     "#endif",
 )
-"""In front of a kernel that gets halves: OpenCL C has no arithmetic on them without."""
+"""Lines in front of a kernel that gets halves: without them, OpenCL C has no arithmetic on halves."""
 
 _INIT = re.compile(rb"_INIT\b")
 _FLOAT_MAX = 3.4028234663852886e38
@@ -62,11 +62,11 @@ def write_prelude(
     local_size: Sequence[Size],
     holes: list[Size],
 ) -> str:
-    """The text in front of a layer's sources.
+    """Returns the text in front of a layer's sources.
 
-    A define of what a run tells is left out where the layer's text does not mention it, so that the program
-    need not be built for each shape; `holes` get the sizes of the others. Inputs that are left out are None, and
-    the local size is empty where the driver chooses.
+    A define of a run-time size is left out if the layer's text does not mention it, so that the
+    program need not be built for each shape; `holes` get the sizes of the other defines. Inputs
+    that are left out are None, and the local size is empty if the driver chooses.
     """
     has_halves = any(
         tensor is not None and tensor.element_type is ElementType.FLOAT16
@@ -89,12 +89,12 @@ def write_prelude(
 
 
 def uses_init(texts: Iterable[bytes]) -> bool:
-    """Whether sources, headers or defines name a built-in array's `_INIT`, so that it is to be there."""
+    """Returns whether sources, headers or defines name a built-in array's `_INIT`, which must then be defined."""
     return any(_INIT.search(text) for text in texts)
 
 
 class _Writer:
-    """Writes defines, with holes for what a run tells."""
+    """Writes defines, with holes for sizes that a run tells."""
 
     def __init__(
         self, holes: list[Size], mentioned: Collection[str] | None, has_init: bool
@@ -136,12 +136,13 @@ class _Writer:
 def layer_defines(
     layer: CustomLayer, op: Op, values: OpValues, notes: list[str]
 ) -> Sequence[tuple[str, str]]:
-    """Names and texts, in order.
+    """Returns the names and texts of a layer's own defines, in order.
 
-    `notes` get a sentence for each option that cannot be a define, and for each define without a value.
+    `notes` get a sentence for each option that cannot be a define, and for each define without a
+    value.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a define has no value, or one of another type.
+      LiteRtError: INVALID_ARGUMENT, if a define has no value, or a value of another type.
     """
     texts = _options(op, values, notes) if layer.defines_options else []
     for define in layer.defines:
@@ -165,12 +166,15 @@ def _text(define: Define, values: OpValues) -> str:
 
 
 def _missing_option(define: Define, values: OpValues) -> str:
-    """What a define that stands without its option is; "" where it has it, and where it cannot stand."""
+    """Returns the note about a define whose option is missing.
+
+    "" if the option exists, or the define cannot stand alone.
+    """
     source = define.source
     if not isinstance(source, FlexOption) or source.key in values.options():
         return ""
     size = values.num_other_bytes()
-    why = f"the op's options are {size} bytes that are no FlexBuffer map" if size else ""
+    why = f"the op's options are {size} bytes that are not a FlexBuffer map" if size else ""
     if source.default is not None:
         return f"has its default: {why}" if why else ""
     if not define.is_plain:
@@ -181,9 +185,11 @@ def _missing_option(define: Define, values: OpValues) -> str:
 def _quantization(
     layer: CustomLayer, op: Op, own: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    """`INPUT0_SCALE` and `INPUT0_ZERO_POINT` of each quantized tensor; arrays where it is per channel.
+    """Yields `INPUT0_SCALE` and `INPUT0_ZERO_POINT` of each quantized tensor.
 
-    Both have a `_SIZE`; where the text, or a define of its own, names an `_INIT`, all have one.
+    Arrays for quantization by channel.
+
+    Both have a `_SIZE`; if the text, or a define of its own, names an `_INIT`, all arrays have one.
     """
     quantized = [
         (f"{kind}{index}", tensor.quantization)
@@ -213,12 +219,12 @@ def _quantization_array(
 
 
 def _options(op: Op, values: OpValues, notes: list[str]) -> list[tuple[str, str]]:
-    """Each option as `PARAM_<key>`."""
+    """Returns each option as `PARAM_<key>`."""
     defines = []
     if size := values.num_other_bytes():
         notes.append(
-            f"op '{op.name}': its {size} bytes of options are no FlexBuffer map, so no define has them; a "
-            "description (.json) reads a C struct by 'field'."
+            f"op '{op.name}': its {size} bytes of options are not a FlexBuffer map, so they "
+            "become no defines; a description (.json) can read a C struct by 'field'."
         )
     for key, entry in values.options().items():
         value = as_value(entry)
@@ -233,22 +239,24 @@ def _options(op: Op, values: OpValues, notes: list[str]) -> list[tuple[str, str]
             except LiteRtError as error:
                 reason = f"it is {error.what}"
         if reason:
-            notes.append(f"op '{op.name}': option {key!r} is no define: {reason}.")
+            notes.append(f"op '{op.name}': option {key!r} becomes no define: {reason}.")
     return defines
 
 
 def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> str:
-    """The text for a value.
+    """Returns the text of a define's value.
 
     Args:
-      value: a number or text, or several.
-      define_type: `int`, `float`, `int[]`, `float[]`, or "" for the value as it is, where the elements of
-        an array are joined by commas.
-      is_plain: whether the value is as it is also where there is a type, which then says only whether it stands in
-        braces: so custom layer configurations have it. A text's comments are left out then.
+      value: A number or text, or several.
+      define_type: `int`, `float`, `int[]`, `float[]`; or "" to use the value unchanged, with commas
+        between the elements of an array.
+      is_plain: Whether a value with a type also stays unchanged; the type then only says whether
+        braces are put around it, as custom layer configurations have it. Comments in a text are
+        left out then.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the value is not of that type, or a text cannot stand in a define.
+      LiteRtError: INVALID_ARGUMENT, if the value is not of that type, or a text cannot stand in a
+        define.
     """
     if isinstance(value, (bool, int, float, str)):
         values: Sequence[Scalar] = (value,)
@@ -260,7 +268,7 @@ def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> 
     if element_type != define_type:
         return f"({define_type}) {{{text}}}"
     if is_array and define_type and not is_plain:
-        raise _error(f"{len(values)} values where one {define_type} is expected")
+        raise _error(f"{len(values)} values, but one {define_type} is expected")
     return text
 
 
@@ -271,7 +279,7 @@ def _plain(value: Scalar) -> str:
 def _typed(value: Scalar, element_type: str) -> str:
     if isinstance(value, str):
         if element_type:
-            raise _error(f"the text '{value}' where {element_type} is expected")
+            raise _error(f"the text '{value}', but {element_type} is expected")
         if define_line(value) != value:
             what = "it has a comment, or a backslash at its end"
             raise _error(f"the text {value[:40]!r}, which a #define cannot hold: {what}")
@@ -279,7 +287,7 @@ def _typed(value: Scalar, element_type: str) -> str:
     if element_type == "float" or (isinstance(value, float) and not element_type):
         return _float(float(value))
     if isinstance(value, float) and not value.is_integer():
-        raise _error(f"{value} where int is expected")
+        raise _error(f"{value}, but int is expected")
     return _int(int(value))
 
 

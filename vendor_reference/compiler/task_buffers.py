@@ -1,4 +1,4 @@
-"""The buffers of a function of tasks: what the memory planner has to know of them."""
+"""Collects the facts about buffers of a function of tasks that the memory planner needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
 def find_demands(
     module: ModuleOp, function: FuncOp, buffers: Sequence[SSAValue]
 ) -> tuple[Sequence[Demand], Sequence[int]]:
-    """What a function's tasks ask of these of its buffers, and for each task its bytes of local memory."""
+    """Returns the demands of a function's tasks for these buffers, and each task's bytes of local memory."""
     walk = _Walk(module, buffers)
     for op in function.body.block.ops:
         if isinstance(op, TaskOp):
@@ -39,7 +39,7 @@ def find_demands(
 
 @dataclass(slots=True, eq=False)
 class _Buffer:
-    """What the tasks so far do with a buffer; `first` and `last` are tasks, -1 where none has touched it."""
+    """The use of a buffer by the tasks so far; `first` and `last` are tasks, -1 before the first use."""
 
     index: int
     size_bytes: int
@@ -52,7 +52,7 @@ class _Buffer:
 
 
 class _Walk:
-    """Collects what is asked of buffers, and bytes of local memory, task by task."""
+    """Collects the demands for buffers, and bytes of local memory, task by task."""
 
     def __init__(self, module: ModuleOp, buffers: Sequence[SSAValue]) -> None:
         self.local_bytes: list[int] = []
@@ -65,7 +65,7 @@ class _Walk:
         self._local: dict[object, int] = {}
 
     def task(self, op: TaskOp) -> None:
-        """A step: what it touches lives now."""
+        """Adds a step: the buffers that the task touches live now."""
         step = len(self.local_bytes)
         for value in op.operands:
             if buffer := self._found.get(value):
@@ -84,17 +84,17 @@ class _Walk:
         self.local_bytes.append(self._local_bytes(op, spec))
 
     def view(self, op: TaskViewOp) -> None:
-        """Another name of a buffer."""
+        """Adds another name of a buffer."""
         if op.source in self._found:
             self._found[op.result] = self._found[op.source]
 
     def shape(self, value: SSAValue) -> None:
-        """A shape, whose numbers stay where they are: the device reads them when it needs to."""
+        """Adds a shape, whose numbers stay in place: the device reads them when it needs them."""
         if buffer := self._found.get(value):
             buffer.is_shape = True
 
     def demands(self) -> list[Demand]:
-        """Of each buffer, also of one that no task touches."""
+        """Returns the demand for each buffer, also for buffers that no task touches."""
         end = max(len(self.local_bytes) - 1, 0)
         demands = []
         for buffer in self._buffers:
@@ -105,17 +105,17 @@ class _Walk:
         return demands
 
     def _write_in_place(self, op: TaskOp, step: int) -> None:
-        """Lets output 0 take the place of input 0, where nothing else is in the way."""
+        """Lets output 0 overwrite input 0, if nothing prevents it."""
         held, *others = [self._found.get(value) for value in op.inputs]
         made = self._found.get(op.outputs[0])
         if made is None or held is None or held.index >= made.index or held in others:
             return
-        # A part of a larger buffer is written over an operand, and others follow it.
+        # A part of a larger buffer overwrites an operand, and other parts follow it.
         if made.first == step and made.size_bytes <= held.size_bytes:
             made.in_place_of = held.index
 
     def _wanted_in_ddr(self, op: TaskOp) -> Sequence[SSAValue]:
-        """The inputs and outputs that the layer wants in DDR."""
+        """Returns the inputs and outputs that the layer wants in DDR."""
         attributes: Mapping[str, Attribute] = op.attributes
         prefix = ""
         if op.callee is not None:

@@ -1,8 +1,9 @@
-"""What a layer asks of the tensors that it reads and writes, wherever it stands in the IR.
+"""The requirements of a layer for the tensors that it reads and writes, on all levels of the IR.
 
-A custom layer's external function has it as `IE.input_layouts` and its fellows, a `IE.CustomBinaryLayer` under the
-same names without `IE.`, a builtin op in its class. Generic passes (layouts, precisions, strides, memory
-spaces) ask here alone.
+A custom layer's external function has the requirements as `IE.input_layouts` and similar
+attributes, an `IE.CustomBinaryLayer` has them without `IE.`, and a builtin op has them in its
+class. Generic passes (layouts, precisions, strides, memory spaces) use only this module to find
+them.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from vendor_reference.executable.executable import format_shape
 
 @dataclass(frozen=True, slots=True)
 class TensorRequirement:
-    """What a layer asks of a tensor: how elements lie, what they are, and where; None takes what comes.
+    """A layer's requirements for a tensor: layout, element type, and memory space; None accepts any.
 
     Attributes:
-      strides: for each dimension, elements from one index to the next; True takes a view of a larger tensor as it
-        comes; False, a tensor without gaps.
+      strides: For each dimension, the elements from one index to the next; True accepts a view of a
+        larger tensor as it is; False requires a tensor without gaps.
     """
 
     layout: Order | None = None
@@ -57,13 +58,13 @@ class TensorRequirement:
 
     @property
     def takes_view(self) -> bool:
-        """Whether it can be a strided view of a larger tensor."""
+        """Returns whether the tensor can be a strided view of a larger tensor."""
         return self.strides is True
 
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What a layer asks of each of its inputs and outputs."""
+    """A layer's requirements for each of its inputs and outputs."""
 
     inputs: tuple[TensorRequirement, ...]
     outputs: tuple[TensorRequirement, ...]
@@ -72,7 +73,7 @@ class Requirements:
     def of_layouts(
         cls, inputs: Sequence[Order | None], outputs: Sequence[Order | None]
     ) -> Requirements:
-        """Layouts, and nothing else."""
+        """Returns requirements for layouts alone."""
         return cls(tuple(map(TensorRequirement, inputs)), tuple(map(TensorRequirement, outputs)))
 
 
@@ -81,16 +82,16 @@ _UNIT = UnitAttr()
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """What the entries of an attribute are.
+    """The form of an attribute's entries.
 
     Attributes:
-      field: of `TensorRequirement`.
-      write: the attribute of one that asks for something.
-      read: back; of something else, None.
-      expected: for messages.
-      nothing: an entry that asks for nothing.
-      blank: its attribute; `unit` is another.
-      is_kept: whether the attribute is written also where no entry asks for anything.
+      field: Field of `TensorRequirement`.
+      write: Function that converts a requirement to an attribute.
+      read: Function that converts an attribute back; it returns None for other attributes.
+      expected: Expected form, for messages.
+      nothing: Entry without a requirement.
+      blank: Attribute of an entry without a requirement; `unit` is another form of it.
+      is_kept: Whether the attribute is written even if no entry has a requirement.
     """
 
     field: str
@@ -152,11 +153,11 @@ _ATTRIBUTES = {
     "memory_spaces": _SPACE,
 }  # fmt: skip
 NAMES = tuple(_ATTRIBUTES)
-"""Attributes that hold requirements; those of spaces are for inputs, then outputs."""
+"""Names of the attributes that hold requirements; attributes of spaces are for inputs, then outputs."""
 
 
 def requirement_attributes(requirements: Requirements, prefix: str = "IE.") -> dict[str, Attribute]:
-    """Requirements as attributes; those that ask for nothing are left out, layouts apart."""
+    """Returns requirements as attributes; leaves out attributes without a requirement, except layouts."""
     attributes: dict[str, Attribute] = {}
     tensors = [*requirements.inputs, *requirements.outputs]
     for name, entries in _ATTRIBUTES.items():
@@ -171,10 +172,10 @@ def requirement_attributes(requirements: Requirements, prefix: str = "IE.") -> d
 def read_requirements(
     attributes: Mapping[str, Attribute], num_inputs: int, num_outputs: int, prefix: str = "IE."
 ) -> Requirements:
-    """The requirements that attributes hold; one that is not there asks for nothing.
+    """Returns the requirements in attributes; a missing attribute requires nothing.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the attribute, and what it should be.
+      LiteRtError: INVALID_ARGUMENT, with the attribute and its expected form.
     """
     fields: list[dict[str, Any]] = [{} for _ in range(num_inputs + num_outputs)]
     for name, entries in _ATTRIBUTES.items():
@@ -189,7 +190,7 @@ def read_requirements(
 
 
 def _with_layout(asked: TensorRequirement) -> TensorRequirement:
-    """Strides ask for a layout, too: the order in which they fall."""
+    """Adds the layout that strides require: the order in which they fall."""
     if isinstance(asked.strides, bool) or asked.layout is not None:
         return asked
     return replace(asked, layout=strides_order(asked.strides))
@@ -198,7 +199,7 @@ def _with_layout(asked: TensorRequirement) -> TensorRequirement:
 def check_requirements(
     requirements: Requirements, read: Sequence[Attribute], made: Sequence[Attribute], where: str
 ) -> None:
-    """Layouts are for as many dimensions as the tensors have, and strides leave their elements apart."""
+    """Checks that layouts have the tensors' rank, and that strides keep elements apart."""
     for kind, asked, types in (
         ("input", requirements.inputs, read),
         ("output", requirements.outputs, made),
@@ -209,16 +210,16 @@ def check_requirements(
             if layout is not None and len(layout) != rank:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"{kind} {index} has rank {rank}, its layout is for rank {len(layout)}",
+                    f"{kind} {index} has rank {rank}, but its layout is for rank {len(layout)}",
                     where,
                 )
 
 
 def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) -> None:
-    """Refuses strides that no tensor of a shape can have; dimensions that a run tells come later.
+    """Rejects strides that no tensor of a shape can have; run-time dimensions are checked later.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the strides, and what is wrong with them.
+      LiteRtError: INVALID_ARGUMENT, with the strides and the problem.
     """
     strides = asked.strides
     if isinstance(strides, bool):
@@ -227,25 +228,25 @@ def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) ->
     if len(strides) != len(shape):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{shown}: one for each of {len(shape)} dimensions is needed",
+            f"{shown}: there must be one stride for each of {len(shape)} dimensions",
             where,
         )
     dims = [dim for dim, size in enumerate(shape) if size != 1]
     if any(stride < 1 for stride in strides) or max(strides) > _MAX_STRIDE:
-        what = f"{shown}: each is a number of elements from 1 to {_MAX_STRIDE}"
+        what = f"{shown}: each stride must be a number of elements from 1 to {_MAX_STRIDE}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
     falling = sorted(dims, key=lambda dim: (-strides[dim], dim))
     for slow, fast in pairwise(falling):
         if strides[slow] < strides[fast] * shape[fast]:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{shown}: dimension {slow} steps {strides[slow]} elements, and dimension {fast} fills "
-                f"{strides[fast] * shape[fast]}: elements would overlap",
+                f"{shown}: dimension {slow} steps {strides[slow]} elements, but dimension {fast} "
+                f"fills {strides[fast] * shape[fast]}: elements would overlap",
                 where,
             )
     layout = [dim for dim in asked.layout or falling if dim in falling]
     if layout != falling:
-        what = f"{shown} fall in the order of dimensions {falling}, its layout is of {layout}"
+        what = f"{shown} fall in the order of dimensions {falling}, but the layout is {layout}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
 
 
@@ -253,7 +254,7 @@ _MAX_STRIDE = 2**31 - 1
 
 
 def _group(name: str, tensors: list[Any], num_inputs: int) -> list[Any]:
-    """The tensors that an attribute is about."""
+    """Returns the tensors that an attribute is about."""
     if name.startswith("input_"):
         return tensors[:num_inputs]
     return tensors[num_inputs:] if name.startswith("output_") else tensors

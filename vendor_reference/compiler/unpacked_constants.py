@@ -1,4 +1,4 @@
-"""Constants under DEQUANTIZE and DENSIFY: the NPU unpacks them when it loads the file, so they cost no run."""
+"""Finds constants under DEQUANTIZE and DENSIFY, which the NPU unpacks at load, at no cost in a run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from litert.model.graph import Op, Tensor
 
 
 def unpacked_constant(op: Op) -> Tensor | None:
-    """What a DEQUANTIZE or DENSIFY unpacks, if that is known before a run; None for other ops.
+    """Returns the constant that a DEQUANTIZE or DENSIFY unpacks, if it is known before a run.
 
-    For the DEQUANTIZE of a sparse constant it is the DENSIFY's result.
+    None for other ops.
+
+    For the DEQUANTIZE of a sparse constant, this is the DENSIFY's result.
     """
     if op.name not in ("DEQUANTIZE", "DENSIFY") or op.is_custom:
         return None
@@ -21,6 +23,6 @@ def unpacked_constant(op: Op) -> Tensor | None:
 
 
 def is_known_ahead(tensor: Tensor) -> bool:
-    """Whether a tensor is a constant, or one that is unpacked when the executable is loaded."""
+    """Returns whether a tensor is a constant, or is unpacked from a constant when the executable is loaded."""
     maker = tensor.producer
     return tensor.is_constant or (maker is not None and unpacked_constant(maker) is not None)

@@ -1,4 +1,4 @@
-"""How many work items run for an op, in which groups, and how much memory they take."""
+"""Computes an op's number of work items, their groups, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from vendor_reference.executable.executable import work_size
 
 @dataclass(frozen=True, slots=True)
 class OpShapes:
-    """Shapes of an op's tensors: numbers, or what a run tells.
+    """Shapes of an op's tensors: numbers, or values that a run tells.
 
     Attributes:
-      inputs: None for those that are left out.
+      inputs: Shapes of the inputs; None for inputs that are left out.
     """
 
     inputs: tuple[tuple[Size, ...] | None, ...]
@@ -28,11 +28,13 @@ class OpShapes:
 
 
 def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[int], Sequence[int]]:
-    """Global and local size of shapes that are numbers; the local one is empty where the driver chooses.
+    """Returns global and local size for shapes that are numbers.
+
+    The local size is empty if the driver chooses.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a formula has no value, nothing would be written, or a local size does
-        not divide.
+      LiteRtError: INVALID_ARGUMENT, if a formula has no value, there are no work items, or the
+        local size does not divide the global size.
     """
     global_size, local_size = resolve_work_sizes(spec, shapes)
     if 0 in global_size and any(multiply(shape) for shape in shapes.outputs):
@@ -46,7 +48,7 @@ def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[in
 
 
 def resolve_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[Size], Sequence[Size]]:
-    """The same, unchecked, of shapes that a run may tell."""
+    """Returns global and local size without checks, for shapes that a run may tell."""
     dims = _dims(spec, shapes)
     global_size: Sequence[Size] = _resolve_all("global", spec.global_size, dims, shapes)
     global_size = global_size or [multiply(shapes.outputs[0])]
@@ -59,10 +61,10 @@ def resolve_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[Siz
 def described_local_size(
     spec: KernelSpec, shapes: OpShapes, local_size: Sequence[Size]
 ) -> Sequence[Size]:
-    """Of the local size that is launched, the part that the description has, and what it has beyond."""
+    """Returns the described part of the launched local size, and the description's other dimensions."""
     described = len(spec.local_size)
     if described <= len(local_size):
-        return local_size[: described or None]  # without one, what the launch has
+        return local_size[: described or None]  # without a described size, the size of the launch
     surplus = spec.local_size[len(local_size) :]
     return [*local_size, *_resolve_all("local", surplus, _dims(spec, shapes), shapes)]
 
@@ -77,21 +79,21 @@ def memory_elements(
     shapes: OpShapes,
     bounds: Shapes = _no_shape,
 ) -> int:
-    """The most elements of local or internal memory, whatever shapes a run tells within bounds."""
+    """Returns the largest number of elements of local or internal memory, for all shapes within the bounds."""
     return find_largest(_resolve(argument.size, _dims(spec, shapes), shapes), bounds)
 
 
 def local_bytes(
     argument: LocalArgument, spec: KernelSpec, shapes: OpShapes, bounds: Shapes = _no_shape
 ) -> int:
-    """The same of local memory in bytes."""
+    """Returns the largest size of local memory in bytes, for all shapes within the bounds."""
     elements = memory_elements(argument, spec, shapes, bounds)
     return elements * argument.element_type.bits // 8
 
 
 @lru_cache(maxsize=1024)
 def read_formula(text: str) -> Formula:
-    """The formula, read once."""
+    """Returns the parsed formula; each text is parsed once."""
     return Formula(text)
 
 
@@ -111,7 +113,7 @@ def _resolve(text: str, dims: Sequence[Size], shapes: OpShapes) -> Size:
 
 
 def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[Size]:
-    """B, F, Y, X of the tensor that the formulas are about."""
+    """Returns B, F, Y, X of the tensor that the formulas refer to."""
     of = spec.sizes_of
     tensors = shapes.outputs if of.is_output else shapes.inputs
     shape = tensors[of.index] if of.index < len(tensors) else None
@@ -125,9 +127,12 @@ def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[Size]:
 
 
 def _dims_from_end(shape: Sequence[Size], output_rank: int) -> Sequence[Size]:
-    """X is the last dimension, Y the one before it, F and B those before; 0 beyond the output's rank.
+    """Returns X as the last dimension, Y as the one before it, F and B as those before.
 
-    Of a tensor of rank 4 and above, the features, which are last here, count as standing behind the batch.
+    0 beyond the output's rank.
+
+    In a tensor of rank 4 and above, features are the last dimension here, but count as the
+    dimension behind the batch.
     """
     features_first = (shape[0], shape[-1], *shape[1:-1]) if len(shape) > 3 else shape
     counted = [*reversed(features_first), 1, 1, 1, 1][:4]

@@ -1,4 +1,4 @@
-"""`python -m vendor_reference.cpu_layer`: prints the folder to compile CPU layers with, `cc -I`."""
+"""`python -m vendor_reference.cpu_layer`: prints the include directory for compiling CPU layers (`cc -I`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def include_folder() -> str:
-    """The folder that has `litert_npu/cpu_layer.h`."""
+    """Returns the directory that contains `litert_npu/cpu_layer.h`."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 

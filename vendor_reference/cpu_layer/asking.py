@@ -1,4 +1,4 @@
-"""Libraries of CPU layers are asked in a child process, where they may crash or hang."""
+"""Calls libraries of CPU layers in a child process, where they may crash or hang."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ from litert.host.child import call_in_child
 from litert.model.atomic_file import temporary_file
 
 ASK_TIMEOUT_S = 60.0
-"""For all that a library is asked; a good one needs milliseconds."""
+"""Time limit for all calls to a library; a good library needs milliseconds."""
 
 _CHILD = "vendor_reference.cpu_layer.library_worker"
-_HINT = "Its functions are called while a model is compiled, see litert_npu/cpu_layer.h."
+_HINT = (
+    "The compiler calls the library's functions while it compiles a model, see "
+    "litert_npu/cpu_layer.h."
+)
 
 
 def check_allowed(allow_native_assets: bool, where: str) -> None:
-    """Refuses machine code that may not run."""
+    """Rejects machine code that may not run."""
     if not allow_native_assets:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
             "a shared object is machine code, which may not run here",
             where,
-            "If you trust it, allow it with --allow_native_assets, here and where the model runs.",
+            "If you trust the file, allow it with --allow_native_assets, here and where the "
+            "model runs.",
         )
 
 
@@ -36,12 +40,13 @@ def ask(
     where: str,
     request: Mapping[str, object],
 ) -> Iterator[JsonNode]:
-    """Calls a function of `library_worker` on a library, the data of its file; yields what it yields.
+    """Calls a function of `library_worker` on a library with these bytes; yields the results.
 
-    `where` is for errors that the library does not speak of itself.
+    `where` is the place in errors that come from outside the library.
 
     Raises:
-      LiteRtError: what it raises; RUNTIME_FAILURE or TIMEOUT_EXPIRED, where the library crashes or hangs.
+      LiteRtError: The error of the function; RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the library
+        crashes or hangs.
     """
     child = f"{_CHILD}:{function}"
     with temporary_file("library.so") as file:

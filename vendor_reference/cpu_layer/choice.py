@@ -1,4 +1,4 @@
-"""Which implementation of a CPU layer an op gets, in which configuration: the one with the least reorders."""
+"""Chooses a CPU layer's implementation and configuration for an op: the one with the fewest reorders."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _REORDER, _CONVERT = 2, 1  # bytes that are read and written again, for each byt
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen for an op.
+    """The choice for an op.
 
     Attributes:
-      name: of the implementation.
-      config: with all layouts settled.
-      reorders: of tensors that come or go in another order than the kernel's.
+      name: Name of the implementation.
+      config: Configuration with all layouts fixed.
+      reorders: Number of tensors whose order differs from the kernel's.
     """
 
     implementation: int
@@ -45,17 +45,18 @@ def choose(
     incoming: Sequence[MemoryLayout | None] = (),
     patterns: Sequence[Sequence[int] | None] = (),
 ) -> Choice:
-    """Chooses an implementation that `init` takes.
+    """Chooses an implementation that `init` accepts.
 
     Args:
-      library: that has the op's layer type.
-      op: with its largest shapes.
-      incoming: the layouts that inputs come in; None, or nothing, for row order.
-      patterns: shapes of its inputs and outputs as the model has them, with -1 for what a run tells; nothing where
-        all are fixed.
+      library: Library that has the op's layer type.
+      op: Op with its largest shapes.
+      incoming: Layouts of the inputs as they arrive; None, or an empty sequence, for row order.
+      patterns: Shapes of the op's inputs and outputs in the model, with -1 for run-time sizes;
+        empty if all shapes are fixed.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the library can none, with what it says; as `CpuLayerLibrary`.
+      LiteRtError: UNSUPPORTED, if the library can run none, with the library's message; or the same
+        errors as `CpuLayerLibrary`.
     """
     asked = _Asked(op, incoming, patterns)
     refusals: list[str] = []
@@ -68,7 +69,9 @@ def choose(
                 candidates.append((asked.cost(settled), implementation, settled))
             except ValueError as error:
                 refusals.append(f"{name}: {error}")
-    candidates.sort(key=lambda candidate: candidate[0])  # stable: the library's order decides
+    candidates.sort(
+        key=lambda candidate: candidate[0]
+    )  # stable: the library's order decides between equal costs
     for _, implementation, config in candidates:
         accepted, reasons = _negotiate(library, asked, implementation, config)
         if accepted is not None:
@@ -77,14 +80,14 @@ def choose(
         refusals += [f"{names[implementation]}: {reason}" for reason in reasons]
     said = "; ".join(dict.fromkeys(refusals))
     raise LiteRtError(
-        Status.UNSUPPORTED, f"{library} has no configuration for it: {said}", f"op '{op.name}'"
+        Status.UNSUPPORTED, f"{library} has no configuration for the op: {said}", f"op '{op.name}'"
     )
 
 
 def alike_configurations(
     library: CpuLayerLibrary, op: CpuOp, config: CpuConfig
 ) -> Iterator[tuple[int, CpuConfig]]:
-    """Implementations with configurations that take an op's tensors just as one does."""
+    """Yields implementations with configurations that take an op's tensors in the same way as `config`."""
     layouts = [tensor.layout if tensor else None for tensor in config.tensors]
     for implementation in range(len(library.implementations(op))):
         for other in library.configurations(op, implementation):
@@ -106,7 +109,10 @@ def _with_tensors(config: CpuConfig, tensors: Sequence[TensorConfig | None]) -> 
 def _negotiate(
     library: CpuLayerLibrary, asked: _Asked, implementation: int, config: CpuConfig
 ) -> tuple[CpuConfig | None, list[str]]:
-    """The configuration, or what the library makes of it, once `init` has taken it; else None, and the reasons."""
+    """Returns the configuration, or the library's own form of it, that `init` accepts.
+
+    Else None, and the reasons.
+    """
     op, reasons = asked.op, list[str]()
     inputs = [None if operand is None else TensorPlace() for operand in op.inputs]
     outputs = [TensorPlace() for _ in op.outputs]
@@ -129,7 +135,7 @@ def _negotiate(
 
 @dataclass(frozen=True, slots=True)
 class _Port:
-    """An input or output of the op: its name for messages, the layout that it comes or goes in, its pattern."""
+    """An input or output of the op: name for messages, layout outside the kernel, and pattern."""
 
     name: str
     operand: CpuOperand
@@ -139,17 +145,17 @@ class _Port:
     def settle(self, tensor: TensorConfig, any_layout: MemoryLayout | None) -> TensorConfig:
         own = self.operand.tensor_type
         if tensor.needs_constant and not self.operand.is_constant:
-            raise ValueError(f"{self.name} is no constant")
+            raise ValueError(f"{self.name} is not a constant")
         if tensor.element_type is not own.element_type and not (
             tensor.element_type in _FLOATS and own.element_type in _FLOATS
         ):
             wanted = tensor.element_type.name
             raise ValueError(f"{self.name} is {own.element_type.name}, not {wanted}")
-        rows = MemoryLayout.row_order(len(own.shape))  # what a network's other layers work in
+        rows = MemoryLayout.row_order(len(own.shape))  # the layout of a network's other layers
         return replace(tensor, layout=tensor.layout or any_layout or rows)
 
     def cost(self, tensor: TensorConfig) -> int:
-        """Bytes that are moved for it."""
+        """Returns the bytes that a change of layout moves."""
         own = self.operand.tensor_type
         is_converted = tensor.element_type is not own.element_type
         is_reordered = tensor.layout != self.outside
@@ -157,7 +163,7 @@ class _Port:
 
 
 class _Asked:
-    """An op, and how its tensors come and go."""
+    """An op, with the layouts of its tensors outside the kernel."""
 
     def __init__(
         self,
@@ -187,12 +193,12 @@ class _Asked:
         self._is_batch = self._is_open and not any(-1 in shape[1:] for shape in shapes)
 
     def settle(self, config: CpuConfig) -> CpuConfig:
-        """The configuration with a layout for each tensor.
+        """Returns the configuration with a fixed layout for each tensor.
 
-        With a dynamic batch only where that is used: it is all that changes, and changes no strides.
+        The dynamic batch stays only if it is used: only its size changes, and no strides.
 
         Raises:
-          ValueError: in words, for one that cannot be met.
+          ValueError: The configuration is impossible; the text says why.
         """
         any_layout = None if self._is_open else self._any_layout(config)
         tensors = [
@@ -206,7 +212,8 @@ class _Asked:
                 assert tensor.layout is not None
                 if tensor.layout.is_blocked:
                     raise ValueError(
-                        f"blocks ({tensor.layout}) of a tensor whose shape a run tells"
+                        f"blocks ({tensor.layout}) of a tensor whose shape is known only at run "
+                        "time"
                     )
                 can_be_batch = can_be_batch and tensor.layout.order[0] == 0
         if self._is_open and not can_be_batch:
@@ -214,7 +221,10 @@ class _Asked:
         return settled
 
     def cost(self, config: CpuConfig) -> tuple[int, int, bool]:
-        """Bytes that are moved; then those of its inputs, so that a layout is kept while it can be."""
+        """Returns the bytes that are moved.
+
+        Then those of the inputs, so that a layout is kept as long as possible.
+        """
         pairs = list(self._pairs(config))
         costs = [port.cost(tensor) for tensor, port in pairs]
         num_inputs = len(pairs) - len(self.op.outputs)
@@ -225,13 +235,16 @@ class _Asked:
         return sum(tensor.layout != port.outside for tensor, port in self._pairs(config))
 
     def _any_layout(self, config: CpuConfig) -> MemoryLayout | None:
-        """What "any" is: as the first such tensor comes, if all of them have one shape; None for row order."""
+        """Returns the layout for "any": that of the first such tensor, if all of them have one shape.
+
+        None for row order.
+        """
         free = [port for tensor, port in self._pairs(config) if tensor.layout is None]
         shapes = {port.operand.tensor_type.shape for port in free}
         return free[0].outside if len(shapes) == 1 else None
 
     def _pairs(self, config: CpuConfig) -> Iterator[tuple[TensorConfig, _Port]]:
-        """The tensors that are there."""
+        """Yields the tensors that are present."""
         for tensor, port in zip(config.tensors, self._ports, strict=True):
             if tensor is not None and port is not None:
                 yield tensor, port

@@ -1,4 +1,4 @@
-"""Writes `definitions.py`, what cffi has to know of `litert_npu/cpu_layer.h`.
+"""Writes `definitions.py`, which describes `litert_npu/cpu_layer.h` to cffi.
 
 python -m vendor_reference.cpu_layer.definitions_generator
 """
@@ -18,7 +18,7 @@ _FUNCTION_BODY = re.compile(r"^static inline (?:.*\}|.*\n(?:.*\n)*?\})$", re.M)
 
 
 def declarations() -> str:
-    """The header as a parser of C without a preprocessor takes it, without the functions for libraries."""
+    """Returns the header for a C parser without a preprocessor, without the functions for libraries."""
     with open(HEADER, encoding="utf-8") as file:
         text = re.sub("//.*", "", file.read())
     names = re.findall(r"^#define (LITERT_NPU_\w+) (\d+)$", text, re.M)
@@ -30,7 +30,7 @@ def declarations() -> str:
 
 
 def generate(path: str) -> None:
-    """Writes the module to `path`."""
+    """Writes the generated module to `path`."""
     import cffi
 
     ffi = cffi.FFI()

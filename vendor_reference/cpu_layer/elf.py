@@ -1,4 +1,4 @@
-"""What a shared object is for, read from its first bytes: asked before any of it is loaded."""
+"""Reads from a shared object's first bytes what machine it is for, before any of it is loaded."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from litert.core.status import Status
 
 _HEADER = 20  # bytes: e_ident, e_type, e_machine of the ELF format, System V ABI, chapter 4
 _HEADER_64, _SEGMENT_64 = "12xQ14xHH", "8xQ16xQ"  # behind e_machine: e_phoff, e_phentsize, e_phnum
-_HEADER_32, _SEGMENT_32 = "8xI10xHH", "4xI8xI"  # of a segment: p_offset, p_filesz
+_HEADER_32, _SEGMENT_32 = "8xI10xHH", "4xI8xI"  # fields of a segment: p_offset, p_filesz
 _SHARED_OBJECT = 3
 _MACHINES = {3: "x86", 21: "64-bit PowerPC", 22: "S/390", 40: "ARM", 62: "x86-64", 183: "AArch64",
              243: "RISC-V", 258: "LoongArch"}  # fmt: skip
-_HINT = "Build it as a shared object for this machine: cc -shared -fPIC."
+_HINT = "Build a shared object for this machine: cc -shared -fPIC."
 
 
 def check_shared_object(data: memoryview, where: str) -> None:
-    """Refuses what this process cannot load. Where the process itself is no ELF program, nothing is asked.
+    """Rejects a file that this process cannot load.
+
+    Checks nothing if the process itself is not an ELF program.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for another kind of file; UNSUPPORTED_RUNTIME_VERSION, for another machine.
@@ -33,23 +35,26 @@ def check_shared_object(data: memoryview, where: str) -> None:
     if header[4:6] != own[4:6] or _machine(header) != _machine(own):
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION,
-            f"a shared object for {_describe(header)}, this machine is {_describe(own)}",
+            f"a shared object for {_describe(header)}, but this machine is {_describe(own)}",
             where,
             _HINT,
         )
     kind = int.from_bytes(header[16:18], "little" if header[5] == 1 else "big")
     if kind != _SHARED_OBJECT:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"an ELF file of type {kind}, no shared object", where, _HINT
+            Status.INVALID_ARGUMENT,
+            (f"an ELF file of type {kind}, not a shared object"),
+            where,
+            _HINT,
         )
     if _is_cut(data):
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"a shared object that is cut: {len(data)} bytes", where, _HINT
+            Status.INVALID_ARGUMENT, f"a truncated shared object: {len(data)} bytes", where, _HINT
         )
 
 
 def _is_cut(data: memoryview) -> bool:
-    """Whether it says of parts behind its end that they are loaded, which crashes loaders."""
+    """Returns whether segments lie behind the end of the file, which crashes loaders."""
     order = "<" if data[5] == 1 else ">"
     header, segment = (_HEADER_64, _SEGMENT_64) if data[4] == 2 else (_HEADER_32, _SEGMENT_32)
     try:

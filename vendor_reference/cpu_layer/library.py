@@ -1,6 +1,7 @@
-"""A library of CPU layers (`litert_npu/cpu_layer.h`); what it answers is checked, as far as answers can be.
+"""Loads libraries of CPU layers (`litert_npu/cpu_layer.h`), and checks their answers as far as possible.
 
-Loads a shared object from bytes: an asset has no path, and its file may be anybody's to change.
+A shared object is loaded from bytes: an asset has no path, and other users may be able to change
+its file.
 """
 
 from __future__ import annotations
@@ -41,13 +42,16 @@ _VERSION: int = ffi.integer_const("LITERT_NPU_CPU_LAYER_VERSION")
 _TABLE = "LiteRtNpuCpuLayerLibrary"
 _OPTIONAL = ("set_log_callback", "get_output_shapes", "destroy", "release")
 _LEAST_SIZE: int = ffi.offsetof(_TABLE, "release")
-_MOST = 1 << 10  # types, implementations, configurations: more are a mistake
+_MOST = 1 << 10  # limit of types, implementations and configurations: more are a mistake
 _HINT = "See litert_npu/cpu_layer.h; python -m vendor_reference.cpu_layer prints its folder."
-_LOAD_HINT = "It must need no other libraries than the system's, and have all its functions."
+_LOAD_HINT = (
+    "The shared object must need no libraries except the system's, and must define all functions "
+    "that it uses."
+)
 
 
 class CallStatus(IntEnum):
-    """What functions of a library answer."""
+    """Statuses that functions of a library return."""
 
     OK = 0
     ERROR = 1
@@ -67,7 +71,7 @@ class ConfigurationRefusedError(Exception):
     """`init` asks for another configuration.
 
     Attributes:
-      proposed: what it made of the one that it got; None where it left it as it was.
+      proposed: Configuration that the library made from the given one; None if it changed nothing.
     """
 
     def __init__(self, said: str, proposed: CpuConfig | None) -> None:
@@ -76,21 +80,25 @@ class ConfigurationRefusedError(Exception):
 
 
 class CpuLayerLibrary:
-    """A library that is loaded; `table` has its functions until it is closed."""
+    """A loaded library; `table` has its functions until it is closed."""
 
     def __init__(self, data: memoryview, where: str) -> None:
-        """Loads a shared object, and asks it who it is; `where` is its file's name, for messages.
+        """Loads a shared object, and reads its table; `where` is the name of its file, for messages.
 
         Raises:
-          LiteRtError: DYNAMIC_LOADING; NOT_FOUND, without the entry; UNSUPPORTED_RUNTIME_VERSION;
-            INVALID_ARGUMENT.
+          LiteRtError: DYNAMIC_LOADING, if the load fails; NOT_FOUND, if the entry function is
+            missing; UNSUPPORTED_RUNTIME_VERSION, for another interface version; INVALID_ARGUMENT,
+            for another kind of file.
         """
         self._where = where
         self._loaded = _load_shared_object(data, where)
         self.open()
 
     def open(self) -> None:
-        """Reads the library's table: at its load, and when a closed library that stayed loaded is used again."""
+        """Reads the library's table.
+
+        At its load, and when a closed library that stayed loaded is used again.
+        """
         where = self._where
         try:
             entry = getattr(self._loaded.functions, _ENTRY)
@@ -114,12 +122,15 @@ class CpuLayerLibrary:
 
     @property
     def has_release(self) -> bool:
-        """Whether it can be closed; else it stays loaded."""
+        """Returns whether the library can be closed; otherwise it stays loaded."""
         has_function: bool = self.table.size > _LEAST_SIZE and bool(self.table.release)
         return has_function
 
     def close(self) -> None:
-        """Ends its kernels and what it holds, and unloads it, if it can be; else it can be opened again."""
+        """Ends the library's kernels and frees its memory.
+
+        Unloads it if possible, else it can be opened again.
+        """
         if self.table is None or not self.has_release:
             return
         for kernel in list(self._kernels):
@@ -131,14 +142,14 @@ class CpuLayerLibrary:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it is in memory: some libraries stay there whatever one does."""
+        """Returns whether the library is in memory: some libraries cannot be unloaded."""
         return self._loaded.is_loaded
 
     def _silence(self) -> None:
         self.table.set_log_callback(ffi.NULL, ffi.NULL)
 
     def layer_types(self) -> Sequence[str]:
-        """The layers that it has."""
+        """Returns the types of the library's layers."""
         count = self._count(self.table.get_num_layer_types(), "get_num_layer_types")
         if not count:
             raise self._lie("get_num_layer_types: none")
@@ -149,11 +160,11 @@ class CpuLayerLibrary:
     def output_shapes(
         self, op: CpuOp, known: Sequence[Sequence[int]]
     ) -> Sequence[tuple[int, ...]] | None:
-        """The shapes of an op's outputs; None where the library leaves that to the model.
+        """Returns the shapes of an op's outputs; None if the library leaves them to the model.
 
         Args:
-          op: with the shapes of its inputs; those of its outputs do not count.
-          known: of the outputs, by the model: -1 for what it does not know.
+          op: Op with the shapes of its inputs; the shapes of its outputs are ignored.
+          known: Shapes of the outputs in the model, with -1 for unknown sizes.
         """
         if not self.table.get_output_shapes:
             return None
@@ -173,7 +184,7 @@ class CpuLayerLibrary:
         return shapes
 
     def implementations(self, op: CpuOp) -> Sequence[str]:
-        """Names of an op's implementations, of which there is one at least."""
+        """Returns the names of an op's implementations, at least one."""
         memory, message = OpMemory(op), MessageRoom()
         call = "get_num_implementations"
         with self._lock:
@@ -189,7 +200,7 @@ class CpuLayerLibrary:
             ]
 
     def configurations(self, op: CpuOp, implementation: int) -> Sequence[CpuConfig]:
-        """How an implementation takes its tensors, in the library's order; one at least."""
+        """Returns the configurations of an implementation, in the library's order; at least one."""
         memory, message = OpMemory(op), MessageRoom()
         call = f"get_configuration of implementation {implementation}"
         with self._lock:
@@ -218,11 +229,11 @@ class CpuLayerLibrary:
         inputs: Sequence[TensorPlace | None],
         outputs: Sequence[TensorPlace],
     ) -> Kernel:
-        """Makes a kernel, with all layouts of `config` settled; of the places only those of constants have data.
+        """Makes a kernel; all layouts of `config` are fixed, and only the places of constants have data.
 
         Raises:
-          ConfigurationRefusedError: the library asks for another configuration.
-          LiteRtError: with what the library says.
+          ConfigurationRefusedError: The library asks for another configuration.
+          LiteRtError: The library's error, with its message.
         """
         memory, message, given = OpMemory(op), MessageRoom(), ConfigMemory(config)
         structs = place_tensors(op.inputs, config.inputs, inputs)
@@ -242,7 +253,7 @@ class CpuLayerLibrary:
             try:
                 left = given.read(op)
             except ValueError as error:
-                raise self._lie(f"init: what it asks for: {error}") from None
+                raise self._lie(f"init asks for an invalid configuration: {error}") from None
             raise ConfigurationRefusedError(message.take(), left if left != config else None)
         self.check(status, "init", message, op)
         kernel = Kernel(self, op, handle[0], structs, results)
@@ -273,8 +284,8 @@ class CpuLayerLibrary:
         table = ffi.cast(f"{_TABLE}*", address)
         if table.interface_version != _VERSION or table.size < _LEAST_SIZE:
             raise self._other_version(
-                f"the library's interface is of version {table.interface_version} ({table.size} bytes), this "
-                f"is version {_VERSION} ({ffi.sizeof(_TABLE)} bytes)"
+                f"the library's interface has version {table.interface_version} ({table.size} "
+                f"bytes), but this one is version {_VERSION} ({ffi.sizeof(_TABLE)} bytes)"
             )
         for name, _ in ffi.typeof(_TABLE).fields[4:]:
             if name not in _OPTIONAL and not getattr(table, name):
@@ -282,13 +293,13 @@ class CpuLayerLibrary:
         return table
 
     def _other_version(self, what: str) -> LiteRtError:
-        hint = "Build it with this version's litert_npu/cpu_layer.h."
+        hint = "Build the library with this version's litert_npu/cpu_layer.h."
         return LiteRtError(Status.UNSUPPORTED_RUNTIME_VERSION, what, self._where, hint)
 
     def _text(self, value: Any, what: str) -> str:
         text = _decode(value)
         if not text or not text.isprintable():
-            raise self._lie(f"{what}: {text!r} is no name")
+            raise self._lie(f"{what}: {text!r} is not a name")
         return text
 
     def _count(self, count: int, call: str) -> int:
@@ -301,7 +312,7 @@ class CpuLayerLibrary:
 
 
 class Kernel:
-    """A kernel that `init` made; for one thread at a time. It ends with this object."""
+    """A kernel that `init` made, for use by one thread at a time. The kernel ends with this object."""
 
     def __init__(
         self, library: CpuLayerLibrary, op: CpuOp, handle: Any, inputs: Any, outputs: Any
@@ -315,20 +326,20 @@ class Kernel:
         self._end: weakref.finalize[..., Kernel] | None = None
         if library.table.destroy:
             self._end = weakref.finalize(self, library.table.destroy, handle)
-            self._end.atexit = False  # nothing of it outlives the process
+            self._end.atexit = False  # the process ends anyway
 
     def end(self) -> None:
-        """Ends it, before its library is closed."""
+        """Ends the kernel, before its library is closed."""
         if self._end is not None:
             self._end()
 
     def set_shapes(self, op: CpuOp, config: CpuConfig) -> None:
-        """Says that what it runs on is smaller than in `init`, which its configuration allows."""
+        """Sets the tensors' shapes, which may be smaller than in `init` if the configuration allows it."""
         set_shapes(self._inputs, op.inputs, config.inputs)
         set_shapes(self._outputs, op.outputs, config.outputs)
 
     def execute(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Runs it on addresses; 0 for no bytes, or an input that is left out."""
+        """Runs the kernel on addresses; 0 for an empty tensor, or an input that is left out."""
         for structs, addresses in ((self._inputs, inputs), (self._outputs, outputs)):
             for struct, address in zip(structs, addresses, strict=True):
                 struct.data = ffi.cast("void*", address)
@@ -339,19 +350,19 @@ class Kernel:
 
 
 def _decode(text: Any) -> str:
-    """C's text, which need not be UTF-8; "" for NULL."""
+    """Decodes C's text, which need not be UTF-8; "" for NULL."""
     return str(ffi.string(text), "utf-8", "replace") if text else ""
 
 
 @ffi.callback("LiteRtNpuLogCallback")  # type: ignore[untyped-decorator]
 def _log(user_data: Any, level: int, message: Any) -> None:
-    """What a library says goes to Python's log; it may do so from a thread of its own."""
+    """Writes a library's message to Python's log; a library may call this from its own thread."""
     known = _LEVELS[min(max(level, 0), len(_LEVELS) - 1)]
     _LOG.log(known, "%s", _decode(message).rstrip())
 
 
 class _SharedObject:
-    """A shared object that is loaded, and the file that it was loaded from, where that is still open."""
+    """A loaded shared object, and the file that it was loaded from, if that is still open."""
 
     def __init__(self, path: str, fd: int = -1) -> None:
         self.functions = ctypes.CDLL(path)
@@ -360,9 +371,9 @@ class _SharedObject:
         self._fd = fd
 
     def close(self) -> None:
-        """Unloads it, unless it has symbols that libraries share, as static variables of inline functions in C++.
+        """Unloads the library, unless it has shared symbols, such as static variables of inline C++ functions.
 
-        The file of one that stays is needed, see `_load_from_memory`.
+        The file of a library that stays loaded is needed, see `_load_from_memory`.
         """
         _ctypes.dlclose(self.functions._handle)
         try:
@@ -377,15 +388,15 @@ def _load_shared_object(data: memoryview, where: str) -> _SharedObject:
     check_shared_object(data, where)
     try:
         return _load_from_memory(data)
-    except (OSError, AttributeError):  # no such files here, or none that may be executed
+    except (OSError, AttributeError):  # the system has no such files, or may not execute them
         return _load_from_folder(data, where)
 
 
 def _load_from_memory(data: memoryview) -> _SharedObject:
-    """By a file without a name, on Linux.
+    """Loads a library from a file without a name, on Linux.
 
-    It stays open as long: the loader knows libraries by their names, and would take another one whose file had the
-    same number for this one.
+    The file stays open while the library is loaded: the loader knows libraries by their names, and
+    could mistake another file with the same number for this one.
     """
     fd = os.memfd_create("litert-npu-asset", os.MFD_CLOEXEC)
     try:
@@ -398,12 +409,12 @@ def _load_from_memory(data: memoryview) -> _SharedObject:
 
 
 def _load_from_folder(data: memoryview, where: str) -> _SharedObject:
-    """By a file in a folder that is this user's alone, and gone when this returns."""
+    """Loads a library from a file in a folder that belongs to this user alone, and is removed afterwards."""
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(temporary_folder())
         except OSError as error:
-            what = f"no folder to load a library from: {error}"
+            what = f"no folder to load the library from: {error}"
             raise LiteRtError(Status.FILE_IO, what, where) from error
         path = os.path.join(folder, "asset.so")
         try:

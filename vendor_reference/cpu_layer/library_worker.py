@@ -1,4 +1,7 @@
-"""The child process's side of a compilation with CPU layers: asks a library, where it may crash or hang."""
+"""The child process of a compilation with CPU layers.
+
+Calls a library, which may crash or hang the process.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,18 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
     """Loads a library, and chooses an implementation for each op.
 
     Args:
-      request: `path`, `sha256` and `file_name` of the library; `op_name` that it was given for; `ops` (see
-        `CPU_OP`) with their largest shapes, in the order in which they run; `producers`: for each op's inputs the
-        op and output that they are, or null; `patterns`: for each op the shapes of its `inputs` and `outputs` as
-        the model has them.
+      request: `path`, `sha256` and `file_name` of the library; `op_name`, the op that the library
+        was given for; `ops` (see `CPU_OP`) with their largest shapes, in execution order;
+        `producers`: for each input of each op, the op and output that make the input, or null;
+        `patterns`: for each op, the shapes of its `inputs` and `outputs` in the model.
 
     Yields:
-      `library`, `layer_types` and the `layer_type` of the ops; then for each op its `implementation`, the
-      implementation's `name`, the `config`, the number of `reorders`, and whether the library `says_shapes`.
+      `library`, `layer_types` and the `layer_type` of the ops; then for each op its
+      `implementation`, the implementation's `name`, the `config`, the number of `reorders`, and
+      whether the library has a function for shapes (`says_shapes`).
 
     Raises:
-      LiteRtError: for a library that cannot be loaded or says what cannot be, and for an op that it cannot do.
+      LiteRtError: A library that cannot be loaded, or gives invalid answers, or cannot run an op.
     """
     where = request["file_name"]
     with _loaded(request) as library:
@@ -57,17 +61,17 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
 
 
 def ask_shapes(request: Mapping[str, Any]) -> Iterator[object]:
-    """Loads a library, and asks it for the shapes of an op's outputs.
+    """Loads a library, and asks for the shapes of an op's outputs.
 
     Args:
-      request: `path`, `sha256`, `file_name` and `op_name` as for `ask`; the `op`, and the shapes of its
-        `outputs` as the model has them.
+      request: `path`, `sha256`, `file_name` and `op_name` in the form that `ask` takes; the `op`,
+        and the shapes of its `outputs` in the model.
 
     Yields:
-      The shapes, or null where the library leaves them to the model.
+      The shapes, or null if the library leaves them to the model.
 
     Raises:
-      LiteRtError: as `ask`.
+      LiteRtError: The same errors as `ask`.
     """
     with _loaded(request) as library:
         op = _op(request["op"], _layer_type(library, request), request["file_name"])
@@ -75,16 +79,16 @@ def ask_shapes(request: Mapping[str, Any]) -> Iterator[object]:
 
 
 def ask_types(request: Mapping[str, Any]) -> Iterator[object]:
-    """Loads a library, and asks it which layers it has.
+    """Loads a library, and asks for the types of its layers.
 
     Args:
-      request: `path`, `sha256` and `file_name` as for `ask`.
+      request: `path`, `sha256` and `file_name` in the form that `ask` takes.
 
     Yields:
-      The layer types, a list.
+      A list of the layer types.
 
     Raises:
-      LiteRtError: as `ask`.
+      LiteRtError: The same errors as `ask`.
     """
     with _loaded(request) as library:
         yield list(library.layer_types())
@@ -101,15 +105,15 @@ def _loaded(request: Mapping[str, Any]) -> Iterator[CpuLayerLibrary]:
 
 
 def _layer_type(library: CpuLayerLibrary, request: Mapping[str, Any]) -> str:
-    """The library's layer for the op."""
+    """Returns the library's layer type for the op."""
     types = library.layer_types()
     layer_type = request["op_name"] if len(types) > 1 else types[0]
     if layer_type not in types:
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no layer '{layer_type}' in the library, which has {', '.join(types)}",
+            f"the library has no layer '{layer_type}', only {', '.join(types)}",
             request["file_name"],
-            "Of several layers, the one named like the op is taken.",
+            "If a library has several layers, name one of them like the op.",
         )
     return layer_type
 
@@ -142,7 +146,8 @@ def _choose(
         if any(k not in (-1, d) for k, d in zip(known, shape, strict=True)):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{library}: output {index} has shape {list(shape)}, the model says {list(known)}",
+                f"{library}: output {index} has shape {list(shape)}, but the model says "
+                f"{list(known)}",
                 f"{where}, op '{op.name}'",
             )
     try:

@@ -1,4 +1,7 @@
-"""Ops, configurations and tensors as C has them, and back; objects keep the memory that their structs point to."""
+"""Converts ops, configurations and tensors to C structs and back.
+
+Python objects own the memory of their structs.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,15 @@ _ALIGNMENT = 16
 _INT, _FLOAT, _TEXT = range(3)  # kLiteRtNpuOptionInt and so on
 
 _Values = Mapping[str, Any]
-"""A struct's fields as cffi takes them; those that are left out are 0, or stay as they are."""
+"""A struct's fields in the form that cffi takes; missing fields are 0, or stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorPlace:
-    """Where a tensor's elements lie: `strides` and `offset` as `CpuPlace` has them; `data` is an address, or 0."""
+    """The place of a tensor's elements: `strides` and `offset` as in `CpuPlace`.
+
+    `data` is an address, or 0.
+    """
 
     strides: Sequence[int] = ()
     offset: int = 0
@@ -38,14 +44,14 @@ class TensorPlace:
 
 
 class MessageRoom:
-    """Room for what a library says of a failure."""
+    """Memory for a library's message about a failure."""
 
     def __init__(self) -> None:
         self._text = ffi.new("char[]", _MESSAGE_SIZE)
         self.struct = ffi.new("LiteRtNpuMessage*", (self._text, _MESSAGE_SIZE))
 
     def take(self) -> str:
-        """What was said, and clears it; "" for nothing."""
+        """Returns the message and clears it; "" if there is none."""
         said: str = ffi.string(self._text).decode("utf-8", "replace").strip()
         self._text[0] = b"\0"
         return said
@@ -55,7 +61,7 @@ class OpMemory:
     """An op as `LiteRtNpuOp`.
 
     Attributes:
-      struct: valid as long as this object.
+      struct: The C struct, which is valid while this object lives.
     """
 
     def __init__(self, op: CpuOp) -> None:
@@ -102,7 +108,7 @@ class OpMemory:
         }
 
     def _options(self, data: bytes) -> list[_Values]:
-        """The entries of a FlexBuffer map that are numbers or texts."""
+        """Returns the entries of a FlexBuffer map that are numbers or texts."""
         root = find_flexbuffer_options(data)
         return [
             {"key": self._new("char[]", key.encode()), **values}
@@ -140,10 +146,10 @@ class ConfigMemory:
         )
 
     def read(self, op: CpuOp) -> CpuConfig:
-        """The configuration as it is now.
+        """Returns the present configuration.
 
         Raises:
-          ValueError: in words, for one that cannot be of this op.
+          ValueError: The configuration cannot belong to this op; the text says why.
         """
         inputs = [
             None if operand is None else _read_config(struct, operand, f"input {i}", 0)
@@ -157,7 +163,7 @@ class ConfigMemory:
 
 
 def simplest_config(op: CpuOp) -> CpuConfig:
-    """What a configuration is filled in with before a library is asked for one."""
+    """Returns the configuration that a struct holds before a library fills it in."""
 
     def simplest(operand: CpuOperand) -> TensorConfig:
         tensor_type = operand.tensor_type
@@ -171,7 +177,7 @@ def simplest_config(op: CpuOp) -> CpuConfig:
 
 
 def type_values(tensor_type: RankedTensorType) -> _Values:
-    """A `LiteRtNpuTensorType`."""
+    """Returns the fields of a `LiteRtNpuTensorType`."""
     shape = list(tensor_type.shape)
     return {"element_type": tensor_type.element_type, "rank": len(shape), "dims": shape}
 
@@ -181,9 +187,9 @@ def place_tensors(
     configs: Sequence[TensorConfig | None],
     places: Sequence[TensorPlace | None],
 ) -> Any:
-    """Structs `LiteRtNpuTensor`; those that are left out stay zero.
+    """Returns `LiteRtNpuTensor` structs; structs of tensors that are left out stay zero.
 
-    Without strides, nothing lies between the elements.
+    A tensor without strides has no gaps between its elements.
     """
     structs = ffi.new("LiteRtNpuTensor[]", len(operands))
     set_shapes(structs, operands, configs)
@@ -203,7 +209,7 @@ def set_shapes(
     """Sets types and shapes of `LiteRtNpuTensor` structs; their strides stay."""
     for struct, operand, config in zip(structs, operands, configs, strict=True):
         if operand is not None and config is not None:
-            assert config.layout is not None  # it is settled
+            assert config.layout is not None  # the layout is fixed
             shape = operand.tensor_type.shape
             dims = config.layout.dims(shape)
             struct.type = {**type_values(operand.tensor_type), "element_type": config.element_type}

@@ -138,7 +138,7 @@ def test_a_binary_layer_is_not_built_again(
 ) -> None:
     assert litert_npu("layer", "build", "Softsign.json", "--model=model.tflite", "-o", "s.bin") == 0
     assert litert_npu("layer", "build", "s.bin", "--model=model.tflite", "-o", "t.bin") != 0
-    assert "holds machine code already" in capsys.readouterr().err
+    assert "contains machine code already" in capsys.readouterr().err
     assert not (described / "t.bin").exists()
 
 
@@ -310,7 +310,7 @@ def test_code_for_fixed_shapes_alone_says_how_to_open_them(
     options = CompilerOptions([CustomOpInfo("Upscale", "u.bin")], shape_bounds=BOUNDS)
     report = apply_plugin("open.tflite", "u.npu", ApplyOptions(compiler=options))
     (left,) = report.cpu_ops
-    assert "compile the layer with --shape_bounds, or bring its source" in left.reason
+    assert "compile the layer with --shape_bounds, or give its source" in left.reason
 
 
 def test_a_bound_that_lacks_is_named(author: Path, litert_npu: LitertNpu, capsys: Capture) -> None:
@@ -325,7 +325,7 @@ def test_a_bound_that_lacks_is_named(author: Path, litert_npu: LitertNpu, capsys
         (
             "int height(void) { return INPUT0_DIMS[2]; }\n"
             + UPSCALE.replace("INPUT0_DIMS[2]", "height()"),
-            "hand them to functions beside it",
+            "pass them to the functions that the kernel calls",
         ),
         (
             "#define ENTRY(name) __kernel void name\nENTRY(Upscale)"

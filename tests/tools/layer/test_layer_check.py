@@ -32,7 +32,7 @@ def test_a_layer_is_checked_against_each_different_op_of_a_model(
     assert "op 2 of model.tflite: " in printed
     assert "PARAM_alpha = 0.5f" in printed and "PARAM_alpha = 2.0f" in printed
     assert "0  __global float* x  <-  input 0: tensor<2x4xf32>" in printed
-    assert printed.count("ok: it builds") == 2
+    assert printed.count("ok: the layer builds") == 2
 
 
 @pytest.mark.usefixtures("author")
@@ -87,7 +87,7 @@ def test_the_text_is_shown_where_it_does_not_build(
     printed = capsys.readouterr().out
     assert "#define PARAM_alpha 2.0f" in printed and broken in printed
     assert "input 0: tensor<2x4xf32>" in printed and "kernel Softsign: 8 work items" in printed
-    assert "FAILED: COMPILATION" in printed and "ok: it builds" not in printed
+    assert "FAILED: COMPILATION" in printed and "ok: the layer builds" not in printed
     (author / "Softsign.cl").write_text("no kernel at all")
     assert litert_npu(*check, "--show_kernel") == 1
     assert "FAILED: " in capsys.readouterr().out
@@ -119,7 +119,7 @@ def test_a_build_error_in_a_header_shows_the_header_s_line(
 MISFITS = {
     "number of arguments": (
         "__kernel void k(__global float* x) { x[0] = 1; }",
-        "arguments of kernel 'k': 1, bound: 2",
+        "arguments of kernel 'k': 1 declared, 2 bound",
     ),
     "no kernel": ("float f(float x) { return x; }", "no kernel 'k' in the asset, which has none"),
 }
@@ -179,7 +179,7 @@ def test_an_int_index_in_an_address_is_a_note_with_its_line(
     assert litert_npu(*check) == 0
     note = "index narrower than size_t, from get_global_id, in an address: 'int i' (Softsign.cl:2). On a CPU, "
     printed = capsys.readouterr().out
-    assert f"  note: {note}" in printed and "ok: it builds" in printed
+    assert f"  note: {note}" in printed and "ok: the layer builds" in printed
     assert litert_npu(*check, "--report=json") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["passed"] and any(n.startswith(note) for n in report["subjects"][0]["notes"])
@@ -224,7 +224,7 @@ def test_ops_of_dynamic_shape_have_bounds_each(
     write_model(b.build(), "dynamic.tflite")
     check = ("layer", "check", "Softsign.cl", "--model=dynamic.tflite", "--shape_bounds=x:16")
     assert litert_npu(*check, "--shape_bounds=z:8x8") == 0
-    assert capsys.readouterr().out.count("ok: it builds") == 2
+    assert capsys.readouterr().out.count("ok: the layer builds") == 2
     assert litert_npu(*check, "--shape_bounds=x:8") == 2
     assert "two --shape_bounds for 'x': 16 and 8" in capsys.readouterr().err
 

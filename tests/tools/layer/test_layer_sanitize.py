@@ -95,7 +95,7 @@ def test_a_barrier_for_a_part_of_a_group_is_found_where_no_size_is_named(
     write(author, "if (i & 1)\n    barrier(CLK_LOCAL_MEM_FENCE);\n  y[i] = x[i];")
     assert litert_npu(*CHECK) == 1
     (fault,) = json.loads(capsys.readouterr().out)["findings"]
-    assert fault["what"] == "Only 4 of a group's 8 work items come to a barrier"
+    assert fault["what"] == "Only 4 of a group's 8 work items reach a barrier"
     assert [(place["file_name"], place["line"]) for place in fault["places"]] == [("k.cl", 8)]
 
 

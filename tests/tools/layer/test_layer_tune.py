@@ -122,9 +122,9 @@ def test_a_kernel_alone_gets_a_description_that_says_the_same(
 WRONG = {
     "a second description": (
         "k.cl",
-        "a .cl says nothing of local sizes, and k.json is there already",
+        "a .cl file has no place for local sizes, and k.json exists already",
     ),
-    "no text": ("k.so", "a .so says nothing of local sizes"),
+    "no text": ("k.so", "a .so has no place for local sizes"),
     "no file": ("no.json", "no such file"),
 }
 

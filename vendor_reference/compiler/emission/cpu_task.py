@@ -1,4 +1,4 @@
-"""A task on VPUIP whose layer is a function on the host becomes an executable's."""
+"""Converts a task on VPUIP whose layer is a function on the host to a task of an executable."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def emit_cpu_task(
     place: Callable[[SSAValue], Argument],
     shapes: tuple[Sequence[int | None], Sequence[int | None]],
 ) -> CpuTask:
-    """The task of a CPU layer, on VPUIP with its memory planned.
+    """Returns the task of a CPU layer on VPUIP, after memory planning.
 
-    `place` finds where a buffer lies; `shapes` are those of the function that its inputs, as they are passed, and
-    its outputs have, None for fixed ones.
+    `place` finds the place of a buffer; `shapes` are the function's shape indices for the inputs
+    that are passed, and for the outputs; None for fixed shapes.
     """
     kernel = spec.cpu_layer
     assert kernel is not None
@@ -39,7 +39,7 @@ def emit_cpu_task(
     if (len(types), len(op.outputs)) != (len(kernel.op.inputs), len(kernel.op.outputs)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{len(types)} inputs and {len(op.outputs)} outputs, the layer has "
+            f"the task has {len(types)} inputs and {len(op.outputs)} outputs, but the layer has "
             f"{len(kernel.op.inputs)} and {len(kernel.op.outputs)}",
             spec.location,
         )
@@ -82,7 +82,7 @@ def _place(
     expected = layout.dims(shape) if layout.is_blocked else shape
     if shape_of(ir_type) != expected or element_type_of(ir_type) is not config.element_type:
         what = (
-            f"a buffer {ir_type} for {operand.tensor_type}, which the layer takes as "
+            f"a buffer {ir_type} for {operand.tensor_type}, but the layer takes "
             f"{config.element_type.name} in {layout}"
         )
         raise LiteRtError(Status.INVALID_ARGUMENT, what, spec.location)
@@ -91,6 +91,6 @@ def _place(
     if (strides, offset) == (layout.strides(shape), 0):
         return CpuPlace(argument, shape=told)
     if not config.takes_view or layout.is_blocked or told is not None:
-        what = f"a buffer {ir_type}, where the layer takes {layout} without gaps"
+        what = f"a buffer {ir_type}, but the layer takes {layout} without gaps"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, spec.location)
     return CpuPlace(argument, strides, offset)

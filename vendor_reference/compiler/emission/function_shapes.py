@@ -1,4 +1,4 @@
-"""Shapes of a function on VPUIP become shape values of the executable's function."""
+"""Converts shapes of a function on VPUIP to shape values of the executable's function."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from vendor_reference.executable.executable import (
 
 
 class FunctionShapes:
-    """The shape values of one function, in the order in which it has them.
+    """The shape values of one function, in the function's order.
 
     Attributes:
-      values: without their places, until `place` has given them some.
-      index: the number of each shape that came before.
-      needs_fp16: whether the function is for devices with fp16 arithmetic.
+      values: Shape values, without places until `place` assigns them.
+      index: Index of each shape that was added.
+      needs_fp16: Whether the function is for devices with fp16 arithmetic.
     """
 
     def __init__(self, function: FuncOp, functions: Mapping[str, FuncOp]) -> None:
@@ -57,18 +57,18 @@ class FunctionShapes:
         self._functions = functions
         self.index: dict[SSAValue, int] = {}
         self._bounds: dict[SSAValue, Shape] = {}
-        self._asked: dict[SSAValue, int] = {}  # of which output, until its task is known
+        self._asked: dict[SSAValue, int] = {}  # index of the output, until its task is known
         for op in function.body.block.ops:
             if isinstance(op, TaskOp) and op.output_shapes and op.outputs:
                 for port, shape in output_shapes_of(op).items():
                     self._bounds.setdefault(shape, shape_of(op.outputs[port].type))
 
     def bound(self, index: int) -> Shape:
-        """The largest of a shape."""
+        """Returns the largest value of a shape."""
         return self.values[index].bound
 
     def add_input(self, op: TaskActualShapeOfOp, input_index: int) -> None:
-        """The shape of a function's input."""
+        """Adds the shape of a function's input."""
         bound = shape_of(op.source.type)
         patterns = self._patterns(INPUT_PATTERNS)
         pattern = patterns[input_index] if patterns else None
@@ -76,7 +76,7 @@ class FunctionShapes:
         self._add(op.shape, name, ShapeKind.INPUT, pattern, bound, index=input_index)
 
     def add_computed(self, op: EvaluateShapeOp) -> None:
-        """A shape that formulas give."""
+        """Adds a shape that formulas give."""
         function = find_shape_function(self._functions[op.callee.root_reference.data])
         assert function is not None
         *passed, result = op.shapes
@@ -89,7 +89,7 @@ class FunctionShapes:
         self._add(result, name, ShapeKind.COMPUTED, pattern, bound, sizes=sizes)
 
     def add_written(self, op: TaskOp, task: int) -> None:
-        """Shapes that a task's kernel writes."""
+        """Adds shapes that a task's kernel writes."""
         for shape in op.output_shapes:
             if shape not in self.index:
                 bound = self._bounds[shape]
@@ -97,24 +97,24 @@ class FunctionShapes:
                 self._add(shape, self._name(shape), ShapeKind.WRITTEN, pattern, bound, index=task)
 
     def add_asked(self, op: TaskOp, spec: KernelSpec) -> None:
-        """Shapes that the library of a CPU layer is asked for, whose task comes later."""
+        """Adds shapes that the library of a CPU layer finds; their task follows later."""
         assert spec.cpu_layer is not None
         patterns = spec.cpu_layer.asked_shapes
         ports = [port for port, pattern in enumerate(patterns) if -1 in pattern]
         if len(ports) != len(op.output_shapes):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{len(op.output_shapes)} shapes of a layer that says {len(ports)}",
+                f"{len(op.output_shapes)} shapes of a layer that finds {len(ports)}",
                 spec.location,
             )
         for port, shape in zip(ports, op.output_shapes, strict=True):
-            if shape in self._bounds:  # else nobody has such a tensor
+            if shape in self._bounds:  # otherwise no op has such a tensor
                 bound = self._bounds[shape]
                 self._add(shape, self._name(shape), ShapeKind.ASKED, patterns[port], bound)
                 self._asked[shape] = port
 
     def settle_asked(self, op: TaskOp, task: int) -> None:
-        """Says which task the shapes are of that its library is asked for."""
+        """Records the task whose library finds these shapes."""
         if not self._asked:
             return
         for port, shape in output_shapes_of(op).items():
@@ -124,16 +124,20 @@ class FunctionShapes:
                 del self._asked[shape]
 
     def check_settled(self) -> None:
-        """Refuses shapes that a library is asked for, and that no task of its has."""
+        """Rejects shapes from a library if no task of that library has them."""
         for shape in self._asked:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the shape of '{self._name(shape)}' is of no output of the layer that says it",
+                f"the shape of '{self._name(shape)}' belongs to no output of the layer that finds "
+                "it",
                 at_function(self._function),
             )
 
     def task_shapes(self, op: TaskOp) -> tuple[Sequence[int | None], Sequence[int | None]]:
-        """The numbers of the shapes of a task's inputs, as they are passed, and outputs; None for fixed ones."""
+        """Returns the indices of the shapes of a task's inputs, as they are passed, and of its outputs.
+
+        None for fixed shapes.
+        """
         inputs, outputs = self._told(op)
         return (
             [None if shape is None else self.index[shape] for shape in inputs],
@@ -141,7 +145,10 @@ class FunctionShapes:
         )
 
     def op_shapes(self, op: TaskOp, spec: KernelSpec) -> OpShapes | None:
-        """Shapes of a task's tensors, as far as a run tells them; None where it tells none."""
+        """Returns the shapes of a task's tensors that are known only at run time.
+
+        None if all shapes are fixed.
+        """
         if not (op.input_shapes or op.output_shapes) or not op.outputs:
             return None
         read, written = self._told(op)
@@ -152,7 +159,7 @@ class FunctionShapes:
         return OpShapes(tuple(all_inputs(spec, inputs)), tuple(outputs))
 
     def dynamic_outputs(self, outputs: Sequence[SSAValue]) -> Sequence[DynamicOutput]:
-        """Which of a function's outputs have shapes that are further outputs."""
+        """Returns the function outputs whose shapes are further outputs."""
         patterns = self._patterns(OUTPUT_PATTERNS)
         if not patterns:
             return ()
@@ -164,7 +171,7 @@ class FunctionShapes:
         ]
 
     def place(self, places: Mapping[SSAValue, Argument], end: int) -> int:
-        """Gives each shape its place in DDR, behind `end` where the caller allocates it; returns the new end."""
+        """Assigns each shape a place in DDR, behind `end` if the caller allocates it; returns the new end."""
         end = align(end)
         for value, index in self.index.items():
             place = places.get(value)
@@ -191,7 +198,7 @@ class FunctionShapes:
         self.values.append(ShapeValue(name, kind, pattern, bound, 0, index, sizes))
 
     def _sizes(self, value: SSAValue) -> tuple[Size, ...]:
-        """A shape's dimensions: numbers where it has no others."""
+        """Returns a shape's dimensions; plain numbers for a fixed shape."""
         index = self.index[value]
         shape = self.values[index]
         return tuple(
@@ -199,7 +206,7 @@ class FunctionShapes:
         )
 
     def _told(self, op: TaskOp) -> tuple[Sequence[SSAValue | None], Sequence[SSAValue | None]]:
-        """The shapes of a task's inputs and outputs, where a run tells them."""
+        """Returns the run-time shapes of a task's inputs and outputs."""
         read, written = input_shapes_of(op), output_shapes_of(op)
         for port, source in enumerate(self._sources(op)):
             if port not in written and isinstance(source, SameShape) and source.input in read:
@@ -210,7 +217,7 @@ class FunctionShapes:
         )
 
     def _patterns(self, name: str) -> Sequence[Shape | None]:
-        """Those of all inputs or outputs; nothing where the function has none."""
+        """Returns the shape patterns of all inputs or outputs; empty if the function has none."""
         attribute = self._function.attributes.get(name)
         count = len(attribute.data) if isinstance(attribute, ArrayAttr) else 0
         return read_shapes(self._function.attributes, name, count) if count else ()

@@ -1,4 +1,7 @@
-"""The programs of an executable: for each kernel, on each kind of buffers, its text and what it is given."""
+"""Makes the programs of an executable.
+
+The text and the arguments of each kernel, for each kind of buffers.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +44,12 @@ from vendor_reference.programs.kernel_text import kernel_title
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What tasks of one kernel on buffers of the same types share.
+    """The common part of all tasks that run one kernel on buffers of the same types.
 
     Attributes:
-      program: its index in the executable.
-      bindings: what each argument of the kernel is.
-      local_bytes: of each argument that is local memory.
+      program: Index of the program in the executable.
+      bindings: Source of each argument of the kernel.
+      local_bytes: Size of each argument that is local memory, in bytes.
     """
 
     spec: KernelSpec
@@ -58,7 +61,7 @@ class Launch:
 
 
 class Launches:
-    """What the tasks of a module run: programs with their indices; for samples and titles see `Lowered`."""
+    """The launches of a module's tasks: programs with their indices; see `Lowered` for samples and titles."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.programs: dict[Program, int] = {}
@@ -68,20 +71,20 @@ class Launches:
         self._kernels = TaskKernels(module)
 
     def no_kernel(self, op: TaskOp) -> KernelSpec | None:
-        """What a task has that is commands, or a function on the host; None for a kernel."""
+        """Returns the spec of a task that runs commands or a function on the host; None for a kernel."""
         spec = self._kernels.find(op)
         is_other = spec is not None and (spec.commands or spec.cpu_layer is not None)
         return spec if is_other else None
 
     def find(self, op: TaskOp, shapes: FunctionShapes) -> Launch:
-        """The program of a task, and what its arguments are."""
+        """Returns the program of a task, and the sources of its arguments."""
         spec = self._kernels.find(op)
         if spec is None or not isinstance(op, OclOp):
             layer = f"@{op.callee.root_reference.data}" if op.callee else "code"
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{op.name} of {layer}, which nobody has described",
-                hint=f"A task's function, or the task of code, has {KERNEL}.",
+                f"{op.name} of {layer}, which no function describes",
+                hint=f"Give {KERNEL} to the task's function, or to the task of code.",
             )
         sizes = (op.numbers(GLOBAL_SIZE), op.numbers(LOCAL_SIZE))
         kernel = op.callee or op.attributes[KERNEL]
@@ -139,7 +142,7 @@ class Launches:
 def _input(
     spec: KernelSpec, index: int, ir_type: Attribute | None, shapes: OpShapes
 ) -> KernelTensor | None:
-    """What a kernel gets of an input; None for one that is left out."""
+    """Returns an input as its kernel sees it; None for an input that is left out."""
     if ir_type is None:
         return None
     if index in spec.flat_inputs:
@@ -148,10 +151,10 @@ def _input(
 
 
 def assemble_command(command: Command, shapes: OpShapes | None = None) -> LayerCommand:
-    """A command in words; `shapes` are those that a run tells, for formulas.
+    """Translates a command from words; `shapes` are the shapes that a run tells, for formulas.
 
     Raises:
-      LiteRtError: UNSUPPORTED or INVALID_ARGUMENT, if it is none of the firmware's.
+      LiteRtError: UNSUPPORTED or INVALID_ARGUMENT, if the firmware has no such command.
     """
     name = command.instruction
     if name not in instruction_set():
@@ -174,6 +177,6 @@ def _resolve(number: Size | float | str, shapes: OpShapes | None) -> Size | floa
     if not isinstance(number, str):
         return number
     if shapes is None:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"formula '{number}', and all shapes are fixed")
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"formula '{number}', but all shapes are fixed")
     dims = kernel_dims(shapes.inputs[0] or ()) if shapes.inputs else (1, 1, 1, 1)
     return read_formula(number).resolve(dims, shapes.inputs, shapes.outputs)

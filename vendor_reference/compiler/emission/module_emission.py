@@ -1,7 +1,7 @@
-"""VPUIP becomes an executable: its functions' tasks with programs, constants and places.
+"""Converts VPUIP to an executable: the functions' tasks with programs, constants and places.
 
-The text in front of a kernel's sources is made here, since only here all is known: shapes, layouts, work sizes.
-Constants that kernels read are there once in each order.
+This step writes the text in front of a kernel's sources, since only here are shapes, layouts and
+work sizes all known. Constants that kernels read are stored once for each order.
 """
 
 from __future__ import annotations
@@ -81,14 +81,17 @@ from vendor_reference.firmware.instructions import Instruction, instruction_set
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """What a module became.
+    """The result of emitting a module.
 
     Attributes:
-      bindings: for each task of each function what its arguments are, to compare its kernel with.
-      titles: of programs with sources, in order: `Layer relu1 using Custom Layer ReLU`, of the first op of each.
-      samples: the executable's programs; those that depend on shapes for the largest ones.
-      notes: sentences for the report.
-      memory: of functions that have something between their tasks, by their names.
+      bindings: Sources of the arguments, for each task of each function, to compare with the
+        kernel's declaration.
+      titles: Titles of programs with sources, in order: `Layer relu1 using Custom Layer ReLU`, from
+        the first op of each program.
+      samples: Programs of the executable; a program that depends on shapes is given for the largest
+        shapes.
+      notes: Sentences for the report.
+      memory: Memory plans by function name, for functions with buffers between their tasks.
     """
 
     executable: Executable
@@ -99,7 +102,7 @@ class Lowered:
     memory: Mapping[str, MemoryPlan] = field(default_factory=dict)
 
     def kernel_tasks(self) -> Iterator[tuple[Function, KernelTask, Sequence[BoundArgument]]]:
-        """The tasks that run kernels, with their functions and what their arguments are."""
+        """Yields the tasks that run kernels, with their functions and the sources of their arguments."""
         for function, bindings in zip(self.executable.functions, self.bindings, strict=True):
             for task, bound in zip(function.tasks, bindings, strict=True):
                 if isinstance(task, KernelTask):
@@ -107,13 +110,14 @@ class Lowered:
 
 
 def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Lowered:
-    """Makes an executable of a module on VPUIP: a function for each of its functions that has tasks.
+    """Makes an executable from a module on VPUIP: one function for each of its functions with tasks.
 
-    Kernels of custom layers have "" as their entry, where only a build can tell: `entry_points.py` settles it.
-    `constants` are by the keys of the module's resources.
+    A custom layer's kernel has "" as its entry if only a build can find it; `entry_points.py` sets
+    it later. `constants` are by the keys of the module's resources.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if something is left of another level, or a constant is not there.
+      LiteRtError: INVALID_ARGUMENT, if the module contains ops of another level, or a constant is
+        missing.
     """
     launches, made, functions = Launches(module), EmittedConstants(constants), functions_of(module)
     emissions = [
@@ -128,7 +132,7 @@ def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Lowe
 
 
 def _tell_limits(function: Function, constants: Sequence[Constant]) -> Function:
-    """Says what the kernels of a function were compiled for, so that who runs them can tell if that is not so."""
+    """Records the shapes that a function's kernels were compiled for, so that a runtime can check them."""
     return replace(
         function,
         tasks=[
@@ -145,20 +149,20 @@ def _tell_limits(function: Function, constants: Sequence[Constant]) -> Function:
 
 
 def _most_items(task: KernelTask, function: Function) -> int | None:
-    with suppress(LiteRtError):  # a formula that has no value with the largest shapes
+    with suppress(LiteRtError):  # a formula that has no value for the largest shapes
         return most_items(task.global_size, function.shapes)
     return None
 
 
 def _instructions(functions: Sequence[Function]) -> list[Instruction]:
-    """Those that commands of some functions have."""
+    """Returns the instructions in the commands of some functions."""
     tasks = [t for function in functions for t in function.tasks if isinstance(t, LayerTask)]
     used = dict.fromkeys(command.instruction for task in tasks for command in task.commands)
     return [instruction_set()[name] for name in used]
 
 
 class _FunctionEmission:
-    """One function on its way; what is launched, and constants, are those of all functions."""
+    """Emits one function; launches and constants are shared by all functions."""
 
     def __init__(
         self,
@@ -188,7 +192,9 @@ class _FunctionEmission:
         for op in block.ops:
             if isinstance(op, TaskOp):
                 spec = self._launches.no_kernel(op)
-                if spec is not None and not op.outputs:  # of shapes alone: its library is asked
+                if (
+                    spec is not None and not op.outputs
+                ):  # a task of shapes alone: the library finds them
                     self._shapes.add_asked(op, spec)
                     continue
                 self._shapes.settle_asked(op, len(tasks))
@@ -210,9 +216,9 @@ class _FunctionEmission:
             elif not isinstance(op, (TaskConstantOp, ReturnOp)):
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"{op.name} has no place in an executable",
+                    f"{op.name} cannot be part of an executable",
                     at_function(function),
-                    "Lower it first, and plan its memory.",
+                    "Lower the op first, and plan its memory.",
                 )
         self._shapes.check_settled()
         dynamic_outputs = self._shapes.dynamic_outputs(outputs)
@@ -301,7 +307,7 @@ class _FunctionEmission:
             if not (argument.order or argument.panel):
                 return self._place(value)
             if not isinstance(value.owner, TaskConstantOp):
-                what = f"input {argument.index}, which is to be packed, is no constant"
+                what = f"input {argument.index}, which the kernel wants packed, is not a constant"
                 raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
             index = self._constant(value.owner, argument.order, argument.panel)
             return Argument(ArgumentKind.CONSTANT, index)
@@ -309,7 +315,7 @@ class _FunctionEmission:
             shapes = output_shapes_of(op) if argument.is_output else input_shapes_of(op)
             if argument.index not in shapes:
                 kind = "output" if argument.is_output else "input"
-                what = f"the shape of {kind} {argument.index}, which is no value"
+                what = f"the shape of {kind} {argument.index} is not a value of the function"
                 raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
             return Argument(ArgumentKind.SHAPE, self._shapes.index[shapes[argument.index]])
         if isinstance(argument, ScalarArgument):
@@ -323,7 +329,7 @@ class _FunctionEmission:
         return Argument(ArgumentKind.LOCAL, size_bytes=local_bytes)
 
     def _place(self, value: SSAValue) -> Argument:
-        """Where a buffer lies; a constant that a kernel reads becomes the executable's."""
+        """Returns the place of a buffer; a constant that a kernel reads is added to the executable."""
         if value not in self._places:
             owner = value.owner
             assert isinstance(owner, TaskConstantOp)
@@ -342,7 +348,7 @@ class _FunctionEmission:
 
 
 def written_arguments(function: FuncOp) -> set[SSAValue]:
-    """The arguments of a function that its tasks write: its outputs."""
+    """Returns the arguments of a function that its tasks write: its outputs."""
     roots: dict[SSAValue, SSAValue] = {}
     written: set[SSAValue] = set()
     for op in function.body.block.ops:
@@ -356,7 +362,7 @@ def written_arguments(function: FuncOp) -> set[SSAValue]:
 
 
 class EmittedConstants:
-    """Constants in the making, in the order of their indices."""
+    """Collects the executable's constants, in the order of their indices."""
 
     def __init__(self, table: Mapping[str, Constant]) -> None:
         """`table` has the constants of the module's resources, by key."""
@@ -365,12 +371,12 @@ class EmittedConstants:
         self._places: dict[object, int] = {}
 
     def resource(self, key: str, order: Order, panel: int = 0) -> int:
-        """The index of a constant of the table, to be laid out in that order, in panels, when it is loaded."""
+        """Returns the index of a table's constant, which the device loads in that order, in panels."""
         if key not in self._table:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"no data for the constant '{key}'",
-                hint="A text alone has no weights: compile the model.",
+                hint="An IR text has no weights: compile the model.",
             )
         return self._constant(key, self._table[key], order, panel)
 
@@ -382,7 +388,7 @@ class EmittedConstants:
         order: Order = (),
         panel: int = 0,
     ) -> int:
-        """The index of a constant with these bytes."""
+        """Returns the index of a constant with these bytes."""
         tensor_type = RankedTensorType.of(element_type, shape)
         constant = Constant(tensor_type, Blob(data))
         return self._constant((data, tensor_type), constant, order, panel)

@@ -1,4 +1,4 @@
-"""A CPU layer and its op become a kernel with requirements, as those of OpenCL have them."""
+"""Converts a CPU layer and its op to a kernel with requirements, like those of OpenCL layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from vendor_reference.executable.executable import Source
 def cpu_layer_kernel(
     layer: CustomLayer, op: Op, kernel: CpuKernel, sources: Sequence[Source]
 ) -> KernelSpec:
-    """The kernel of an op whose layer is a function in a shared object, which is the one source."""
+    """Returns the kernel of an op whose layer is a function in a shared object.
+
+    The shared object is the only source.
+    """
     inputs = [TensorArgument(False, i) for i, tensor in enumerate(op.inputs) if tensor is not None]
     outputs = [TensorArgument(True, i) for i in range(len(op.outputs))]
     return KernelSpec(
@@ -35,7 +38,7 @@ def cpu_layer_kernel(
 
 
 def cpu_layer_requirements(kernel: CpuKernel) -> Requirements:
-    """What a CPU layer asks of the op's inputs that are there, and of its outputs."""
+    """Returns a CPU layer's requirements for the op's present inputs and for its outputs."""
     return Requirements(
         tuple(_requirement(tensor) for tensor in kernel.config.inputs if tensor is not None),
         tuple(_requirement(tensor) for tensor in kernel.config.outputs),
@@ -45,20 +48,20 @@ def cpu_layer_requirements(kernel: CpuKernel) -> Requirements:
 def tensor_configs(
     op: Op, kernel: CpuKernel | None
 ) -> tuple[Sequence[TensorConfig | None], Sequence[TensorConfig | None]]:
-    """How an op's kernel takes its inputs and outputs, where that is a CPU layer's; else None for each."""
+    """Returns how an op's CPU layer takes each input and output; None for each tensor of other layers."""
     if kernel is None:
         return [None] * len(op.inputs), [None] * len(op.outputs)
     return kernel.config.inputs, kernel.config.outputs
 
 
 def find_blocks(config: TensorConfig | None) -> MemoryLayout | None:
-    """The layout of a tensor that a CPU layer takes in blocks; None for any other."""
+    """Returns the blocked layout in which a CPU layer takes a tensor; None for a layout without blocks."""
     layout = config.layout if config is not None else None
     return layout if layout is not None and layout.is_blocked else None
 
 
 def memory_type(tensor: Tensor, config: TensorConfig | None) -> Attribute:
-    """The type of a tensor on IE as a layer takes it: in blocks it is one of another shape."""
+    """Returns the IE type of a tensor as a layer takes it; a blocked layout is a tensor of another shape."""
     layout = find_blocks(config)
     shape = tensor.type.shape if layout is None else layout.dims(tensor.shape)
     return tensor_type(tensor.element_type, shape)
@@ -67,6 +70,6 @@ def memory_type(tensor: Tensor, config: TensorConfig | None) -> Attribute:
 def _requirement(config: TensorConfig) -> TensorRequirement:
     layout = config.layout
     assert layout is not None
-    if layout.is_blocked:  # its type has a dimension for each of memory
+    if layout.is_blocked:  # the type has a dimension for each dimension of the memory
         return TensorRequirement(tuple(range(len(layout.order))), config.element_type)
     return TensorRequirement(layout.order, config.element_type, config.takes_view)

@@ -1,8 +1,8 @@
-"""Partitions of a TFLite model become a module on IE: a function for each, and for each kernel of a custom layer.
+"""Converts partitions of a TFLite model to a module on IE: a function for each, and for each custom kernel.
 
-Custom ops are calls, constants are resources in a table beside the module. A DEQUANTIZE of a constant is the
-constant, which the device dequantizes as it loads it. The bytes of
-constants lie in the table, not in the IR, which names them by key.
+Custom ops become calls, and constants become resources in a table beside the module. A DEQUANTIZE
+of a constant becomes the constant itself, which the device dequantizes at load. The bytes of
+constants stay in the table; the IR refers to them by key.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _E = ElementType
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Partitions on IE; constants are by the keys of the module's resources, notes are for the report."""
+    """Partitions on IE, constants by the keys of the module's resources, and notes for the report."""
 
     module: ModuleOp
     constants: Mapping[str, Constant]
@@ -63,12 +63,13 @@ def import_partitions(
 ) -> Imported:
     """Makes a module with a function `Partition_<n>` for each partition.
 
-    Where the device decides what half tensors are, one more stands behind them, `Partition_<n>_fp16`: what runs in
-    its place on devices with fp16 arithmetic. `cpu_kernels` are what was chosen for ops of CPU layers.
+    If the device decides the type of half tensors, each partition also has a function
+    `Partition_<n>_fp16`, which runs instead on devices with fp16 arithmetic. `cpu_kernels` are the
+    choices for ops of CPU layers.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take; INVALID_ARGUMENT, if an asset
-        does not fit its op.
+      LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take;
+        INVALID_ARGUMENT, if an asset does not fit its op.
     """
     named = {f"Partition_{index}": partition for index, partition in enumerate(partitions)}
     taken = [*named, *map(_fp16_name, named)]
@@ -85,7 +86,7 @@ def import_partitions(
 
 
 class _Importer:
-    """What the functions of a module share."""
+    """The state that the functions of a module share."""
 
     def __init__(self, job: Job, taken: Sequence[str], cpu_kernels: Mapping[Op, CpuKernel]) -> None:
         self.table = ConstantTable()
@@ -95,7 +96,7 @@ class _Importer:
         self.cpu_kernels = cpu_kernels
 
     def is_by_device(self, partition: Subgraph) -> bool:
-        """Whether the device decides what some kernel of a partition gets of half tensors."""
+        """Returns whether the device decides the type that some kernel of a partition gets for half tensors."""
         found = [(op, find_layer(op, self.job.layers)) for op in partition.ops]
         by_device = [
             self.layer_functions.is_by_device(op, layer) for op, layer in found if layer is not None
@@ -104,7 +105,7 @@ class _Importer:
 
 
 class _FunctionImport:
-    """A partition on its way, for devices with fp16 arithmetic or without."""
+    """Imports a partition, for devices with or without fp16 arithmetic."""
 
     def __init__(self, module: _Importer, partition: Subgraph, has_fp16: bool) -> None:
         self._module = module
@@ -120,7 +121,7 @@ class _FunctionImport:
         self._dense: dict[Tensor, Blob] = {}
 
     def make(self, name: str) -> FuncOp:
-        """The function on IE."""
+        """Makes the function on IE."""
         partition, values, ops = self._partition, self._values, self._ops
         check_bounds(partition, self._bounds, self._job.soc)
         self._check()
@@ -145,7 +146,7 @@ class _FunctionImport:
         block.add_ops([*ops, ReturnOp(*results)])
         for one in reversed(ops):
             if isinstance(one, UnpackOp) and not list(one.outputs[0].uses):
-                block.erase_op(one)  # all its readers take blocks
+                block.erase_op(one)  # all readers of the tensor take blocks
         for tensor, value in (*values.items(), *copies.items()):
             value.name_hint = readable_name(tensor.name)
         types = [_type(tensor) for tensor in partition.outputs]
@@ -160,7 +161,7 @@ class _FunctionImport:
         if not any(find_layer(op, layers) or is_builtin(op, library) for op in ops):
             what = "a constant whose readers stay on the CPU stays there too"
             raise LiteRtError(Status.UNSUPPORTED, what)
-        for place, op in enumerate(ops):  # any, where the host compiles whole subgraphs
+        for place, op in enumerate(ops):  # any op, if the host compiles whole subgraphs
             if reason := find_refusal(op, layers, library, self._bounds):
                 where = f"op {place} of '{self._partition.name}'"
                 raise LiteRtError(Status.UNSUPPORTED, f"{op.name}: {reason}", where)
@@ -197,7 +198,7 @@ class _FunctionImport:
                 self._blocks[unpack.outputs[0], layout] = result
 
     def _in_blocks(self, value: SSAValue, layout: MemoryLayout | None) -> SSAValue:
-        """The value as a layer takes it; what has been brought into blocks once is not again."""
+        """Returns the value as a layer takes it; packs each value into blocks only once."""
         if layout is None:
             return value
         if (value, layout) not in self._blocks:
@@ -214,7 +215,7 @@ class _FunctionImport:
         operands: Sequence[SSAValue],
         results: Sequence[Attribute],
     ) -> CustomBinaryLayerOp:
-        """A layer whose code is compiled ahead: the code is an operand, the kernel an attribute."""
+        """Makes a layer whose code is compiled ahead: the code is an operand, the kernel an attribute."""
         key = self._module.table.add_code(layer.op_name, code)
         if key not in self._codes:
             code_type = tensor_type(_E.UINT8, (len(code),))
@@ -228,7 +229,7 @@ class _FunctionImport:
         )
 
     def _builtin(self, op: Op) -> None:
-        # Here, as most compilations need no library.
+        # Imported here, since most compilations need no library.
         from vendor_reference.compiler.library_layers import layer_attributes, library_layers
 
         rule = self._job.library[op.name]
@@ -241,7 +242,10 @@ class _FunctionImport:
         self._values.update(zip(op.outputs, layer.outputs, strict=True))
 
     def _tap(self, made: Operation, tensors: Sequence[Tensor | None]) -> None:
-        """Has an op keep the names of its outputs, where that is asked for; None for one that is not shown."""
+        """Stores the names of an op's outputs on it, if taps are requested.
+
+        None for an output that is not shown.
+        """
         if not self._job.taps:
             return
         names = []
@@ -253,11 +257,11 @@ class _FunctionImport:
         made.attributes.update(taps_attribute(names))
 
     def _operands(self, tensors: Sequence[Tensor]) -> list[SSAValue]:
-        """Tensors as values; a constant becomes one when it is first read."""
+        """Returns tensors as values; makes a constant's value when the constant is first read."""
         for tensor in tensors:
             if tensor not in self._values:
                 if not tensor.is_constant and tensor not in self._dense:
-                    what = f"tensor '{tensor.name}' is written by nobody"
+                    what = f"no op writes tensor '{tensor.name}'"
                     raise LiteRtError(Status.UNSUPPORTED, what)
                 dense = self._dense.get(tensor)
                 key = self._module.table.add(tensor, blob=dense)
@@ -265,7 +269,7 @@ class _FunctionImport:
         return [self._values[tensor] for tensor in tensors]
 
     def _operand(self, tensor: Tensor, precision: ElementType | None) -> SSAValue:
-        """A tensor as a layer takes it; constants of halves become floats when they are loaded."""
+        """Returns a tensor as a layer takes it; half constants become floats at load."""
         is_known = tensor.is_constant or tensor in self._dense
         if is_known and (tensor.element_type, precision) == (_E.FLOAT16, _E.FLOAT32):
             how, dense = stored_dequantization(tensor), self._dense.get(tensor)
@@ -292,7 +296,10 @@ class _FunctionImport:
 
 
 def _packed_in(layer: CustomLayer, op: Op) -> bytes | None:
-    """The code of a layer that is compiled ahead, for an op of fixed shapes; None for others, which are calls."""
+    """Returns the code of a layer that is compiled ahead, for an op of fixed shapes.
+
+    None for ops that become calls.
+    """
     if not all(t is None or t.type.layout.is_static for t in (*op.inputs, *op.outputs)):
         return None
     return next((file.packed_in for file in layer.sources if file.packed_in is not None), None)
@@ -307,7 +314,7 @@ def _type(tensor: Tensor) -> Attribute:
 
 
 class ConstantTable:
-    """Constants by the keys of their resources, `constants`; what is the same is there once."""
+    """Stores constants by the keys of their resources; equal constants are stored once."""
 
     def __init__(self) -> None:
         self.constants: dict[str, Constant] = {}
@@ -316,15 +323,18 @@ class ConstantTable:
     def add(
         self, tensor: Tensor, dequantization: Dequantization | None = None, blob: Blob | None = None
     ) -> str:
-        """The key of a constant tensor, or of one with these data; those that share them are stored once."""
+        """Returns the key of a constant tensor, or of a constant with these data.
+
+        Tensors with the same data share one key.
+        """
         blob = blob or tensor.buffer.blob
         assert blob is not None
         tensor_type = RankedTensorType.of(tensor.element_type, tensor.shape)
-        same = (id(blob), tensor_type, repr(dequantization))  # the constant keeps the blob
+        same = (id(blob), tensor_type, repr(dequantization))  # the constant keeps the blob alive
         return self._keep("constant", same, Constant(tensor_type, blob, dequantization))
 
     def add_code(self, name: str, code: bytes) -> str:
-        """The key of a layer's code, which is nothing that kernels read: bytes in an asset."""
+        """Returns the key of a layer's code, which lies in an asset and which no kernel reads."""
         code_type = RankedTensorType.of(_E.UINT8, (len(code),))
         return self._keep("code", name, Constant(code_type, Blob(code)))
 
@@ -336,7 +346,10 @@ class ConstantTable:
 
 
 def stored_dequantization(stored: Tensor) -> Dequantization:
-    """How a quantized constant becomes float32; `find_refusal` has seen that it can."""
+    """Returns how a quantized constant becomes float32.
+
+    `find_refusal` has already checked that this is possible.
+    """
     if stored.element_type is _E.FLOAT16:
         return Dequantization()
     quantization = stored.quantization

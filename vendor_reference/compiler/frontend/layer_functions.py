@@ -1,6 +1,7 @@
-"""The functions that stand for custom layers' kernels on IE: external ones, with all that their calls ask for.
+"""Makes the external functions on IE that stand for kernels of custom layers, with their calls' requirements.
 
-A layer asks of its op's tensors for formats, precisions, and whether they can be views.
+A layer has requirements for its op's tensors: formats, precisions, and whether the tensors can be
+views.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _FORMAT_NAME = re.compile(rb"\b((?:INPUT|OUTPUT)\d+)_FORMAT_")
 
 
 class LayerFunctions:
-    """The functions of a module's layers, in order; ops with the same kernel and types share one."""
+    """The functions of a module's layers, in order; ops with the same kernel and types share one function."""
 
     def __init__(
         self,
@@ -57,10 +58,10 @@ class LayerFunctions:
         halves: HalfPolicy,
         notes: list[str],
     ) -> None:
-        """Starts with none.
+        """Makes an object without functions.
 
-        `taken` are names that no function gets, `cpu_kernels` what was chosen for ops of CPU layers; sentences for
-        the report are added to `notes`.
+        `taken` are names that no function gets, `cpu_kernels` are the choices for ops of CPU
+        layers; sentences for the report are added to `notes`.
         """
         self.made: list[FuncOp] = []
         self._names = SymbolNames(taken)
@@ -72,7 +73,7 @@ class LayerFunctions:
         self._symbols: dict[object, str] = {}
 
     def symbol(self, op: Op, layer: CustomLayer, has_fp16: bool) -> str:
-        """The name of the function that stands for an op's kernel on devices with fp16 arithmetic, or without."""
+        """Returns the name of the function for an op's kernel on devices with or without fp16 arithmetic."""
         kernel = self._cpu_kernels.get(op)
         spec = self.kernel(op, layer)
         requirements = (
@@ -99,7 +100,7 @@ class LayerFunctions:
         return symbol
 
     def kernel(self, op: Op, layer: CustomLayer) -> KernelSpec:
-        """The kernel of an op."""
+        """Returns the kernel of an op."""
         if layer.op_name not in self._sources:
             self._sources[layer.op_name] = layer_sources(layer)
         sources = self._sources[layer.op_name]
@@ -109,13 +110,13 @@ class LayerFunctions:
         return layer_kernel(layer, op, sources, self._notes)
 
     def requirements(self, op: Op, layer: CustomLayer, has_fp16: bool) -> Requirements:
-        """What a kernel on the NPU asks of an op's tensors, on devices with fp16 arithmetic or without."""
+        """Returns a kernel's requirements for an op's tensors on devices with or without fp16 arithmetic."""
         is_half = self._halves.is_half(op.name, has_fp16)
         formats = self._named_formats(layer)
         return layer_requirements(tensor_bindings(layer, op), op, is_half, formats)
 
     def is_by_device(self, op: Op, layer: CustomLayer) -> bool:
-        """Whether the device decides what an op's kernel gets of half tensors."""
+        """Returns whether the device decides the type that an op's kernel gets for half tensors."""
         if self._halves.tensors is not HalfTensors.DEVICE or op in self._cpu_kernels:
             return False
         bindings, formats = tensor_bindings(layer, op), self._named_formats(layer)
@@ -125,7 +126,8 @@ class LayerFunctions:
         where = f"{layer.file_name}, op '{op.name}'"
         if op.name in self._halves.half_ops:
             self._notes.append(
-                f"{where}: half tensors are half in its kernel on every device, as it declares half*."
+                f"{where}: half tensors are half in its kernel on every device, as the kernel "
+                "declares half*."
             )
             return False
         self._notes.append(
@@ -135,7 +137,10 @@ class LayerFunctions:
         return True
 
     def _named_formats(self, layer: CustomLayer) -> Collection[str]:
-        """The tensors, as `INPUT0`, of which a layer's text names a format: it has code for each that it knows."""
+        """Returns the tensors, such as `INPUT0`, whose format a layer's text names.
+
+        The text has code for each known format.
+        """
         if layer.op_name not in self._formats:
             texts = (file.data for file in layer.files())
             found = {name.decode() for text in texts for name in _FORMAT_NAME.findall(text)}
@@ -146,7 +151,7 @@ class LayerFunctions:
 def _layer_types(
     op: Op, kernel: CpuKernel | None
 ) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
-    """Types of the inputs that are there, and of the outputs, as an op's layer takes them."""
+    """Returns the types of the op's present inputs, and of its outputs, as its layer takes them."""
     inputs, outputs = tensor_configs(op, kernel)
     return (
         tuple(memory_type(t, c) for t, c in zip(op.inputs, inputs, strict=True) if t is not None),
@@ -157,12 +162,13 @@ def _layer_types(
 def layer_requirements(
     bindings: Sequence[KernelArgument], op: Op, is_half: bool, formats: Collection[str]
 ) -> Requirements:
-    """The requirements of a layer, for the op's inputs that are there, and its outputs.
+    """Returns the requirements of a layer for the op's present inputs and its outputs.
 
-    Elements are to be as the model has them where the layer names no others, since the kernel was written for
-    that; `is_half` says whether half tensors are half then, and not float. A kernel that asks for no format gets
-    row order, unless it goes by pitches: then it takes what comes, but where `formats` has the tensor: what comes
-    can be an order that no format is, and its text has no code for. The first binding of a tensor counts.
+    Elements keep the model's type unless the layer names another, since the kernel was written for
+    the model's type; `is_half` says whether half tensors are then half instead of float. A kernel
+    that asks for no format gets row order. A kernel that uses pitches takes any order, except for
+    tensors in `formats`: their order may be one that is no format, for which the text has no code.
+    The first binding of a tensor counts.
     """
     first: dict[tuple[bool, int], TensorArgument] = {}
     for binding in bindings:

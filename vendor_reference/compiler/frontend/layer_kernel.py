@@ -1,6 +1,6 @@
-"""A custom layer and its op become a kernel: what the op's options and quantization say is put in.
+"""Converts a custom layer and its op to a kernel, with values from the op's options and quantization.
 
-A layer whose text has no built-in define of a size that a run tells is built once.
+A layer whose text uses no built-in define of a size that a run tells is built once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def layer_kernel(
     sources: tuple[Sequence[Source], Sequence[Source]],
     notes: list[str],
 ) -> KernelSpec:
-    """The kernel of an op, of the layer's sources and headers; `notes` get sentences for the report.
+    """Returns the kernel of an op, with the layer's sources and headers.
+
+    Adds sentences for the report to `notes`.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the layer does not fit the op, with asset and op.
@@ -75,7 +77,7 @@ def layer_kernel(
 
 
 def layer_sources(layer: CustomLayer) -> tuple[Sequence[Source], Sequence[Source]]:
-    """A layer's sources and headers, as the executable names them."""
+    """Returns a layer's sources and headers under the names that the executable uses."""
     return (
         tuple(program_source(layer, file) for file in layer.sources),
         tuple(program_source(layer, file) for file in layer.headers),
@@ -83,10 +85,15 @@ def layer_sources(layer: CustomLayer) -> tuple[Sequence[Source], Sequence[Source
 
 
 def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
-    """The layer's arguments, data found; or inputs and outputs in order. The op has each; each output is there.
+    """Returns the layer's arguments with their data.
+
+    Without a description, the op's inputs and outputs in order.
+
+    The op has each argument, and each output of the op is an argument.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if an output is not, or the op has no such tensor; NOT_FOUND for data.
+      LiteRtError: INVALID_ARGUMENT, if an output is not bound, or the op has no such tensor;
+        NOT_FOUND, if data are missing.
     """
     if not layer.kernel.arguments:
         inputs = [TensorArgument(False, i) for i in range(len(op.inputs))]
@@ -105,23 +112,23 @@ def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
         if index not in bound:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"output {index} of the op is no argument of the kernel",
+                f"no argument of the kernel is output {index} of the op",
                 hint="Bind each output.",
             )
     return bindings
 
 
 def constant_shape(tensor: Tensor) -> ConstantArgument:
-    """The shape of a tensor of fixed shape, where a kernel reads one in memory."""
+    """Returns the shape of a tensor of fixed shape, as a kernel reads it in memory."""
     data = struct.pack(f"<{len(tensor.shape)}I", *tensor.shape)
     return ConstantArgument(ElementType.UINT32, data)
 
 
 def pack_numbers(element_type: ElementType, value: Value) -> bytes:
-    """A number, or several, as a kernel reads them.
+    """Returns the bytes of one or several numbers, as a kernel reads them.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a text, or a number that the type cannot hold.
+      LiteRtError: INVALID_ARGUMENT, for a text, or for a number that the type cannot hold.
     """
     values = (value,) if isinstance(value, (bool, int, float, str)) else value
     letter = STRUCT_FORMATS[element_type]
@@ -156,7 +163,7 @@ def _arguments(
 
 
 def _argument(binding: KernelArgument, op: Op, values: OpValues) -> KernelArgument:
-    if isinstance(binding, TensorArgument):  # the rest are requirements
+    if isinstance(binding, TensorArgument):  # the other fields are requirements
         return replace(binding, element_type=None, is_strided=False)
     if isinstance(binding, ShapeArgument):
         tensor = None if binding.is_output else op.inputs[binding.index]
@@ -179,39 +186,41 @@ def _check_port(place: int, binding: TensorArgument | ShapeArgument, op: Op) -> 
         kind = "output" if binding.is_output else "input"
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"argument {place}: it is {kind} {binding.index}, the op has {len(tensors)} "
+            f"argument {place} is {kind} {binding.index}, but the op has {len(tensors)} "
             f"{kind}{'s' if len(tensors) != 1 else ''}",
             hint=f"The op's {kind}s count from 0"
             + (
-                ", also where a .xml numbers them on from the inputs." if binding.is_output else "."
+                ", also in a .xml that continues the numbers of the inputs."
+                if binding.is_output
+                else "."
             ),
         )
 
 
 def _scratch_type(binding: InternalArgument, op: Op) -> ElementType:
-    """What the description says, else the type of the first input."""
+    """Returns the type in the description, or else the type of the first input."""
     if binding.element_type is not None:
         return binding.element_type
     if not op.inputs or op.inputs[0] is None:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, "internal memory of input 0's type, and no input 0"
+            Status.INVALID_ARGUMENT, "internal memory of input 0's type, but the op has no input 0"
         )
     return op.inputs[0].element_type
 
 
 def program_source(layer: CustomLayer, file: LayerFile) -> Source:
-    """One of a layer's files, as the executable names it."""
+    """Returns one of a layer's files under the name that the executable uses."""
     return Source(layer.asset_name(file), file.path, file.digest)
 
 
 def _not_a(element_type: ElementType, what: str) -> LiteRtError:
     return LiteRtError(
-        Status.INVALID_ARGUMENT, f"{what} where {element_type.name.lower()} is expected"
+        Status.INVALID_ARGUMENT, f"{what}, but {element_type.name.lower()} is expected"
     )
 
 
 def find_mentions(layer: CustomLayer, op: Op) -> tuple[str, ...] | None:
-    """The names of `layer_mentions`, for an op with tensors of dynamic shape; None for other ops."""
+    """Returns the names of `layer_mentions` for an op with tensors of dynamic shape; None for other ops."""
     tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
     if all(tensor.type.layout.is_static for tensor in tensors):
         return None
@@ -219,9 +228,9 @@ def find_mentions(layer: CustomLayer, op: Op) -> tuple[str, ...] | None:
 
 
 def layer_mentions(layer: CustomLayer) -> tuple[str, ...] | None:
-    """The built-in defines of sizes that a layer's text has; None where it can make up any.
+    """Returns the built-in defines of sizes in a layer's text; None if the text can build any such name.
 
-    A name is looked for wherever it stands, also in comments; `##` can paste one together.
+    A name counts wherever it occurs, also in comments; `##` can paste a name together.
     """
     texts = [decode_source(file.data, file.path) for file in (*layer.sources, *layer.headers)]
     texts.append(layer.kernel.build_options)

@@ -1,4 +1,4 @@
-"""What a custom layer says of shapes that a run tells, as attributes of its function in the IR."""
+"""Converts a custom layer's rules for shapes that a run tells to attributes of its function in the IR."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from vendor_reference.soc import SocModel
 
 
 class LayerShapes:
-    """A layer's rules for the outputs of an op that the model leaves open."""
+    """A layer's rules for the outputs of an op whose shapes the model leaves open."""
 
     def __init__(
         self, op: Op, layer: CustomLayer, names: SymbolNames, cpu: CpuKernel | None
@@ -63,7 +63,7 @@ class LayerShapes:
             self._finder = names.new(f"shapes_of_{op.name}")
 
     def attributes(self) -> Mapping[str, Attribute]:
-        """`IE.output_shapes`, where there is something to say."""
+        """Returns `IE.output_shapes`, if the layer has such rules."""
         if not self._open:
             return {}
         sources = [
@@ -73,7 +73,10 @@ class LayerShapes:
         return {OUTPUT_SHAPES: output_shapes_attribute(sources)}
 
     def functions(self, spec: KernelSpec) -> Sequence[FuncOp]:
-        """The function that finds shapes apart, where the layer has one; `spec` is of the layer's own."""
+        """Returns the separate function that finds shapes, if the layer has one.
+
+        `spec` is the spec of the layer's kernel.
+        """
         if not self._finder:
             return ()
         arguments: list[KernelArgument] = []
@@ -93,7 +96,7 @@ class LayerShapes:
         return [function]
 
     def _shape_kernel(self, spec: KernelSpec, arguments: tuple[KernelArgument, ...]) -> KernelSpec:
-        """What finds the shapes: a kernel of the layer's, or its library."""
+        """Returns the kernel that finds the shapes: a kernel of the layer, or its library."""
         title = f"{spec.title}, shapes"
         shape_kernel = self._layer.shape_kernel
         if shape_kernel is None:
@@ -111,10 +114,11 @@ class LayerShapes:
         )
 
     def notes(self) -> Sequence[str]:
-        """Sentences about what the layer does not say, and is taken to be."""
+        """Returns sentences about assumptions for shapes that the layer does not specify."""
         return [
-            f"op '{self._op.name}': output {index} is taken to have the shape of an input, as the model gives "
-            f"both as {self._op.outputs[index].type}; a description (.json) can say otherwise by output_shapes."
+            f"op '{self._op.name}': output {index} is assumed to have the shape of an input, as "
+            f"the model gives both as {self._op.outputs[index].type}; output_shapes in a "
+            "description (.json) can say otherwise."
             for index in self._open
             if not self._finder and is_guessed(self._op, self._layer, index)
         ]
@@ -123,7 +127,7 @@ class LayerShapes:
         rule = find_shape_rule(self._op, self._layer, index)
         if self._finder:
             return FoundBy(self._finder)
-        if rule is ByKernel.LIBRARY:  # it leaves shapes to the model
+        if rule is ByKernel.LIBRARY:  # the library leaves shapes to the model
             rule = alike_input(self._op, index)
         if rule is ByKernel.OWN:
             rule = declared_shape(self._layer, index)  # its bound
@@ -132,7 +136,10 @@ class LayerShapes:
 
 
 def argument_bounds(inputs: Sequence[Tensor], bounds: Bounds) -> Mapping[str, Attribute]:
-    """`IE.bounds` of a function, and what the model calls its arguments; nothing where all are fixed."""
+    """Returns `IE.bounds` of a function, and the model's names of its arguments.
+
+    Nothing if all shapes are fixed.
+    """
     if not any(map(_is_open, inputs)):
         return {}
     largest = [bounds.shapes[t] if _is_open(t) else None for t in inputs]
@@ -141,7 +148,7 @@ def argument_bounds(inputs: Sequence[Tensor], bounds: Bounds) -> Mapping[str, At
 
 
 def result_bounds(op: Op, layer: CustomLayer, bounds: Bounds) -> Mapping[str, Attribute]:
-    """`IE.bounds` of a call: of outputs whose shapes kernels find."""
+    """Returns `IE.bounds` of a call, for outputs whose shapes kernels find."""
     found = [
         bounds.shapes[tensor]
         if _is_open(tensor) and isinstance(find_shape_rule(op, layer, index), ByKernel)
@@ -152,26 +159,26 @@ def result_bounds(op: Op, layer: CustomLayer, bounds: Bounds) -> Mapping[str, At
 
 
 def check_bounds(partition: Subgraph, bounds: Bounds, soc: SocModel) -> None:
-    """Refuses bounds that no memory is there for."""
+    """Rejects bounds for which the memory is too small."""
     for tensor in (*partition.inputs, *partition.outputs):
         if _is_open(tensor) and tensor in bounds.shapes:
             largest = RankedTensorType.of(tensor.element_type, bounds.shapes[tensor])
             if largest.size_bytes > soc.ddr_size:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"the largest '{tensor.name}', {largest}, takes {largest.size_bytes} bytes, {soc.name} has "
-                    f"{soc.ddr_size} of DDR",
+                    f"the largest '{tensor.name}', {largest}, takes {largest.size_bytes} bytes, "
+                    f"but {soc.name} has {soc.ddr_size} of DDR",
                     hint="Give smaller --shape_bounds.",
                 )
 
 
 def bound_notes(partition: Subgraph, bounds: Bounds) -> Sequence[str]:
-    """Up to which shapes a partition has memory."""
+    """Returns the sentence about the largest shapes that a partition has memory for."""
     ends = dict.fromkeys((*partition.inputs, *partition.outputs))
     shown = [f"'{t.name}' {format_shape(bounds.shapes[t])}" for t in ends if _is_open(t)]
     if not shown:
         return []
-    return [f"{partition.name}: memory is for shapes up to {', '.join(shown)}."]
+    return [f"{partition.name} has memory for shapes up to {', '.join(shown)}."]
 
 
 def _source(rule: OutputShape | None, op: Op) -> ShapeSource:

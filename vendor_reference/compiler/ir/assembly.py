@@ -1,4 +1,4 @@
-"""The text of layer ops: what the documents' notation has, and MLIR's common forms have not.
+"""Parses and prints layer ops in the documents' notation, which MLIR's common forms do not cover.
 
 %r = IE.Add(%a, %b)[%shape_of_a] {axis = 1 : i64} : tensor<4xf32>, tensor<4xf32>, !shape.shape -> tensor<4xf32>
 IERT.Add(%a, %b, %r)[%shape_of_a] {axis = 1 : i64}
@@ -18,26 +18,26 @@ from xdsl.printer import Printer
 from vendor_reference.compiler.ir.types import ShapeType
 
 TASKS = ("OCL", "CPP")
-"""Kinds of tasks that a layer becomes."""
+"""Kinds of tasks that layers become."""
 
 _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 
 
 def parse_names(parser: Parser) -> list[UnresolvedOperand]:
-    """`(%a, %b)`."""
+    """Parses value names: `(%a, %b)`."""
     return parser.parse_comma_separated_list(
         parser.Delimiter.PAREN, parser.parse_unresolved_operand
     )
 
 
 def parse_shape_names(parser: Parser) -> list[UnresolvedOperand]:
-    """`[%s, %t]`; none where it is not there."""
+    """Parses names of shapes: `[%s, %t]`; returns an empty list if there are no brackets."""
     square, parse = parser.Delimiter.SQUARE, parser.parse_unresolved_operand
     return parser.parse_optional_comma_separated_list(square, parse) or []
 
 
 def parse_types(parser: Parser) -> list[Attribute]:
-    """`tensor<4xf32>, tensor<4xf32>`; empty in front of `->`."""
+    """Parses types: `tensor<4xf32>, tensor<4xf32>`; the list is empty in front of `->`."""
     first = parser.parse_optional_type()
     types: list[Attribute] = [] if first is None else [first]
     while types and parser.parse_optional_punctuation(",") is not None:
@@ -48,7 +48,10 @@ def parse_types(parser: Parser) -> list[Attribute]:
 def resolve_operands(
     parser: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute], at: int
 ) -> Sequence[SSAValue]:
-    """Operands of these types: one type of a tensor is enough for all that are alike, and one `!shape.shape`."""
+    """Resolves names to values of these types.
+
+    One tensor type, and one `!shape.shape`, can stand for several equal types.
+    """
     if 0 < len(types) < len(names):
         shapes = [t for t in types if isinstance(t, ShapeType)]
         tensors = [t for t in types if not isinstance(t, ShapeType)]
@@ -61,7 +64,10 @@ def resolve_operands(
 
 
 class LayerText(NamedTuple):
-    """What the text of a layer on tensors holds; `outputs` are types, and do not count shapes of its own."""
+    """The parts of a layer's text on tensors.
+
+    `outputs` are types, and do not include the layer's own shapes.
+    """
 
     inputs: Sequence[SSAValue]
     input_shapes: Sequence[SSAValue]
@@ -72,7 +78,7 @@ class LayerText(NamedTuple):
 
 
 def parse_layer(parser: Parser) -> LayerText:
-    """`(%a)[%shape_of_a][%shape_of_r] {axis = 1 : i64} : types -> types`."""
+    """Parses `(%a)[%shape_of_a][%shape_of_r] {axis = 1 : i64} : types -> types`."""
     names, input_names = parse_names(parser), parse_shape_names(parser)
     output_names = parse_shape_names(parser)
     attributes = parser.parse_optional_attr_dict()
@@ -85,7 +91,9 @@ def parse_layer(parser: Parser) -> LayerText:
     first, second = len(names), len(names) + len(input_names)
     outputs = [t for t in results if not isinstance(t, ShapeType)]
     if outputs != results[: len(outputs)]:
-        parser.raise_error("a layer returns its tensors, and the shapes of these behind them", at)
+        parser.raise_error(
+            ("a layer returns its tensors first, and the shapes of its tensors behind them"), at
+        )
     return LayerText(
         operands[:first],
         operands[first:second],
@@ -104,7 +112,7 @@ def print_layer(
     attributes: Mapping[str, Attribute],
     results: Sequence[SSAValue],
 ) -> None:
-    """The same as text."""
+    """Prints a layer in the notation that `parse_layer` reads."""
     print_values(printer, inputs)
     if input_shapes or output_shapes:
         print_values(printer, input_shapes, "[]")
@@ -117,17 +125,17 @@ def print_layer(
 
 
 def parse_operands(parser: Parser) -> list[SSAValue]:
-    """`(%a, %b)`, where the text does not repeat types: these are defined before."""
+    """Parses `(%a, %b)` in texts that do not repeat types: these values are defined before."""
     return [find_value(parser, name) for name in parse_names(parser)]
 
 
 def parse_shapes(parser: Parser) -> list[SSAValue]:
-    """`[%s, %t]`, likewise; none where it is not there."""
+    """Parses `[%s, %t]` in texts that do not repeat types; returns an empty list if there are no brackets."""
     return [find_value(parser, name) for name in parse_shape_names(parser)]
 
 
 def find_value(parser: Parser, name: UnresolvedOperand) -> SSAValue:
-    """What is defined before under a name."""
+    """Returns the value that is defined before under a name."""
     values = parser.ssa_values.get(name.operand_name)
     if values is None or name.index >= len(values):
         parser.raise_error(f"%{name.operand_name} is not defined before its use", name.span)
@@ -135,39 +143,39 @@ def find_value(parser: Parser, name: UnresolvedOperand) -> SSAValue:
 
 
 def print_values(printer: Printer, values: Sequence[SSAValue], brackets: str = "()") -> None:
-    """`(%a, %b)`, or in other brackets."""
+    """Prints values as `(%a, %b)`, or in other brackets."""
     printer.print_string(brackets[0])
     printer.print_list(values, printer.print_ssa_value)
     printer.print_string(brackets[1])
 
 
 def print_shapes(printer: Printer, shapes: Sequence[SSAValue]) -> None:
-    """`[%s, %t]`; nothing where there are none."""
+    """Prints shapes as `[%s, %t]`; prints nothing if there are none."""
     if shapes:
         print_values(printer, shapes, "[]")
 
 
 def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
-    """`tensor<4xf32>, tensor<4xf32>`."""
+    """Prints types as `tensor<4xf32>, tensor<4xf32>`."""
     printer.print_list(types, printer.print_attribute)
 
 
 def print_attributes(printer: Printer, attributes: Mapping[str, Attribute]) -> None:
-    """` {axis = 1 : i64}`; nothing where there are none."""
+    """Prints attributes as ` {axis = 1 : i64}`; prints nothing if there are none."""
     shown = {name: value for name, value in attributes.items() if name not in _SEGMENTS}
     printer.print_op_attributes(shown)
 
 
 @lru_cache(maxsize=1024)
 def number(value: int) -> IntegerAttr:
-    """An integer attribute."""
+    """Returns an integer attribute."""
     return IntegerAttr(value, i64)
 
 
 def take_number(
     parser: Parser, attributes: dict[str, Attribute], name: str, default: int, most: int
 ) -> int:
-    """Takes a number from 0 to `most` out of what was parsed."""
+    """Removes a number from 0 to `most` from the parsed attributes, and returns the number."""
     attribute = attributes.pop(name, None)
     if attribute is None:
         return default
@@ -177,7 +185,7 @@ def take_number(
 
 
 def parse_binary(parser: Parser) -> tuple[str, SSAValue]:
-    """`VPUIP.OCL from %code`: the kind of a layer's task, and code that is compiled ahead."""
+    """Parses `VPUIP.OCL from %code`: the kind of a layer's task, and code that is compiled ahead."""
     at = parser.pos
     name = parser.parse_identifier(context_msg=" for a kind of task")
     if name not in [f"VPUIP.{task}" for task in TASKS]:
@@ -188,7 +196,7 @@ def parse_binary(parser: Parser) -> tuple[str, SSAValue]:
 
 
 def print_binary(printer: Printer, task: str, code: SSAValue) -> None:
-    """` VPUIP.OCL from %code `."""
+    """Prints ` VPUIP.OCL from %code `."""
     printer.print_string(f" VPUIP.{task} from ")
     printer.print_ssa_value(code)
     printer.print_string(" ")

@@ -1,9 +1,10 @@
-"""What modules and functions say of their device, their tasks, and how far they have come.
+"""Attributes of modules and functions: their device, their tasks, and their stage of the compilation.
 
-`VPUIP.soc = "EMU8"` of a module: what it is compiled for. `VPUIP.after = "adjust-layouts"` of a module: the last
-pass of a compilation that it has gone through. `VPUIP.fp16_of = @Partition_0` of a function: on devices with fp16
-arithmetic it runs in the other's place. `VPUIP.task = "OCL"` of a layer's external function: the kind of task that
-its calls become; `VPUIP.source = "..."` the text of its kernel, where no asset has it.
+`VPUIP.soc = "EMU8"` of a module: the SoC that the module is compiled for. `VPUIP.after =
+"adjust-layouts"` of a module: the last pass of a compilation that the module has gone through.
+`VPUIP.fp16_of = @Partition_0` of a function: the function that this one replaces on devices with
+fp16 arithmetic. `VPUIP.task = "OCL"` of a layer's external function: the kind of task that calls
+become; `VPUIP.source = "..."`: the source of its kernel, if no asset has the source.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ TASK = "VPUIP.task"
 
 
 def soc_of(module: ModuleOp) -> SocModel:
-    """The SoC that a module names; the default one where it names none.
+    """Returns the SoC that a module names, or the default SoC.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if it is no text; UNSUPPORTED, if there is no such SoC.
+      LiteRtError: INVALID_ARGUMENT, if the attribute is not a text; UNSUPPORTED, if there is no
+        such SoC.
     """
     attribute = module.attributes.get(SOC)
     if attribute is None:
@@ -40,15 +42,15 @@ def soc_of(module: ModuleOp) -> SocModel:
 
 
 def set_soc(module: ModuleOp, soc: SocModel) -> None:
-    """Makes it the module's."""
+    """Sets the SoC of a module."""
     module.attributes[SOC] = StringAttr(soc.name)
 
 
 def read_after(module: ModuleOp) -> str:
-    """The last pass of a compilation that a module has gone through; "" where it does not say.
+    """Returns the last pass of a compilation that a module has gone through; "" if the module names none.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if it is no text.
+      LiteRtError: INVALID_ARGUMENT, if the attribute is not a text.
     """
     attribute = module.attributes.get(AFTER)
     if attribute is not None and not isinstance(attribute, StringAttr):
@@ -60,12 +62,15 @@ def read_after(module: ModuleOp) -> str:
 
 
 def set_after(module: ModuleOp, name: str) -> None:
-    """Says which pass the module has gone through last."""
+    """Records the pass that the module has gone through last."""
     module.attributes[AFTER] = StringAttr(name)
 
 
 def read_fp16_of(function: FuncOp) -> str | None:
-    """The function in whose place one runs on devices with fp16 arithmetic; None for one that runs on all."""
+    """Returns the function that this one replaces on devices with fp16 arithmetic.
+
+    None for a function of all devices.
+    """
     attribute = function.attributes.get(FP16_OF)
     if attribute is None:
         return None
@@ -79,7 +84,7 @@ def read_fp16_of(function: FuncOp) -> str | None:
 
 
 def read_task(function: FuncOp) -> str:
-    """`OCL` or `CPP`; `OCL` where the function does not say."""
+    """Returns the kind of a function's task, `OCL` or `CPP`; `OCL` if the function names none."""
     task = function.attributes.get(TASK)
     if task is None:
         return "OCL"
@@ -87,6 +92,6 @@ def read_task(function: FuncOp) -> str:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"{TASK} of function '{function.sym_name.data}' is {task}",
-            hint=f"It is one of {', '.join(TASKS)}.",
+            hint=f"Use one of {', '.join(TASKS)}.",
         )
     return task.data

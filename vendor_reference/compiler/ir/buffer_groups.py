@@ -1,10 +1,10 @@
-"""The operands of layers on buffers, and their text.
+"""Parses and prints the operands of layers on buffers.
 
     (%a, %b, %r)[%shape_of_a, %shape_of_b, %shape_of_r] {axis = 1 : i64}
 
-The last operand is the output, where `num_outputs` does not say otherwise; `num_scratch` buffers for one run stand
-behind the outputs. Of the shapes, the first belong to inputs, as many as there are (or `num_input_shapes`), the
-others to outputs.
+The last operand is the output, unless `num_outputs` says otherwise; `num_scratch` temporary buffers
+follow the outputs. The first shapes belong to inputs, one for each input (or `num_input_shapes` of
+them); the other shapes belong to outputs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUM_INPUT_SHAPES = "num_input_shapes"
 
 @dataclass(frozen=True, slots=True)
 class BufferGroups:
-    """The operands of a layer on buffers; shapes are those of inputs and outputs that a run tells."""
+    """The operands of a layer on buffers; the shapes are those of inputs and outputs with run-time shapes."""
 
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
@@ -43,7 +43,7 @@ class BufferGroups:
 
 
 def parse_groups(parser: Parser) -> tuple[BufferGroups, Mapping[str, Attribute]]:
-    """Operands, and attributes, which say how many of them are what."""
+    """Parses operands, and the attributes that divide them into groups."""
     buffers = parse_operands(parser)
     shapes = parse_shapes(parser)
     attributes = parser.parse_optional_attr_dict()
@@ -64,7 +64,7 @@ def parse_groups(parser: Parser) -> tuple[BufferGroups, Mapping[str, Attribute]]
 def print_groups(
     printer: Printer, groups: BufferGroups, attributes: Mapping[str, Attribute]
 ) -> None:
-    """The same as text."""
+    """Prints operands in the notation that `parse_groups` reads."""
     shapes = [*groups.input_shapes, *groups.output_shapes]
     print_values(printer, [*groups.inputs, *groups.outputs, *groups.scratch])
     print_shapes(printer, shapes)

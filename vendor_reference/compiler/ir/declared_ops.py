@@ -1,4 +1,6 @@
-"""Ops that the library does not have: a function of its name says of each what a custom layer's says.
+"""Ops that the library does not have.
+
+A function of the op's name describes each, like the function of a custom layer.
 
     func.func private @Layer1(tensor<?x3xf16>) -> tensor<?x6xf16>
         attributes {VPUIP.task = "OCL", VPUIP.kernel = {title = "Layer1", ...}}
@@ -6,8 +8,9 @@
     %1, %t = IE.Layer1(%0)[%s] : tensor<?x3xf16>, !shape.shape -> tensor<?x6xf16>, !shape.shape
     IERT.Layer1(%0, %1)[%s, %t]
 
-Such an op is a `func.call` of its function, in the notation of an op: so passes do with one what they do with the
-other. `IE.is_op` on the function says that its calls are written so. The function's types follow its ops.
+Such an op is a `func.call` of its function, in the notation of an op; so passes treat it like a
+call of a custom layer. `IE.is_op` on the function says that its calls are written as ops. The
+function's types follow its ops.
 """
 
 from __future__ import annotations
@@ -48,12 +51,12 @@ DECLARE = (
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFunction:
-    """A function that declares an op, and what is counted of it once for all its ops.
+    """A function that declares an op, with numbers that are counted once for all its ops.
 
     Attributes:
-      declared: inputs and outputs that it has on tensors; 0, 0 on buffers.
-      num_outputs: buffers that the layer writes: one, where nothing else is said.
-      found: outputs whose shapes its kernel finds.
+      declared: Numbers of declared inputs and outputs on tensors; 0, 0 on buffers.
+      num_outputs: Number of buffers that the layer writes; 1 by default.
+      found: Outputs whose shapes the kernel finds.
     """
 
     function: FuncOp
@@ -64,7 +67,7 @@ class DeclaredFunction:
 
     @classmethod
     def of(cls, function: FuncOp) -> DeclaredFunction:
-        """Counts."""
+        """Counts the inputs and outputs of a function."""
         attributes, types = function.attributes, function.function_type
         spec = read_kernel(attributes) if KERNEL in attributes else KernelSpec()
         return cls(
@@ -76,17 +79,19 @@ class DeclaredFunction:
         )
 
     def count_found(self) -> int:
-        """Shape values that its kernel finds."""
+        """Returns the number of shape values that the kernel finds."""
         ports = read_ports(self.function.attributes, DYNAMIC_OUTPUTS, 0)
         return sum(port in self.found for port in ports)
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredOp:
-    """An op as the text has it: its call has operands in the text's order; groups of tensors have no outputs.
+    """An op as the text has it.
+
+    Its call has operands in the text's order, and groups of tensors without outputs.
 
     Attributes:
-      start: where it is in the text.
+      start: Position of the op in the text.
     """
 
     call: CallOp
@@ -95,7 +100,7 @@ class DeclaredOp:
     start: int
 
     def settle(self, declared: DeclaredFunction) -> None:
-        """Makes it the call that its function wants."""
+        """Reorders the op's operands to the call that its function declares."""
         groups, function = self.groups, declared.function
         outputs = groups.outputs or _tensors(self.call.results)
         check = check_memrefs if self.is_on_buffers else check_tensors
@@ -120,13 +125,13 @@ class DeclaredOp:
 
 
 def find_declared_name(name: str) -> str | None:
-    """The function that an op's name stands for; None for a name that is none of a layer."""
+    """Returns the name of the function that declares an op; None if the name cannot be a layer's."""
     match = _NAME.fullmatch(name)
     return match[2] if match else None
 
 
 def parse_declared_op(parser: Parser, name: str, symbol: str, start: int) -> DeclaredOp:
-    """The op behind its name; its function may be anywhere in the text."""
+    """Parses an op behind its name; its function may be anywhere in the text."""
     callee = SymbolRefAttr(symbol)
     is_on_buffers = name.startswith("IERT.")
     if is_on_buffers:
@@ -146,12 +151,12 @@ def parse_declared_op(parser: Parser, name: str, symbol: str, start: int) -> Dec
 
 
 def settle_declared_types(module: ModuleOp) -> None:
-    """Gives functions of ops the types of these; ops of other types get one of their own."""
+    """Gives each declaring function the types of its ops; ops of other types get a function of their own."""
     settle_called_types(module, declared_functions(module))
 
 
 def declared_functions(module: ModuleOp) -> Mapping[str, DeclaredFunction]:
-    """The functions whose calls are written as ops."""
+    """Returns the functions whose calls are written as ops."""
     return {
         name: DeclaredFunction.of(function)
         for name, function in functions_of(module).items()
@@ -160,7 +165,7 @@ def declared_functions(module: ModuleOp) -> Mapping[str, DeclaredFunction]:
 
 
 def print_declared_op(printer: Printer, op: CallOp, declared: DeclaredFunction) -> None:
-    """A call as an op, without its results."""
+    """Prints a call as an op, without its results."""
     name, operands = op.callee.root_reference.data, op.arguments
     num_read = len(read_ports(declared.function.attributes, DYNAMIC_INPUTS, 0))
     if op.results:
@@ -190,18 +195,19 @@ def _groups(
 
 
 def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
-    """Says which inputs or outputs shapes belong to: the first, where the function does not say."""
+    """Records the inputs or outputs that shapes belong to: by default the first ones."""
     ports = read_ports(function.attributes, name, count)
     if len(ports) != count or not all(0 <= port < tensors for port in ports):
-        raise VerifyException(f"{count} shapes, where its function has {name} = {list(ports)}")
+        raise VerifyException(f"{count} shapes, but its function has {name} = {list(ports)}")
     function.attributes[name] = ArrayAttr([number(port) for port in ports])
 
 
 def _check_declared(declared: tuple[int, int], inputs: int, outputs: int) -> None:
-    """A function on tensors has as many as the op."""
+    """Checks that a function on tensors has as many inputs and outputs as the op."""
     if declared not in ((0, 0), (inputs, outputs)):
         raise VerifyException(
-            f"{inputs} inputs and {outputs} outputs, its function has {declared[0]} and {declared[1]}"
+            f"{inputs} inputs and {outputs} outputs, but its function has {declared[0]} and "
+            f"{declared[1]}"
         )
 
 

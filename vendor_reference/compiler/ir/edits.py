@@ -1,7 +1,7 @@
-"""Ops in the place of other ops, types in the place of other types; and ops that a lowering makes by the thousand.
+"""Replaces ops and types, and makes ops quickly for lowerings that need thousands of them.
 
-xDSL's constructors sort operands into the groups that an op declares, and count them anew: most of what an op
-costs to make. Here operands are in order already.
+xDSL's constructors sort operands into the groups that an op declares, and count them again, which
+is most of the cost of making an op. The functions here get operands in order already.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vendor_reference.compiler.ir.names import SymbolNames, bodies, functions_of
 
 
 def replace_op(old: Operation, new: Operation) -> None:
-    """Puts an op in the place of another, whose results it has."""
+    """Replaces an op by another, which takes over the uses of its results."""
     block = old.parent
     assert block is not None
     block.insert_op_before(new, old)
@@ -39,26 +39,29 @@ def replace_op(old: Operation, new: Operation) -> None:
 
 
 def remove_op(op: Operation) -> None:
-    """Takes an op out, whose results nobody uses."""
+    """Removes an op whose results have no uses."""
     op.detach()  # type: ignore[no-untyped-call]
     op.erase()
 
 
 def set_type(value: SSAValue, new_type: Attribute) -> SSAValue:
-    """A value with another type in the place of one; what reads it reads the new one."""
+    """Replaces a value by one with another type, and returns the new value.
+
+    Readers of the old value read the new one.
+    """
     if value.type == new_type:
         return value
     return Rewriter.replace_value_with_new_type(value, new_type)
 
 
 def allocate(buffer: Attribute) -> AllocOp:
-    """`memref.alloc` of a buffer of a static shape."""
+    """Returns a `memref.alloc` of a buffer of a static shape."""
     made: AllocOp = AllocOp.create(result_types=[buffer], properties=segment_sizes(0, 0))
     return made
 
 
 def release(buffer: SSAValue) -> DeallocOp:
-    """`memref.dealloc`."""
+    """Returns a `memref.dealloc` of a buffer."""
     made: DeallocOp = DeallocOp.create(operands=[buffer])
     return made
 
@@ -66,14 +69,14 @@ def release(buffer: SSAValue) -> DeallocOp:
 def call(
     callee: SymbolRefAttr, arguments: Sequence[SSAValue], results: Sequence[Attribute]
 ) -> CallOp:
-    """`func.call`, with results of these types."""
+    """Returns a `func.call` with results of these types."""
     properties = {"callee": callee}
     made: CallOp = CallOp.create(operands=arguments, result_types=results, properties=properties)
     return made
 
 
 def segment_sizes(*sizes: int) -> dict[str, Attribute]:
-    """The property that says how many operands each of an op's groups has."""
+    """Returns the property that holds the number of operands in each of an op's groups."""
     return {AttrSizedOperandSegments.attribute_name: _segments(sizes)}
 
 
@@ -83,9 +86,10 @@ def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
 
 
 def settle_called_types(module: ModuleOp, only: Container[str] | None = None) -> None:
-    """Gives each external function, or each of `only`, the types that its calls have come to.
+    """Gives each external function, or each function in `only`, the types of its calls.
 
-    Where calls of one function differ, each kind gets a function of its own: `@Softsign_1`.
+    If calls of one function differ in types, each kind of call gets a function of its own:
+    `@Softsign_1`.
     """
     functions = functions_of(module)
     names = SymbolNames(functions)
@@ -115,7 +119,7 @@ def settle_called_types(module: ModuleOp, only: Container[str] | None = None) ->
 
 
 def _clone(function: FuncOp, names: SymbolNames) -> FuncOp:
-    """A copy behind the function, under a name that is free."""
+    """Adds a copy behind the function, under a free name."""
     copy: FuncOp = function.clone()
     copy.sym_name = StringAttr(names.new(function.sym_name.data))
     assert function.parent is not None
@@ -130,7 +134,7 @@ _Given = TypeVar("_Given")
 def read_through(
     result: OpResult, new_type: Attribute, make: Callable[[SSAValue, _Given], _Made], given: _Given
 ) -> _Made:
-    """Gives a result another type; what has read it reads what `make` makes of it and `given`, behind its op."""
+    """Gives a result another type; its readers read the op that `make` makes from the result and `given`."""
     new, block = set_type(result, new_type), result.op.parent
     assert block is not None
     made = make(new, given)

@@ -1,12 +1,13 @@
-"""A kernel as an attribute of the external function, or the op, that stands for it.
+"""Stores a kernel as an attribute of the external function, or of the op, that stands for the kernel.
 
     VPUIP.kernel = {title = "Softsign", arguments = [{input = 0 : i64}, {output = 0 : i64}], ...},
     VPUIP.max_num_shaves = 4 : i64
 
-In memory the attribute holds the `KernelSpec` itself; only its text is a dictionary. What has its default is left
-out. A scalar is `{scalar = 0.5 : f32}`, a constant `{constant = dense<...> : ...}`, memory `{local = "B*2", type =
-f32}`, a zeroed output `{output = 0 : i64, zero}`, a file `["asset", "file name", "sha256"]`, a define `["name",
-"text"]`, a flag `unit`, a command of the firmware `{instruction = "Pool", fields = {input = 0 : i64, ...}}`.
+In memory, the attribute holds the `KernelSpec` itself; only its text is a dictionary. Fields with
+default values are left out. A scalar is `{scalar = 0.5 : f32}`, a constant `{constant = dense<...>
+: ...}`, memory `{local = "B*2", type = f32}`, a zeroed output `{output = 0 : i64, zero}`, a file
+`["asset", "file name", "sha256"]`, a define `["name", "text"]`, a flag `unit`, a command of the
+firmware `{instruction = "Pool", fields = {input = 0 : i64, ...}}`.
 """
 
 from __future__ import annotations
@@ -79,26 +80,26 @@ MAX_NUM_SHAVES = "VPUIP.max_num_shaves"
 
 @irdl_attr_definition
 class KernelAttr(BuiltinAttribute, Data[KernelSpec]):
-    """Holds a kernel; its limit of vector processors is an attribute of its own."""
+    """Holds a kernel; the kernel's limit of vector processors is an attribute of its own."""
 
     name = "VPUIP.kernel_spec"
 
     def print_builtin(self, printer: Printer) -> None:
-        """Prints it as a dictionary."""
+        """Prints the kernel as a dictionary."""
         printer.print_attribute(plain_attribute(_KERNEL.dump(self.data)))
 
     def print_parameter(self, printer: Printer) -> None:
-        """Does the same, as xDSL asks for it."""
+        """Prints the kernel as a dictionary, for another caller in xDSL."""
         self.print_builtin(printer)
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> KernelSpec:
-        """Reads such a dictionary."""
+        """Reads a dictionary that `print_builtin` prints."""
         return _read_dictionary(parser.parse_attribute())
 
 
 def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
-    """What a function that stands for a kernel has as attributes."""
+    """Returns the attributes of a function that stands for a kernel."""
     attributes: dict[str, Attribute] = {KERNEL: KernelAttr(replace(spec, max_num_shaves=0))}
     if spec.max_num_shaves:
         attributes[MAX_NUM_SHAVES] = number(spec.max_num_shaves)
@@ -106,10 +107,11 @@ def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
 
 
 def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
-    """The kernel that a function's attributes hold.
+    """Returns the kernel in a function's attributes.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the attribute that is not as `kernel_attributes` makes it.
+      LiteRtError: INVALID_ARGUMENT, with the attribute that differs from the form of
+        `kernel_attributes`.
     """
     kernel = attributes.get(KERNEL)
     spec = kernel.data if isinstance(kernel, KernelAttr) else _read_dictionary(kernel)
@@ -118,7 +120,7 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
 
 
 def count_outputs(attributes: Mapping[str, Attribute], spec: KernelSpec) -> int:
-    """How many of the buffers of a layer's function it writes to."""
+    """Returns how many buffers of a layer's function the layer writes."""
     layouts = attributes.get("IE.output_layouts")
     if isinstance(layouts, ArrayAttr):
         return len(layouts.data)
@@ -129,17 +131,17 @@ def count_outputs(attributes: Mapping[str, Attribute], spec: KernelSpec) -> int:
 
 
 def read_max_num_shaves(attributes: Mapping[str, Attribute]) -> int:
-    """The most vector processors that a layer may be spread over; 0 is no limit."""
+    """Returns the largest number of vector processors for a layer; 0 means no limit."""
     attribute = attributes.get(MAX_NUM_SHAVES)
     if attribute is None:
         return 0
     if not isinstance(attribute, IntegerAttr) or attribute.value.data < 0:
-        raise _error(MAX_NUM_SHAVES, "a number from 0 on", attribute)
+        raise _error(MAX_NUM_SHAVES, "a number of 0 or more", attribute)
     return int(attribute.value.data)
 
 
 def hold_kernels(module: ModuleOp) -> None:
-    """Makes kernels of the dictionaries that a text has; what is none stays, for a verifier or pass to refuse."""
+    """Converts a text's dictionaries to kernels; leaves invalid ones for a verifier or pass to reject."""
     for op in module.walk():
         kernel = op.attributes.get(KERNEL)
         if isinstance(kernel, DictionaryAttr):
@@ -154,7 +156,10 @@ def _read_dictionary(kernel: Attribute | None) -> KernelSpec:
 
 
 def _plain(attribute: Attribute) -> object:
-    """An attribute as plain data; a scalar, whose type tells something, and what is none stay attributes."""
+    """Converts an attribute to plain data.
+
+    Leaves scalars, whose type matters, and other attributes unchanged.
+    """
     if isinstance(attribute, DictionaryAttr):
         return {name: _plain_entry(name, value) for name, value in attribute.data.items()}
     if isinstance(attribute, ArrayAttr):
@@ -178,7 +183,7 @@ def _read_scalar(node: JsonNode) -> ScalarArgument:
     try:
         data = struct.pack(f"<{STRUCT_FORMATS[element_type]}", value)
     except (struct.error, OverflowError) as error:
-        raise field.error(f"{value} is no {element_type.mlir}") from error
+        raise field.error(f"{value} is not a value of {element_type.mlir}") from error
     return ScalarArgument(element_type, data)
 
 
@@ -212,7 +217,7 @@ def _number_type(node: JsonNode, attribute: object) -> ElementType:
 
 
 def _kind(argument: KernelArgument) -> str:
-    """The name of the field that says what an argument is."""
+    """Returns the name of the field that says what an argument is."""
     if isinstance(argument, (TensorArgument, ShapeArgument)):
         port = "output" if argument.is_output else "input"
         return port if isinstance(argument, TensorArgument) else f"shape_of_{port}"
@@ -249,7 +254,7 @@ def _read_field(node: JsonNode) -> FieldValue:
         return node.integer(-(2**63), 2**63 - 1)
     if isinstance(value, (float, str)):
         return value
-    raise node.error(f"{str(value)[:60]} is no number and no formula")
+    raise node.error(f"{str(value)[:60]} is not a number or a formula")
 
 
 def _check_cpu_kernel(node: JsonNode, kernel: CpuKernel) -> None:

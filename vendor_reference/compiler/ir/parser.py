@@ -1,4 +1,4 @@
-"""xDSL's parser, as the levels need it: what the documents write in their own way, bounds, and places of ops."""
+"""Extends xDSL's parser for the levels: the documents' own spellings, bounds, and positions of ops."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _FIRST_OPERAND = re.compile(r"\(\s*%([\w$.-]+)")
 
 
 class TextParser(Parser):
-    """xDSL's parser, which remembers where ops begin, and makes no constant that fills the memory.
+    """xDSL's parser that also remembers where ops begin, and rejects constants that would fill the memory.
 
-    Ops that stand in no function become those of `@main`: its arguments are the values that none of them makes,
-    its results the tensors that none of them reads.
+    Ops outside functions become the body of `@main`: its arguments are the values that no op makes,
+    its results are the tensors that no op reads.
     """
 
     def __init__(self, context: Context, text: str, name: str) -> None:
@@ -61,11 +61,11 @@ class TextParser(Parser):
         self._free: dict[str, SSAValue] = {}
 
     def place(self) -> str:
-        """Where it is, as `file:line:column`."""
+        """Returns the parser's position as `file:line:column`."""
         return place_of(self._span())
 
     def line(self) -> str:
-        """The line that it is in."""
+        """Returns the line at the parser's position."""
         return text_line(self._span())
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
@@ -102,7 +102,10 @@ class TextParser(Parser):
         return op
 
     def _end_outer(self, op: Operation) -> None:
-        """Makes what a loose op reads, and nothing has made, arguments; a function has no such values."""
+        """Turns values that loose ops read, but no op makes, into arguments.
+
+        A function has no such values.
+        """
         is_loose = not isinstance(op, (FuncOp, ModuleOp))
         for name, found in self.forward_ssa_references.items():
             if not is_loose or found.keys() != {0}:
@@ -118,7 +121,7 @@ class TextParser(Parser):
     ) -> Region | None:
         if self._depth > 1:
             return super().parse_optional_region(arguments)
-        outer, self.ssa_values = self.ssa_values, {}  # a function sees nothing of what is around it
+        outer, self.ssa_values = self.ssa_values, {}  # a function cannot see values outside it
         region = super().parse_optional_region(arguments)
         self.ssa_values = outer
         return region
@@ -139,10 +142,11 @@ class TextParser(Parser):
         return op.call
 
     def settle_declared(self, module: ModuleOp) -> None:
-        """Makes ops that the library does not have calls of the functions that declare them.
+        """Converts ops that the library does not have to calls of the functions that declare them.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, with the op's place, where no function does, or another one.
+          LiteRtError: INVALID_ARGUMENT, with the op's place, if no function declares the op, or the
+            function differs from the op.
         """
         functions = functions_of(module)
         known: dict[str, DeclaredFunction] = {}
@@ -161,7 +165,10 @@ class TextParser(Parser):
         for symbol, declared in declared_functions(module).items():
             name = f"IE.{symbol}"
             if find_declared_name(name) is None or self.ctx.get_optional_op(name) is not None:
-                what = f"'{name}' is an op of the library, or no name of an op: no function declares it"
+                what = (
+                    f"function '{name}' declares no op: the name belongs to an op of the library, "
+                    "or cannot be an op's name"
+                )
                 raise self._error_at(self._starts[declared.function], what)
         if self._declared:
             settle_declared_types(module)
@@ -170,7 +177,10 @@ class TextParser(Parser):
         return text_error(what, Span(start, start, self._input), hint)
 
     def _reads_buffers(self) -> bool:
-        """Whether the op, whose name has been read, is on buffers: on IERT, also where it is called IE."""
+        """Returns whether the op whose name was just read is on buffers.
+
+        On IERT, also if its name begins with IE.
+        """
         first = _FIRST_OPERAND.match(self._input.content, self.pos)
         values = self.ssa_values.get(first[1], ()) if first else ()
         return any(isinstance(value.type, MemRefType) for value in values)
@@ -183,7 +193,7 @@ class TextParser(Parser):
         return super()._parse_generic_operation(op_type.op)
 
     def places(self) -> dict[Operation, str]:
-        """Where each op begins, as `file:line:column`; lines are counted once."""
+        """Returns where each op begins, as `file:line:column`."""
         text, name = self._input.content, self._input.name
         places, line, last = {}, 1, 0
         for op, start in sorted(self._starts.items(), key=itemgetter(1)):
@@ -235,7 +245,7 @@ class TextParser(Parser):
 
 
 class _Bits(Parser._TensorLiteralElement):
-    """An element in hexadecimal, which for a float is its bits: so MLIR writes infinities and NaN."""
+    """An element in hexadecimal; for a float these are its bits, as MLIR writes infinities and NaN."""
 
     def to_type(self, parser: AttrParser, type: Any) -> Any:
         if not isinstance(type, AnyFloat):
@@ -247,19 +257,19 @@ class _Bits(Parser._TensorLiteralElement):
 
 
 def text_error(what: str, span: Span, hint: str = "") -> LiteRtError:
-    """An error of a place in a text."""
+    """Returns an error about a place in a text."""
     shown = f"The line is: {text_line(span)}"
     return LiteRtError(Status.INVALID_ARGUMENT, what, place_of(span), f"{hint} {shown}".strip())
 
 
 def place_of(span: Span) -> str:
-    """`file:line:column`."""
+    """Returns a place as `file:line:column`."""
     location = span.get_location()
     return f"{location.file}:{location.line}:{location.col}"
 
 
 def text_line(span: Span) -> str:
-    """The line that a span begins in, as a message shows it."""
+    """Returns the line in which a span begins, as a message shows it."""
     start = span.input.get_start_of_line(span.start)
     text = span.input.content[start : span.input.get_end_of_line(span.start)].strip()
     shown = text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,4 +1,4 @@
-"""Plain data as attributes, and single values back."""
+"""Converts plain data to attributes, and single attributes to values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from vendor_reference.compiler.ir.assembly import number
 
 
 def plain_attribute(value: object) -> Attribute:
-    """Null is `unit`, a tuple of numbers `array<...>`; what is an attribute stays one."""
+    """Converts plain data to an attribute: None to `unit`, a tuple of numbers to `array<...>`.
+
+    Attributes stay as they are.
+    """
     if isinstance(value, Attribute):
         return value
     if value is None:
@@ -47,12 +50,12 @@ def plain_attribute(value: object) -> Attribute:
 
 
 def plain_value(attribute: Attribute) -> object:
-    """Null, a text or a number; what is none of them stays an attribute."""
+    """Converts an attribute to None, a text or a number; other attributes stay as they are."""
     if isinstance(attribute, UnitAttr):
         return None
     if isinstance(attribute, StringAttr):
         return attribute.data
-    if isinstance(attribute, BytesAttr):  # what the parser makes of a text that is not ASCII
+    if isinstance(attribute, BytesAttr):  # the parser's form of a text that is not ASCII
         with suppress(UnicodeDecodeError):
             return attribute.data.decode()
     if isinstance(attribute, IntegerAttr):

@@ -1,4 +1,4 @@
-"""What documents write otherwise than MLIR does today; it is read, and printed as MLIR has it.
+"""Reads the documents' spellings that differ from today's MLIR; the printer writes MLIR's forms.
 
 func @main(%x: tensor<4xf16>) -> tensor<4xf16>, !shape.type {
 %s = call @calc_shape(%t) : !shape.shape -> !shape.shape
@@ -31,22 +31,25 @@ from vendor_reference.compiler.ir.edits import allocate, call, release
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an op is read that xDSL would read in another way; the parser takes it for a class of ops.
+    """A reading of an op that xDSL would read in another way.
+
+    The parser treats this object as a class of ops.
 
     Attributes:
-      op: the class of one in MLIR's own form, `"func.call"(%x) : ...`; None for one that has no such form.
+      op: Class of the op in MLIR's generic form, `"func.call"(%x) : ...`; None if the op has no
+        such form.
     """
 
     op: type[Operation] | None
     parse: Callable[[Any], Operation]
 
     def dialect_name(self) -> str:
-        """Where ops in its regions are looked for."""
+        """Returns the dialect in which ops of its regions are looked up."""
         return "IE" if self.op is None else self.op.dialect_name()
 
 
 def _parse_function(parser: Parser) -> FuncOp:
-    """Results need no parentheses; arguments have no attributes of their own."""
+    """Parses a function whose results need no parentheses, and whose arguments have no attributes."""
     visibility = parser.parse_optional_visibility_keyword()
     name = parser.parse_symbol_name().data
 
@@ -56,7 +59,7 @@ def _parse_function(parser: Parser) -> FuncOp:
     arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
     named = [a for a in arguments if isinstance(a, Parser.Argument)]
     if len(named) not in (0, len(arguments)):
-        parser.raise_error("arguments with names, and others without")
+        parser.raise_error("some arguments have names, and others do not")
     outputs = _parse_results(parser) if parser.parse_optional_punctuation("->") else []
     attributes = parser.parse_optional_attr_dict_with_keyword(("sym_name", "function_type"))
     region = parser.parse_optional_region(named or None)
@@ -68,7 +71,7 @@ def _parse_function(parser: Parser) -> FuncOp:
 
 
 def _parse_call(parser: Parser) -> CallOp:
-    """Types need no parentheses; a call on buffers alone needs none of them."""
+    """Parses a call whose types need no parentheses; a call on buffers alone needs no types."""
     callee, names = SymbolRefAttr(parser.parse_symbol_name()), parse_names(parser)
     attributes = parser.parse_optional_attr_dict()
     if parser.parse_optional_punctuation(":") is None:
@@ -83,7 +86,7 @@ def _parse_call(parser: Parser) -> CallOp:
 
 
 def _parse_return(parser: Parser) -> ReturnOp:
-    """Types may stand behind the values, as in MLIR."""
+    """Parses a return; types may follow the values, as in MLIR."""
     attributes = parser.parse_optional_attr_dict()
     names = parser.parse_optional_undelimited_comma_separated_list(
         parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
@@ -113,7 +116,7 @@ def _parse_dealloc(parser: Parser) -> DeallocOp:
 
 
 def _parse_results(parser: Parser) -> Sequence[Attribute]:
-    """`(a, b)` or `a, b`."""
+    """Parses `(a, b)` or `a, b`."""
     paren, parse = parser.Delimiter.PAREN, parser.parse_type
     types = parser.parse_optional_comma_separated_list(paren, parse)
     return parse_types(parser) if types is None else types
@@ -131,4 +134,4 @@ READINGS = {
     "alloc": Reading(AllocOp, _parse_alloc),
     "dealloc": Reading(DeallocOp, _parse_dealloc),
 }
-"""By the op's name in a text."""
+"""Readings by the op's name in a text."""

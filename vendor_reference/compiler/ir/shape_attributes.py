@@ -1,15 +1,16 @@
-"""Attributes that say how shapes are found, and how large they can be.
+"""Attributes that say how shapes are found, and how large shapes can be.
 
     IE.output_shapes = [0 : i64, ["B", "F*2"], @calc_shape, unit]
 
-of a layer's function, for each output: that of an input, a formula for each dimension, what another function
-finds; `unit` for a fixed shape, and for one that the layer's own kernel writes.
+This attribute of a layer's function has an entry for each output: the input with the same shape, a
+formula for each dimension, or the function that finds the shape. `unit` stands for a fixed shape,
+and for a shape that the layer's own kernel writes.
 
     IE.bounds = [array<i64: 100, 3>, unit]
 
-of a function with a body, for each argument; of a call, or of its function, for each tensor that it makes: the
-largest shape, where nothing else says it. `bound-shapes` leaves `IE.input_patterns` and `IE.output_patterns`, with
--1 for what a run tells.
+This attribute gives the largest shapes: of each argument, on a function with a body; of each
+result, on a call or on its function. It is used if nothing else gives the shape. `bound-shapes`
+leaves `IE.input_patterns` and `IE.output_patterns`, with -1 for sizes that a run tells.
 """
 
 from __future__ import annotations
@@ -40,46 +41,49 @@ BOUNDS = "IE.bounds"
 INPUT_PATTERNS = "IE.input_patterns"
 OUTPUT_PATTERNS = "IE.output_patterns"
 INPUT_NAMES = "IE.input_names"
-"""On a function with a body, what the model calls its arguments; for messages."""
+"""Attribute of a function with a body: the model's names of its arguments, for messages."""
 DYNAMIC_INPUTS = "dynamic_inputs"
 DYNAMIC_OUTPUTS = "dynamic_outputs"
-"""The inputs and outputs that shape values belong to; where they are not there, the first ones."""
+"""Attributes that name the inputs and outputs of shape values.
+
+Without them, the values belong to the first ones.
+"""
 
 Shape: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Formulas:
-    """A formula for each dimension; in input 0's B, F, Y, X unless it says otherwise."""
+    """A formula for each dimension, in B, F, Y, X of input 0 unless the formula names another input."""
 
     texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundBy:
-    """Another function finds it, of the shapes of the inputs."""
+    """Another function finds the shape from the shapes of the inputs."""
 
     function: str
 
 
 ShapeSource: TypeAlias = SameShape | Formulas | FoundBy | None
-"""How an output's shape is found."""
+"""The way to find an output's shape."""
 
 
 def output_shapes_attribute(sources: Sequence[ShapeSource]) -> ArrayAttr[Attribute]:
-    """`IE.output_shapes`."""
+    """Returns the attribute `IE.output_shapes`."""
     return ArrayAttr([_source_attribute(source) for source in sources])
 
 
 def read_output_shapes(attributes: Mapping[str, Attribute], count: int) -> Sequence[ShapeSource]:
-    """How the shapes of `count` outputs are found; None for each where nothing is said."""
-    expected = f"an array with something for each of {count} outputs"
+    """Returns how the shapes of `count` outputs are found; None for each if there is no attribute."""
+    expected = f"an array with an entry for each of {count} outputs"
     entries = _read_entries(attributes, OUTPUT_SHAPES, count, expected)
     return [_read_source(entry) for entry in entries]
 
 
 def shapes_attribute(shapes: Sequence[Sequence[int] | None]) -> ArrayAttr[Attribute]:
-    """`IE.bounds`, or patterns."""
+    """Returns the attribute for `IE.bounds`, or for patterns."""
     return ArrayAttr(
         [UnitAttr() if s is None else DenseArrayBase.from_list(i64, list(s)) for s in shapes]
     )
@@ -88,13 +92,16 @@ def shapes_attribute(shapes: Sequence[Sequence[int] | None]) -> ArrayAttr[Attrib
 def read_shapes(
     attributes: Mapping[str, Attribute], name: str, count: int
 ) -> Sequence[Shape | None]:
-    """`count` shapes, each where it is there; the attribute is as `shapes_attribute` makes it."""
+    """Returns `count` shapes, None for missing ones.
+
+    The attribute has the form that `shapes_attribute` makes.
+    """
     entries = _read_entries(attributes, name, count, f"an array with {count} shapes")
     return [_read_shape(name, entry) for entry in entries]
 
 
 def call_bounds(op: Operation, function: Operation, count: int) -> Sequence[Shape | None]:
-    """The largest shapes of what a call makes: the call says them, or its function."""
+    """Returns the largest shapes of a call's results, from the call or from its function."""
     said = op if BOUNDS in op.attributes else function
     return read_shapes(said.attributes, BOUNDS, count)
 
@@ -144,7 +151,7 @@ def _error(name: str, expected: str, found: object) -> LiteRtError:
 
 
 def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Sequence[int]:
-    """The inputs or outputs that shapes belong to; a verifier has seen the attribute."""
+    """Returns the inputs or outputs that shapes belong to; a verifier has checked the attribute."""
     attribute = attributes.get(name)
     if not isinstance(attribute, ArrayAttr):
         return range(count)
@@ -152,10 +159,11 @@ def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Se
 
 
 def found_by_kernel(attributes: Mapping[str, Attribute]) -> Container[int]:
-    """The outputs whose shapes a layer's kernel finds, by its function's attributes.
+    """Returns the outputs whose shapes a layer's kernel finds, from its function's attributes.
 
-    It writes those that it has as arguments, unless another function finds them: then it reads them. Where the
-    attributes hold no kernel, `unit` in `IE.output_shapes` says that it does.
+    The kernel writes the shapes that it has as arguments, unless another function finds them: then
+    the kernel reads them. If the attributes hold no kernel, `unit` in `IE.output_shapes` marks
+    shapes that the kernel writes.
     """
     sources = attributes.get(OUTPUT_SHAPES)
     entries = sources.data if isinstance(sources, ArrayAttr) else ()

@@ -1,11 +1,12 @@
-"""IR becomes text for people, and text becomes IR, with errors that name the line.
+"""Prints IR as text for people, and reads text as IR, with errors that name the line.
 
     #NCHW = affine_map<(n, h, w, c) -> (n, c, h, w)>
     #text = "INPUT0_SHAPE[0] * ..."
 
-It is MLIR, in the notation of the levels: layouts and long texts have names, long attributes lines of their
-own. A layout is called by its dimensions, the slowest in memory first. What people, and other tools, have written
-may be anything: nested without end, huge, or no text at all.
+The text is MLIR, in the notation of the levels: layouts and long texts have names, and long
+attributes have lines of their own. A layout's name lists its dimensions, the slowest in memory
+first. Input from people and other tools may be anything: nested without end, huge, or not text at
+all.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ from vendor_reference.compiler.ir.types import find_order, map_order
 
 _WIDTH = 100
 _DIMENSIONS = {4: "nhwc", 5: "ndhwc"}
-"""What the dimensions of a tensor are called, by rank; those of others are a, b, c..."""
+"""Names of a tensor's dimensions, by rank; tensors of other ranks have a, b, c..."""
 
 
 def print_ir(module: ModuleOp, aliases: Mapping[str, Attribute] | None = None) -> str:
-    """The text of a module of any level, which `read_ir` takes.
+    """Returns the text of a module of any level, in the form that `read_ir` reads.
 
-    `aliases` are what attributes are called, where text has named them already; layouts get a name anyway.
+    `aliases` are names that a text has already given to attributes; layouts always get a name.
     """
     names = _Names(aliases or {})
     body = StringIO()
@@ -63,7 +64,7 @@ def print_ir(module: ModuleOp, aliases: Mapping[str, Attribute] | None = None) -
 
 
 class _Names:
-    """What a text has used so far that has a name: layouts, and long texts."""
+    """The names that a text has used so far, for layouts and long texts."""
 
     def __init__(self, given: Mapping[str, Attribute]) -> None:
         self._given: dict[Attribute, str] = {}
@@ -73,7 +74,7 @@ class _Names:
         self._used: dict[Attribute, str] = {}
 
     def name(self, attribute: Attribute) -> str:
-        """What an attribute is called; "" for one that stands in its place."""
+        """Returns the name of an attribute; "" for an attribute that is printed in place."""
         if attribute not in self._used:
             base = _base_name(attribute)
             if not base:
@@ -82,7 +83,7 @@ class _Names:
         return self._used[attribute]
 
     def definitions(self) -> list[str]:
-        """The lines in front of the text."""
+        """Returns the definitions in front of the text."""
         return [f"#{name} = {_definition(value, name)}" for value, name in self._used.items()]
 
     def _new(self, base: str) -> str:
@@ -98,7 +99,7 @@ _NO_FUNCTIONS: Mapping[str, DeclaredFunction] = {}
 
 
 class _Printer(Printer):
-    """xDSL's printer, with names for layouts; calls of `declared` functions are printed as ops."""
+    """Extends xDSL's printer by names for layouts; prints calls of `declared` functions as ops."""
 
     def __init__(
         self,
@@ -145,21 +146,21 @@ class _Printer(Printer):
             self._print_new_line()
 
     def _entry_text(self, name: str, value: Attribute) -> str:
-        """An entry on one line; the longest part of a line is printed again where it does not fit."""
+        """Returns an entry on one line; splits the longest part of a line that is too long."""
         text = StringIO()
         _OneLine(self._names, text)._print_attr_string((name, value))
         return text.getvalue()
 
 
 class _OneLine(_Printer):
-    """Breaks no line."""
+    """Prints without line breaks."""
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         Printer.print_attr_dict(self, attr_dict)
 
 
 def _base_name(attribute: Attribute) -> str:
-    """How an attribute's name begins; "" for one that needs none."""
+    """Returns the start of an attribute's name; "" for an attribute that needs no name."""
     if isinstance(attribute, StringAttr):
         return "text" if len(attribute.data) > _WIDTH else ""
     order = find_order(attribute) if isinstance(attribute, AffineMapAttr) else None
@@ -174,7 +175,10 @@ def _letters(rank: int) -> str:
 
 
 def _definition(attribute: Attribute, name: str) -> str:
-    """`affine_map<(n, h, w, c) -> (n, c, h, w)>`: dimensions are called as the name says, where it does."""
+    """Returns a definition such as `affine_map<(n, h, w, c) -> (n, c, h, w)>`.
+
+    The name may give the dimensions' letters.
+    """
     if not isinstance(attribute, AffineMapAttr):
         return str(attribute)
     order = map_order(attribute)
@@ -189,11 +193,11 @@ def _definition(attribute: Attribute, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ir:
-    """What a text holds.
+    """A module that was read from a text.
 
     Attributes:
-      aliases: names that the text gives to attributes, without the `#` in front.
-      places: where each op begins, as `file:line:column`.
+      aliases: Names that the text gives to attributes, without the leading `#`.
+      places: Position of each op, as `file:line:column`.
     """
 
     module: ModuleOp
@@ -202,12 +206,13 @@ class Ir:
 
 
 def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
-    """Reads a module, or the ops of one; `name` is its file's, for messages.
+    """Reads a module, or the ops of a module; `name` is the name of the text's file, for messages.
 
-    Nothing but the notation is checked: `check_ir` does the rest.
+    Checks only the notation: `check_ir` checks the rest.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the line and column, what was found there, and what was expected.
+      LiteRtError: INVALID_ARGUMENT, with the line and column, the text found there, and the
+        expected text.
     """
     decoded = _decode(text, name)
     _check_bounds(decoded, name)
@@ -225,7 +230,7 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
         raise _error("nested too deep", parser.place(), "") from None
     except (LiteRtError, MemoryError):
         raise
-    except Exception as error:  # xDSL's own, of text that it does not expect
+    except Exception as error:  # xDSL's own error about text that it does not expect
         raise _error(describe(error), parser.place(), parser.line()) from error
     forget_numbers(module)
     aliases = {
@@ -236,14 +241,18 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
 
 def _decode(text: str | bytes, name: str) -> str:
     if len(text) > MAX_TEXT_BYTES:
-        raise _error(f"{len(text)} bytes of text, at most {MAX_TEXT_BYTES}", name, "")
+        raise _error(
+            (f"the text has {len(text)} bytes, at most {MAX_TEXT_BYTES} are allowed"), name, ""
+        )
     if isinstance(text, str):
         return text
     try:
         return text.decode()
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise _error(f"no text: byte {error.start} is no UTF-8", f"{name}:{line}", "") from error
+        raise _error(
+            (f"not a text: byte {error.start} is not UTF-8"), f"{name}:{line}", ""
+        ) from error
 
 
 def _check_bounds(text: str, name: str) -> None:
@@ -257,14 +266,14 @@ def _check_bounds(text: str, name: str) -> None:
 def _parse_error(error: ParseError) -> LiteRtError:
     what, line, hint = _sentence(error.msg), text_line(error.span), ""
     if "<...>" in line:
-        hint = "Three dots are no values: bytes that are elsewhere are written as dense_resource<name>."
+        hint = "Three dots are not values: write bytes that are elsewhere as dense_resource<name>."
     return _error(what, place_of(error.span), line, hint)
 
 
 def _sentence(message: str) -> str:
-    """A parser's message as a phrase: it begins in lower case, and on the same line."""
+    """Returns a parser's message as a phrase: in lower case, and on one line."""
     text = name_text(" ".join(message.split()).rstrip(".!"))
-    if text.startswith("in "):  # xDSL leaves out what it has expected
+    if text.startswith("in "):  # xDSL leaves out what it expected
         text = f"unexpected text {text}"
     if text == "Could not parse entire input":
         text = "expected an op"

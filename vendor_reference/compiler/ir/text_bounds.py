@@ -1,4 +1,4 @@
-"""Bounds of IR text: what is small as a text, and endless once read, is refused before it costs time or memory."""
+"""Bounds of IR text: rejects short texts that would become endless IR, before they cost time or memory."""
 
 from __future__ import annotations
 
@@ -23,11 +23,17 @@ _FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 _MAX_DEPTH = 64
 _MAX_DIGITS = 64
 _MAX_WORDS = 1 << 20
-"""Names and numbers, and likewise escapes: a parser takes up to 30 us for one. A network of 350 ops has 14,000."""
+"""Limit of names and numbers, and of escapes.
+
+A parser takes up to 30 us for each. A network of 350 ops has 14,000.
+"""
 
 _MAX_ALIASED = 1 << 16
 _MAX_DENSE_ELEMENTS = 1 << 20
-"""Of all constants, beyond the length of the text: `dense<0.0>` is a few characters, its elements are memory."""
+"""Limit of all constants' elements beyond the text's length.
+
+`dense<0.0>` is a few characters, but much memory.
+"""
 
 _TOKEN = re.compile(
     r"""//[^\n]*|"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"|"""
@@ -35,14 +41,15 @@ _TOKEN = re.compile(
     rf"""(?P<number>0[xX][0-9A-Fa-f]{{{_MAX_DIGITS + 1},}}|(?<![0-9])[0-9]{{{_MAX_DIGITS + 1},}})|"""
     r"""(?P<word>\b(?=\w))"""
 )
-"""A comment or a text in quotes as MLIR has it; a quote that begins none, a bracket, too long a number, or the
-place before a word."""
+"""A comment or quoted text in MLIR, a stray quote, a bracket, too long a number, or the start of a word."""
 
 
 def find_excess(text: str) -> tuple[int, str] | None:
-    """The first place that no parser should see, and what is wrong there; None for a text within the bounds.
+    """Returns the first place that a parser should not see, and the reason.
 
-    A text in quotes must end: xDSL's own search for the end takes years.
+    None for a text within the bounds.
+
+    A quoted text must end: xDSL's own search for the end can take years.
     """
     if text.count("\\") > _MAX_WORDS:  # before the search, which takes memory for each
         return text.index("\\"), f"more than {_MAX_WORDS} escapes in the text"
@@ -53,7 +60,7 @@ def find_excess(text: str) -> tuple[int, str] | None:
             words += 1
             if words > _MAX_WORDS:
                 what = f"more than {_MAX_WORDS} names and numbers in the text"
-                return token.start(), f"{what}: large constants are written as dense_resource<name>"
+                return token.start(), f"{what}: write large constants as dense_resource<name>"
         elif kind == "open":
             depth += 1
             if depth > _MAX_DEPTH:
@@ -63,24 +70,25 @@ def find_excess(text: str) -> tuple[int, str] | None:
         elif kind == "number":
             return token.start(), f"a number of more than {_MAX_DIGITS} digits"
         elif kind == "quote":
-            what = (
-                "a text in quotes that does not end in its line, or has an escape that there is not"
-            )
+            what = "a quoted text that does not end in its line, or has an unknown escape"
             return token.start(), what
     return None
 
 
 def find_type_excess(ir_type: Attribute | None) -> str:
-    """What is wrong with a number's type that Python computes slowly, or not at all; "" for any other."""
+    """Returns the reason why Python would compute slowly with a type of numbers, or not at all.
+
+    "" for other types.
+    """
     if isinstance(ir_type, IntegerType) and ir_type.width.data > _MAX_INTEGER_BITS:
         return f"an integer of more than {_MAX_INTEGER_BITS} bits"
     if isinstance(ir_type, AnyFloat) and not isinstance(ir_type, _FLOATS):
-        return f"{ir_type} is no type of a level"
+        return f"{ir_type} is not a type of the levels"
     return ""
 
 
 class Expansion:
-    """Counts what a text stands for beyond its own length: parts of aliases, and elements of constants."""
+    """Counts how much a text expands beyond its own length: parts of aliases, and elements of constants."""
 
     def __init__(self, text_length: int) -> None:
         self._extents: dict[int, tuple[int, int]] = {}
@@ -88,32 +96,35 @@ class Expansion:
         self._elements = -text_length
 
     def define(self, attribute: Attribute) -> str:
-        """Remembers what an alias stands for, which must live on; returns what is wrong, "" for nothing."""
+        """Records what an alias stands for, which must stay alive.
+
+        Returns the problem, "" if there is none.
+        """
         self._extents[id(attribute)] = size, height = self._extent(attribute)
         if height > _MAX_DEPTH:
             return f"aliases nested deeper than {_MAX_DEPTH}"
         return "" if size <= _MAX_ALIASED else _TOO_MANY
 
     def use(self, attribute: Attribute) -> str:
-        """Counts a use of an alias; returns what is wrong."""
+        """Counts a use of an alias; returns the problem, "" if there is none."""
         size, _ = self._extents.get(id(attribute), (1, 1))
         self._aliased += size - 1
         return "" if self._aliased <= _MAX_ALIASED else _TOO_MANY
 
     def add_constant(self, shape: tuple[int, ...]) -> str:
-        """Counts a constant of a shape; returns what is wrong."""
+        """Counts a constant of a shape; returns the problem, "" if there is none."""
         if any(dim > _MAX_ALL for dim in shape) or (count := prod(shape)) > _MAX_ALL:
             return f"a constant of more than {_MAX_ALL} elements in the text"
         self._elements += count
         if self._elements <= _MAX_DENSE_ELEMENTS:
             return ""
         return (
-            f"constants of more than {_MAX_DENSE_ELEMENTS} elements that the text does not spell out: "
-            "larger ones are written as dense_resource<name>"
+            f"constants of more than {_MAX_DENSE_ELEMENTS} elements that the text does not spell "
+            "out: write larger ones as dense_resource<name>"
         )
 
     def _extent(self, attribute: Attribute) -> tuple[int, int]:
-        """How many attributes it has in itself, and in how many levels."""
+        """Returns the number of attributes inside an attribute, and the depth of their nesting."""
         known = self._extents.get(id(attribute))
         if known is not None:
             return known

@@ -1,6 +1,8 @@
-"""Whether IR is as its dialects say, with errors that name the op; and what verifiers of all levels check.
+"""Verifies IR against its dialects, with errors that name the op.
 
-Their sentences say what was found, and what is allowed.
+And contains the checks that all levels share.
+
+Messages say what was found, and what is allowed.
 """
 
 from __future__ import annotations
@@ -39,13 +41,13 @@ _NO_PLACES: Mapping[Operation, str] = {}
 def check_ir(
     module: ModuleOp, places: Mapping[Operation, str] = _NO_PLACES, after: str = ""
 ) -> None:
-    """Checks each op, and that values are defined before they are used.
+    """Checks each op, and that each value is defined before its uses.
 
-    `places` say where ops begin in their file; others are named by function and number. `after` is the pass that
-    the module comes from, for messages; "" for a file.
+    `places` say where ops begin in their file; other ops are named by function and number. `after`
+    is the last pass that ran on the module, for messages; "" for a file.
 
     Raises:
-      LiteRtError: INVALID_IR_TYPE, with the op, and what is wrong with it.
+      LiteRtError: INVALID_IR_TYPE, with the op and the problem.
     """
     defined: set[SSAValue] = set()
     for op in module.walk():
@@ -62,16 +64,18 @@ def _check_op(op: Operation, places: Mapping[Operation, str], after: str) -> Non
     try:
         op.verify(verify_nested_ops=False)
         if isinstance(op, DeallocOp) and not isinstance(op.memref.owner, AllocOp):
-            raise VerifyException("frees what no alloc has made: an argument is the caller's")
+            raise VerifyException(
+                "frees memory that no alloc has made: an argument belongs to the caller"
+            )
         if any(len(region.blocks) > 1 for region in op.regions):
-            raise VerifyException("has a region of several blocks, where one is allowed")
+            raise VerifyException("has a region of several blocks, but only one is allowed")
         for block in _blocks(op):
             if not block.ops:
                 block.verify()
     except VerifyException as error:
         sentence = (str(error).splitlines() or [""])[0].rstrip(".")
         raise _error(sentence, op, places, after) from error
-    except Exception as error:  # a verifier that has not thought of this
+    except Exception as error:  # a verifier did not expect this case
         raise _error(describe(error), op, places, after) from error
 
 
@@ -84,7 +88,7 @@ def _error(what: str, op: Operation, places: Mapping[Operation, str], after: str
     where = [places.get(op) or _describe_place(op)]
     if after:
         where.append(f"after pass '{after}'")
-    hint = "This is a defect of the pass." if after else ""
+    hint = "This is a bug in the pass." if after else ""
     return LiteRtError(Status.INVALID_IR_TYPE, f"{op.name}: {what}", ", ".join(where), hint)
 
 
@@ -102,7 +106,7 @@ _SPACES = tuple(space.value for space in MemorySpace)
 
 
 def check_tensors(kind: str, types: Sequence[Attribute]) -> None:
-    """Each is a tensor that a kernel can read."""
+    """Checks that each type is a tensor that a kernel can read."""
     for index, ir_type in enumerate(types):
         if not isinstance(ir_type, TensorType):
             raise VerifyException(f"{kind} {index} is of type {ir_type}, expected a tensor")
@@ -110,7 +114,7 @@ def check_tensors(kind: str, types: Sequence[Attribute]) -> None:
 
 
 def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
-    """Each is a buffer that a kernel can read."""
+    """Checks that each type is a buffer that a kernel can read."""
     for index, ir_type in enumerate(types):
         where = f"{kind} {index}"
         if not isinstance(ir_type, MemRefType):
@@ -126,7 +130,7 @@ def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
 
 
 def check_view(source: Attribute, result: Attribute) -> None:
-    """A view has the bytes of its source, or is a part of it."""
+    """Checks that a view has the bytes of its source, or is a part of its source."""
     check_memrefs("source", [source])
     check_memrefs("result", [result])
     if isinstance(layout_of(result), StridedLayoutAttr):
@@ -138,7 +142,7 @@ def check_view(source: Attribute, result: Attribute) -> None:
 
 
 def check_count(what: str, found: int, expected: int) -> None:
-    """As many as there must be."""
+    """Checks that there are as many items as expected."""
     if found != expected:
         raise VerifyException(f"{what}: {found}, expected {expected}")
 
@@ -147,7 +151,7 @@ _Result = TypeVar("_Result")
 
 
 def verified(read: Callable[[], _Result]) -> _Result:
-    """What `read` returns; its refusal as a verifier's."""
+    """Returns the result of `read`; turns its error into a verifier's error."""
     try:
         return read()
     except LiteRtError as error:
@@ -164,9 +168,11 @@ def _check_elements(where: str, ir_type: TensorType[Attribute] | MemRefType[Attr
     if isinstance(layout, AffineMapAttr):
         order = verified(lambda: map_order(layout))
         if len(order) != rank:
-            raise VerifyException(f"{where} has rank {rank}, its layout is for rank {len(order)}")
+            raise VerifyException(
+                f"{where} has rank {rank}, but its layout is for rank {len(order)}"
+            )
     elif isinstance(layout, StridedLayoutAttr) and isinstance(ir_type, MemRefType):
         if len(layout.strides) != rank:
-            raise VerifyException(f"{where} has rank {rank}, and {len(layout.strides)} strides")
+            raise VerifyException(f"{where} has rank {rank}, but {len(layout.strides)} strides")
     elif not isinstance(layout, NoneAttr):
         raise VerifyException(f"{where} has layout {layout}, expected an affine map")

@@ -1,10 +1,12 @@
-"""Tensors in blocks, for CPU layers: `IE.Pack` brings a tensor into the order of its blocks, `IE.Unpack` back.
+"""Tensors in blocks, for CPU layers.
+
+`IE.Pack` brings a tensor into the order of its blocks, `IE.Unpack` back.
 
     %1 = IE.Pack(%0) {order = [0, 3, 1, 2, 3], blocks = [0, 0, 0, 0, 8]}
         : tensor<1x4x4x10xf32> -> tensor<1x2x4x4x8xf32>
 
-What is packed is a tensor of another shape, in row order: a dimension for each of its memory. The last block is
-filled up with zeros.
+A packed tensor is a tensor of another shape in row order, with one dimension for each dimension of
+the memory. Zeros fill up the last block.
 """
 
 from __future__ import annotations
@@ -73,20 +75,20 @@ class BlockOp(LayerOp):
 
 @irdl_op_definition
 class PackOp(BlockOp):
-    """A tensor into blocks."""
+    """Converts a tensor to blocks."""
 
     name = "IE.Pack"
     IS_PACK: ClassVar[bool] = True
 
     @classmethod
     def to(cls, value: SSAValue, layout: MemoryLayout) -> PackOp:
-        """The tensor in that layout."""
+        """Returns an op that converts a tensor to that layout."""
         return cls([value], [packed_type(value.type, layout)], layout_attributes(layout))
 
 
 @irdl_op_definition
 class UnpackOp(BlockOp):
-    """Blocks into a tensor."""
+    """Converts blocks to a tensor."""
 
     name = "IE.Unpack"
     IS_PACK: ClassVar[bool] = False
@@ -96,12 +98,12 @@ LAYERS = (PackOp, UnpackOp)
 
 
 def packed_type(plain: Attribute, layout: MemoryLayout) -> IrType:
-    """The type of a tensor in blocks."""
+    """Returns the type of a tensor in blocks."""
     return tensor_type(element_type_of(plain), layout.dims(shape_of(plain)))
 
 
 def layout_attributes(layout: MemoryLayout) -> dict[str, Attribute]:
-    """A layout as the attributes of these ops."""
+    """Returns a layout as the attributes of these ops."""
     columns = {"order": layout.order, "blocks": layout.blocks}
     return {
         name: ArrayAttr([IntegerAttr(number, i64) for number in column])
@@ -110,7 +112,7 @@ def layout_attributes(layout: MemoryLayout) -> dict[str, Attribute]:
 
 
 def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
-    """The layout that attributes say."""
+    """Returns the layout in these ops' attributes."""
     columns = []
     for name in ("order", "blocks"):
         column = attributes.get(name)
@@ -125,7 +127,7 @@ def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
 
 
 def _transfer_kernel(title: str, layout: MemoryLayout, plain: View, is_pack: bool) -> KernelSpec:
-    """The commands that write one of the two; those of a pack fill up the blocks, too."""
+    """Returns the commands that write the tensor or its blocks; a pack also fills up the blocks."""
     parts, gaps = _parts(layout, plain)
     if not is_pack:
         return move_kernel(title, 1, [MovedPart(one, packed) for one, packed in parts])
@@ -134,12 +136,15 @@ def _transfer_kernel(title: str, layout: MemoryLayout, plain: View, is_pack: boo
 
 
 def _parts(layout: MemoryLayout, plain: View) -> tuple[list[tuple[View, View]], list[View]]:
-    """What a tensor and its blocks share, in parts of one shape each; and what of the last blocks is empty."""
+    """Returns the shared parts of a tensor and its blocks, one shape each.
+
+    And the empty parts of the last blocks.
+    """
     dims, blocks = layout.order, layout.blocks
     packed = View.dense(plain.element_type, layout.dims(plain.shape))
     parts = [(plain, packed.permuted(sorted(range(len(dims)), key=lambda i: (dims[i], blocks[i]))))]
     gaps: list[View] = []
-    dim = 0  # of the parts, where dimensions in blocks are two
+    dim = 0  # dimensions of the parts, in which a blocked dimension counts as two
     for index, size in enumerate(plain.shape):
         block = layout.block_of.get(index)
         if block is not None:

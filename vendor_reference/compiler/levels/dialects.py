@@ -16,9 +16,9 @@ from vendor_reference.compiler.levels.values import Shape
 
 
 def make_context(layers: Sequence[type[LayerOp]] = ()) -> Context:
-    """A context with all dialects.
+    """Returns a context with all dialects.
 
-    `layers` are ops of IE beside those that are always there; each gets its counterpart on IERT.
+    `layers` are further ops of IE; each gets its counterpart on IERT.
     """
     context = Context()
     layers = (*ie.LAYERS, *blocks.LAYERS, *layers)

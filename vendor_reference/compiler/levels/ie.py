@@ -1,17 +1,18 @@
-"""IE: a model's ops on tensors: layers, constants, and shapes where these are values.
+"""IE: a model's ops on tensors: layers, constants, and shapes as values.
 
     %r = IE.Layer(%a, %b)[%shape_of_a, %shape_of_b][%shape_of_r] {axis = 1 : i64} : types -> types
 
-The first brackets hold shapes of inputs, the second those of outputs that are computed before. A layer that finds
-its outputs' shapes itself returns them behind the outputs.
+The first brackets hold shapes of inputs, the second brackets hold shapes of outputs that are
+computed before the layer. A layer that finds its outputs' shapes itself returns these shapes behind
+the outputs.
 
     %output = IE.CustomBinaryLayer VPUIP.OCL from %bin_code
         (%input : tensor<1x16x100x100xf16>, %weights : tensor<32x16x3x3xf16>)
         -> tensor<1x32x100x100xf16>
         {input_layouts = [#NHWC, #OYXI], output_layouts = [#NHWC], VPUIP.max_num_shaves = 8}
 
-This one's code is compiled ahead, and a constant. Its attributes are requirements (see `tensor_requirements.py`),
-and what later levels use.
+The code of this layer is compiled ahead, and is a constant. The attributes are requirements (see
+`tensor_requirements.py`), and settings for later levels.
 """
 
 from __future__ import annotations
@@ -77,21 +78,21 @@ _ONE_TO_ONE = {
     "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 0, 0]),
     "resultSegmentSizes": DenseArrayBase.from_list(i32, [1, 0]),
 }
-"""The properties of a layer of one input and one output, neither of them a shape."""
+"""The properties of a layer with one input and one output, neither of which is a shape."""
 
 
 _Transfer = TypeVar("_Transfer", bound="TransferOp")
 
 
 class TransferOp(LayerOp):
-    """A layer that writes what it reads: in another order, as other elements, or to another place."""
+    """A layer that moves its input unchanged: to another order, to other elements, or to another place."""
 
     KEEPS_ELEMENTS: ClassVar[bool] = True
     KEEPS_ORDER: ClassVar[bool] = True
 
     @classmethod
     def of(cls: type[_Transfer], value: SSAValue, result: Attribute) -> _Transfer:
-        """The op that makes a tensor of type `result`; in half the time that the constructor takes."""
+        """Returns the op that makes a tensor of type `result`; takes half the time of the constructor."""
         made: _Transfer = cls.create(
             operands=[value], result_types=[result], properties=dict(_ONE_TO_ONE)
         )
@@ -120,7 +121,7 @@ class ReorderOp(TransferOp):
 
     @classmethod
     def to(cls, value: SSAValue, order: Order | None) -> ReorderOp:
-        """A reorder of a tensor."""
+        """Returns a reorder of a tensor."""
         assert isinstance(value.type, TensorType)
         return cls.of(value, with_order(value.type, order))
 
@@ -140,14 +141,14 @@ class ConvertOp(TransferOp):
 
     @classmethod
     def to(cls, value: SSAValue, element_type: ElementType) -> ConvertOp:
-        """A conversion of a tensor."""
+        """Returns a conversion of a tensor."""
         assert isinstance(value.type, TensorType)
         return cls.of(value, with_element_type(value.type, element_type))
 
 
 @irdl_op_definition
 class CopyOp(TransferOp):
-    """`%1 = IE.Copy(%0) : tensor<4xf32> -> tensor<4xf32>`: hands out what is a constant, or an input."""
+    """`%1 = IE.Copy(%0) : tensor<4xf32> -> tensor<4xf32>`: makes an output from a constant or an input."""
 
     name = "IE.Copy"
     traits = traits_def(LayoutAgnostic(), SameShapes())
@@ -155,7 +156,10 @@ class CopyOp(TransferOp):
 
 @irdl_op_definition
 class ActualShapeOfOp(AnyShapeOfOp):
-    """`%s = IE.ActualShapeOf %t : tensor<100x3xf16> -> !shape.shape`: what a bounded tensor really holds."""
+    """`%s = IE.ActualShapeOf %t .
+
+    Tensor<100x3xf16> -> !shape.shape`: the run-time shape of a bounded tensor.
+    """
 
     name = "IE.ActualShapeOf"
 
@@ -187,7 +191,7 @@ class CustomBinaryLayerOp(IRDLOperation):
         )
 
     def requirements(self) -> Requirements:
-        """What it asks of its tensors."""
+        """Returns the layer's requirements for its tensors."""
         return read_requirements(self.attributes, len(self.inputs), len(self.outputs), prefix="")
 
     def verify_(self) -> None:

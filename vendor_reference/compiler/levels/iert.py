@@ -1,11 +1,13 @@
-"""IERT: layers on buffers, which are allocated outside of them; what they read and write stands in one list.
+"""IERT: layers on buffers, which are allocated outside the layers.
+
+One list holds the buffers that a layer reads and writes.
 
     IERT.Layer(%a, %b, %r)[%shape_of_a, %shape_of_b, %shape_of_r] {axis = 1 : i64}
     IERT.CustomBinaryLayer VPUIP.OCL from %bin_code (%input, %weights, %output) {VPUIP.max_num_shaves = 8}
 
-The last operand is the output, where `num_outputs` does not say otherwise; `num_scratch` buffers for one run stand
-behind the outputs. Of the shapes, the first belong to inputs, as many as there are (or `num_input_shapes`), the
-others to outputs. Each op of IE that is a layer has its counterpart here.
+The last operand is the output, unless `num_outputs` says otherwise; `num_scratch` temporary buffers
+follow the outputs. The first shapes belong to inputs, one for each input (or `num_input_shapes` of
+them); the other shapes belong to outputs. Each layer op of IE has its counterpart here.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class BufferLayerOp(AnyBufferLayerOp):
 
     @staticmethod
     def layer() -> type[LayerOp]:
-        """The op of IE that it is the counterpart of."""
+        """Returns the op of IE whose counterpart this op is."""
         raise NotImplementedError
 
     def verify_(self) -> None:
@@ -57,7 +59,7 @@ class BufferLayerOp(AnyBufferLayerOp):
 
 @cache
 def counterpart(layer: type[LayerOp]) -> type[BufferLayerOp]:
-    """The op of IERT for a layer of IE: `IERT.Add` for `IE.Add`."""
+    """Returns the op of IERT for a layer of IE: `IERT.Add` for `IE.Add`."""
     name = layer.name.replace("IE.", "IERT.", 1)
     fields = {"name": name, "layer": staticmethod(lambda: layer), "__annotations__": {}}
     return irdl_op_definition(type(f"Buffer{layer.__name__}", (BufferLayerOp,), fields))
@@ -65,7 +67,7 @@ def counterpart(layer: type[LayerOp]) -> type[BufferLayerOp]:
 
 @irdl_op_definition
 class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
-    """A layer that is compiled ahead; `task` is the kind of task that it becomes: `OCL` or `CPP`."""
+    """A layer that is compiled ahead; `task` is the kind of its tasks: `OCL` or `CPP`."""
 
     name = "IERT.CustomBinaryLayer"
     task = prop_def(StringAttr)
@@ -84,7 +86,7 @@ class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
         if self.code is None:
             raise VerifyException("a custom binary layer without code")
         if self.input_shapes or self.output_shapes:
-            raise VerifyException("code that is compiled ahead takes fixed shapes alone")
+            raise VerifyException("code that is compiled ahead takes only fixed shapes")
         verified(lambda: read_max_num_shaves(self.attributes))
 
     @classmethod
@@ -120,4 +122,4 @@ class ViewOp(AnyViewOp):
 
 
 OPS = (BufferConstantOp, BufferActualShapeOfOp, BufferCustomBinaryLayerOp, ViewOp)
-"""All but the layers', which `counterpart` makes."""
+"""All ops except the layers, which `counterpart` makes."""

@@ -1,7 +1,9 @@
-"""What layers are on all levels: groups of tensors or buffers, the shapes of those that a run tells, attributes.
+"""The common parts of layers on all levels.
 
-Shapes belong to inputs and outputs in order, from the first on; where it is other ones, `dynamic_inputs` and
-`dynamic_outputs` (`[0, 2]`) say which.
+Groups of tensors or buffers, their run-time shapes, and attributes.
+
+By default, shapes belong to the first inputs and outputs, in order; otherwise `dynamic_inputs` and
+`dynamic_outputs` (`[0, 2]`) name the inputs and outputs.
 """
 
 from __future__ import annotations
@@ -44,27 +46,30 @@ from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 INPUT_SIZES = "input_sizes"
-"""On a layer with inputs whose shapes a run tells: the sizes of each; inputs of one shape value share names."""
+"""Attribute of a layer with inputs of run-time shapes: the sizes of each input.
+
+Inputs of one shape value share names.
+"""
 
 
 class LayoutAgnostic(OpTrait):
-    """Takes any layout, so long as inputs and outputs of one shape have the same."""
+    """Takes any layout, if inputs and outputs of one shape have the same layout."""
 
 
 class SharesMemory(OpTrait):
-    """Its output is input 0, read in another shape: it has no kernel, and no memory of its own."""
+    """The output is input 0 in another shape: the layer has no kernel, and no memory of its own."""
 
 
 class SameShapes(OpTrait):
-    """Its outputs have the shape of an input that has the same unknown dimensions."""
+    """The outputs have the shape of an input that has the same unknown dimensions."""
 
 
 class FindsShape(OpTrait):
-    """Its kernel finds the shapes of its outputs, and it returns them behind these."""
+    """The kernel finds the shapes of the layer's outputs; the layer returns the shapes behind the outputs."""
 
 
 class LayerOp(IRDLOperation):
-    """A layer. A builtin op is a subclass with a name, its traits, its verifier and its kernel."""
+    """A layer. A builtin op is a subclass with a name, traits, a verifier and a kernel."""
 
     inputs = var_operand_def()
     input_shapes = var_operand_def(ShapeType)
@@ -95,7 +100,10 @@ class LayerOp(IRDLOperation):
         )
 
     def requirements(self) -> Requirements:
-        """What it asks of its tensors: row order, unless it is `LayoutAgnostic` or overrides this."""
+        """Returns the layer's requirements for its tensors.
+
+        Row order, unless the layer is `LayoutAgnostic` or overrides this.
+        """
         if self.has_trait(LayoutAgnostic):
             return Requirements.of_layouts([None] * len(self.inputs), [None] * len(self.outputs))
         return Requirements.of_layouts(
@@ -109,7 +117,7 @@ class LayerOp(IRDLOperation):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        """The kernel for these tensors (or memrefs) and attributes; UNSUPPORTED, where there is none."""
+        """Returns the kernel for these tensors (or memrefs) and attributes; UNSUPPORTED, if there is none."""
         raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} has no kernel")
 
     @classmethod
@@ -119,7 +127,7 @@ class LayerOp(IRDLOperation):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        """The kernel where a run tells shapes, which it gets as arguments; types have the largest."""
+        """Returns a kernel that gets run-time shapes as arguments; the types have the largest shapes."""
         what = f"{cls.name} has no kernel for shapes that a run tells"
         raise LiteRtError(Status.UNSUPPORTED, what)
 
@@ -127,12 +135,15 @@ class LayerOp(IRDLOperation):
     def result_sizes(
         cls, inputs: Sequence[Sizes], attributes: Mapping[str, Attribute]
     ) -> Sequence[Sizes]:
-        """The sizes of its results, of those of its inputs; UNSUPPORTED, where it does not say them."""
+        """Returns the sizes of the results from those of the inputs.
+
+        UNSUPPORTED, if the layer has no rule for them.
+        """
         raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} does not say the shape of its result")
 
     @classmethod
     def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
-        """Refuses tensors, or on IERT buffers, that the layer is not for; the default takes all."""
+        """Rejects tensors, or buffers on IERT, that the layer cannot take; by default the layer takes all."""
 
     def verify_(self) -> None:
         check_tensors("input", self.inputs.types)
@@ -160,17 +171,18 @@ class LayerOp(IRDLOperation):
 
 
 def input_sizes_attribute(inputs: Sequence[Sizes]) -> Attribute:
-    """`input_sizes`."""
+    """Returns the attribute `input_sizes`."""
     return plain_attribute([list(sizes) for sizes in inputs])
 
 
 def read_input_sizes(
     attributes: Mapping[str, Attribute], inputs: Sequence[Attribute]
 ) -> Sequence[Sizes]:
-    """The sizes of inputs of these types.
+    """Returns the sizes of inputs of these types.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for an attribute that is not as `input_sizes_attribute` makes it.
+      LiteRtError: INVALID_ARGUMENT, if the attribute differs from the form that
+        `input_sizes_attribute` makes.
     """
     attribute = attributes.get(INPUT_SIZES)
     rows = attribute.data if isinstance(attribute, ArrayAttr) else ()
@@ -192,7 +204,10 @@ def _row_orders(types: Sequence[Attribute]) -> list[tuple[int, ...]]:
 
 
 class AnyBufferLayerOp(IRDLOperation):
-    """A layer on buffers, which are allocated outside of it; `code` is that of one that is compiled ahead."""
+    """A layer on buffers, which are allocated outside it.
+
+    `code` is the code of a layer that is compiled ahead.
+    """
 
     code = opt_operand_def(base(MemRefType))
     inputs = var_operand_def()
@@ -212,7 +227,7 @@ class AnyBufferLayerOp(IRDLOperation):
         code: SSAValue | None = None,
         properties: Mapping[str, Attribute] | None = None,
     ) -> None:
-        """Makes a layer; operands are in order already, which xDSL's constructor would find out anew."""
+        """Makes a layer from operands in order, which saves the sorting of xDSL's constructor."""
         parts = (
             [] if code is None else [code],
             groups.inputs,
@@ -229,7 +244,7 @@ class AnyBufferLayerOp(IRDLOperation):
         )
 
     def groups(self) -> BufferGroups:
-        """Its operands."""
+        """Returns the groups of the layer's operands."""
         shapes = (self.input_shapes, self.output_shapes)
         return BufferGroups(self.inputs, self.outputs, self.scratch, *shapes)
 
@@ -245,19 +260,19 @@ class AnyBufferLayerOp(IRDLOperation):
 
 
 def input_shapes_of(op: LayerOp | AnyBufferLayerOp) -> dict[int, SSAValue]:
-    """The shapes of a layer's inputs that a run tells, by the inputs."""
+    """Returns the run-time shapes of a layer's inputs, by input."""
     shapes = op.input_shapes
     return dict(zip(read_ports(op.attributes, DYNAMIC_INPUTS, len(shapes)), shapes, strict=True))
 
 
 def output_shapes_of(op: LayerOp | AnyBufferLayerOp) -> dict[int, SSAValue]:
-    """The same of its outputs."""
+    """Returns the run-time shapes of a layer's outputs, by output."""
     shapes = [*op.output_shapes, *(op.result_shapes if isinstance(op, LayerOp) else ())]
     return dict(zip(read_ports(op.attributes, DYNAMIC_OUTPUTS, len(shapes)), shapes, strict=True))
 
 
 def _check_shapes(op: LayerOp | AnyBufferLayerOp) -> None:
-    """Each shape belongs to an input or output that is there."""
+    """Checks that each shape belongs to an input or output that exists."""
     results = op.result_shapes if isinstance(op, LayerOp) else ()
     for name, count, ports in (
         (DYNAMIC_INPUTS, len(op.input_shapes), len(op.inputs)),
@@ -270,12 +285,13 @@ def _check_shapes(op: LayerOp | AnyBufferLayerOp) -> None:
         if not is_list or len(found) != count or not is_each_there:
             shown = attribute if attribute is not None else list(found)
             raise VerifyException(
-                f"{name} is {shown}, expected {count} different numbers below {ports}, one for each shape"
+                f"{name} is {shown}, expected {count} different numbers below {ports}, one for "
+                "each shape"
             )
 
 
 def made_in(value: SSAValue) -> SSAValue:
-    """The tensor in whose memory a value lies: views are nothing of their own."""
+    """Returns the tensor in whose memory a value lies: a view has no memory of its own."""
     while not isinstance(value, BlockArgument):
         owner = value.owner
         if not (isinstance(owner, LayerOp) and owner.has_trait(SharesMemory)):

@@ -1,6 +1,6 @@
-"""What constants, views and shapes are on all levels, and the `shape` dialect, as far as the levels use it.
+"""Constants, views and shapes on all levels, and the parts of the `shape` dialect that the levels use.
 
-A constant is a value in the text, or the key of one that lies in a table beside the module.
+A constant is a value in the text, or the key of an entry in a table beside the module.
 
     %w = IE.Constant tensor<2xf32> = dense<[1.0, 2.0]>
     %w = IERT.Constant memref<2xf32> = dense_resource<constant_0>
@@ -52,19 +52,22 @@ class AnyConstantOp(IRDLOperation):
         super().__init__(properties={"value": value}, result_types=[value.get_type()])
 
     def constant(self) -> ConstantValue:
-        """Its value, which a verifier has seen."""
+        """Returns the constant's value, which a verifier has checked."""
         assert isinstance(self.value, (DenseIntOrFPElementsAttr, DenseResourceAttr))
         return self.value
 
     def with_type(self, ir_type: Attribute) -> ConstantValue:
-        """Its value as one of another type: of a buffer, or with another layout; it stays in row order."""
+        """Returns the value with another type, of a buffer or with another layout.
+
+        The value stays in row order.
+        """
         value: Any = self.constant()
         if isinstance(value, DenseResourceAttr):
             return DenseResourceAttr(value.resource_handle, ir_type)  # type: ignore[arg-type]
         return DenseIntOrFPElementsAttr(ir_type, value.data)  # type: ignore[arg-type]
 
     def key(self) -> str:
-        """Of its resource; "" for a value in the text."""
+        """Returns the key of the constant's resource; "" for a value in the text."""
         value = self.value
         return value.resource_handle.data if isinstance(value, DenseResourceAttr) else ""
 
@@ -119,7 +122,10 @@ class AnyBufferConstantOp(AnyConstantOp):
 
 
 class AnyViewOp(IRDLOperation):
-    """`%v = IERT.View %b : memref<2x3xf32> -> memref<6xf32>`: the same memory in another shape, or a part."""
+    """`%v = IERT.View %b .
+
+    Memref<2x3xf32> -> memref<6xf32>`: the same memory in another shape, or a part of it.
+    """
 
     source = operand_def(base(MemRefType))
     result = result_def(base(MemRefType))
@@ -134,7 +140,10 @@ class AnyViewOp(IRDLOperation):
 
 
 class AnyActualShapeOfOp(IRDLOperation):
-    """`%s = IERT.ActualShapeOf %t : memref<100x3xf16> -> memref<2xui32>`; the caller has put it there."""
+    """`%s = IERT.ActualShapeOf %t .
+
+    Memref<100x3xf16> -> memref<2xui32>`: a shape that the caller has stored there.
+    """
 
     source = operand_def(base(MemRefType))
     shape = result_def(base(MemRefType))

@@ -1,11 +1,12 @@
-"""VPUIP: buffers at static offsets, and the NPU's tasks in the order in which they run: kernels and commands.
+"""VPUIP: buffers at static offsets, and the NPU's tasks in execution order: kernels and commands.
 
     VPUIP.OCL @Softsign (%in)[%shape_of_in] -> (%out)[%shape_of_out] scratch (%s)
         {global_size = array<i64: 4>, num_shaves = 4 : i64}
     VPUIP.OCL from %code (%in) -> (%out) {num_shaves = 8 : i64}
     VPUIP.Command @Add (%in, %in2) -> (%out)
 
-The symbol is the external function that holds the kernel; code that is compiled ahead is an operand instead.
+The symbol names the external function that holds the kernel; code that is compiled ahead is an
+operand instead.
 """
 
 from __future__ import annotations
@@ -56,11 +57,15 @@ NUM_SHAVES = "num_shaves"
 
 
 class TaskOp(AnyBufferLayerOp):
-    """A task; its attributes are work sizes, the shaves that it is spread over, and what else its layer had."""
+    """A task.
+
+    Its attributes are work sizes, the number of its shaves, and the other attributes of its
+    layer.
+    """
 
     callee = opt_prop_def(SymbolRefAttr)
 
-    NEEDS_OUTPUTS: ClassVar[bool] = False  # a kernel of shapes alone has none
+    NEEDS_OUTPUTS: ClassVar[bool] = False  # a kernel of shapes alone has no output buffers
 
     def __init__(
         self,
@@ -76,32 +81,32 @@ class TaskOp(AnyBufferLayerOp):
             super().__init__(groups, attributes, properties={"callee": callee})
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """A work size; empty where the task has none."""
+        """Returns a work size; empty if the task has none."""
         attribute = self.attributes.get(name)
         if not isinstance(attribute, DenseArrayBase):
             return ()
         return tuple(int(value) for value in attribute.get_values())
 
     def num_shaves(self) -> int:
-        """How many vector processors it is spread over."""
+        """Returns the number of vector processors that run the task."""
         attribute = self.attributes.get(NUM_SHAVES)
         return int(attribute.value.data) if isinstance(attribute, IntegerAttr) else 1
 
     def verify_(self) -> None:
         if (self.code is None) == (self.callee is None):
-            raise VerifyException("a task runs a function, or code: one of them")
+            raise VerifyException("a task runs either a function or code")
         super().verify_()
         for name in (GLOBAL_SIZE, LOCAL_SIZE):
             size = self.numbers(name)
             if name in self.attributes and (not 1 <= len(size) <= 3 or min(size) < 0):
                 found = self.attributes[name]
-                raise VerifyException(f"{name} is {found}, expected 1 to 3 numbers from 0 on")
+                raise VerifyException(f"{name} is {found}, expected 1 to 3 numbers of 0 or more")
         sizes, groups = len(self.numbers(GLOBAL_SIZE)), len(self.numbers(LOCAL_SIZE))
         if groups and groups != sizes:
             raise VerifyException(f"{groups} local sizes for {sizes} global sizes")
         shaves = self.attributes.get(NUM_SHAVES)
         if shaves is not None and (not isinstance(shaves, IntegerAttr) or shaves.value.data < 1):
-            raise VerifyException(f"{NUM_SHAVES} is {shaves}, expected a number from 1 on")
+            raise VerifyException(f"{NUM_SHAVES} is {shaves}, expected a number of 1 or more")
 
     @classmethod
     def parse(cls, parser: Parser) -> TaskOp:
@@ -163,7 +168,10 @@ _SPACES = tuple(space.value for space in MemorySpace)
 
 @irdl_op_definition
 class DeclareBufferOp(IRDLOperation):
-    """`%b = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>`: memory from that byte of the arena on."""
+    """`%b = VPUIP.DeclareBuffer @DDR[4096] .
+
+    Memref<4xf32, @DDR>`: memory that begins at that byte of the arena.
+    """
 
     name = "VPUIP.DeclareBuffer"
     space = prop_def(StringAttr)
@@ -178,9 +186,11 @@ class DeclareBufferOp(IRDLOperation):
     def verify_(self) -> None:
         check_memrefs("buffer", [self.buffer.type])
         if self.space.data not in _SPACES:
-            raise VerifyException(f"no memory space @{self.space.data}: @{', @'.join(_SPACES)}")
+            raise VerifyException(
+                f"no memory space @{self.space.data}: the spaces are @{', @'.join(_SPACES)}"
+            )
         if self.offset.value.data < 0:
-            raise VerifyException(f"offset {self.offset.value.data}, expected one from 0 on")
+            raise VerifyException(f"offset {self.offset.value.data}, expected 0 or more")
         named = space_of(self.buffer.type)
         if named is not None and named.value != self.space.data:
             raise VerifyException(f"a buffer in @{self.space.data} of type {self.buffer.type}")
@@ -229,9 +239,12 @@ class TaskActualShapeOfOp(AnyActualShapeOfOp):
 
 @irdl_op_definition
 class EvaluateShapeOp(IRDLOperation):
-    """`VPUIP.EvaluateShape @shape_of_Up(%s, %t) : memref<2xui32>, memref<2xui32>`: by a function's formulas.
+    """`%s = VPUIP.EvaluateShape @shape_of_Up(%s, %t) .
 
-    The last operand is the result. No task: the device does it before the first task that needs it.
+    Memref<2xui32>, ...`: computes a shape by a function's formulas.
+
+    The last operand is the result. The op is not a task: the device computes the shape before the
+    first task that needs it.
     """
 
     name = "VPUIP.EvaluateShape"

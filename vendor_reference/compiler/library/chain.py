@@ -1,9 +1,9 @@
-"""`IE.Chain`: element-wise layers as one, without tensors between them.
+"""`IE.Chain`: element-wise layers joined into one, without tensors between them.
 
     %r = IE.Chain(%a, %b) {expression = "x = a + b; x * logistic(x)", layers = "ADD+LOGISTIC+MUL"}
         : tensor<1x8xf32>, tensor<8xf32> -> tensor<1x8xf32>
 
-Its operands are `a`, `b`, ... of the expression, whose language `steps.py` has.
+Its operands are `a`, `b`, ... of the expression, in the language of `steps.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LAYERS = "layers"
 
 
 class _Chain(ElementwiseOp):
-    """No op of the schema: a pass makes it."""
+    """A layer that only a pass makes: the schema has no such op."""
 
     name = "CHAIN"
     ie_name = "Chain"

@@ -1,4 +1,7 @@
-"""What all convolutions of images are: their operands behind input and weights, and their activations."""
+"""The common parts of all convolutions of images.
+
+The operands behind input and weights, and the activations.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,16 @@ CONVOLUTION_ACTIVATIONS = (*ACTIVATIONS, PRELU)
 
 HAS_BIAS, RESIDUAL = "has_bias", "residual"
 _RESIDUAL_MODES = {"": 0, "before": 1, "behind": 2}
-"""Where a residual operand is added: before the activation or behind it."""
+"""Place where a residual operand is added: before the activation or behind it."""
 _RESIDUAL_PARTS = ("first", "batch", "row", "pixel")
 _MOST_OPERANDS = 5
 
 
 class ConvolutionOp(LibraryOp):
-    """Operands of a layer: input, weights, perhaps a bias, a residual that is added, the slopes of its PRELU."""
+    """Operands of a layer.
+
+    Input, weights, an optional bias, an optional residual to add, the slopes of its PRELU.
+    """
 
     types = FLOATS
     precision = ElementType.FLOAT32
@@ -41,9 +47,9 @@ class ConvolutionOp(LibraryOp):
 
 
 def _further_operands(attributes: Attributes, count: int) -> Mapping[str, int]:
-    """The operands behind input and weights, by the names of their places; a text may lack some.
+    """Returns the operands behind input and weights by their names; a text may leave some out.
 
-    `count` is that of all operands, for a text that does not say whether there is a bias.
+    `count` is the number of all operands, for a text that does not say whether there is a bias.
     """
     names = {
         "bias": attributes.get(HAS_BIAS, count == 3),
@@ -54,7 +60,7 @@ def _further_operands(attributes: Attributes, count: int) -> Mapping[str, int]:
 
 
 def further_mismatch(call: PlacedOp) -> str:
-    """Why the operands behind input and weights do not fit the result; "" where they do."""
+    """Returns why the operands behind input and weights do not fit the result; "" if they fit."""
     if call.attributes.get(RESIDUAL, "") not in _RESIDUAL_MODES:
         return f"its residual is {call.attributes[RESIDUAL]}"
     further, y = _further_operands(call.attributes, len(call.inputs)), call.result.shape
@@ -70,7 +76,7 @@ def further_mismatch(call: PlacedOp) -> str:
 
 
 def further_fields(call: PlacedOp) -> Mapping[str, FieldValue]:
-    """The fields of a convolution's operands behind input and weights."""
+    """Returns the fields of a convolution's operands behind input and weights."""
     further = _further_operands(call.attributes, len(call.inputs))
     residual = call.inputs[further[RESIDUAL]] if RESIDUAL in further else None
     numbers = (residual.offset, *residual.strides[:3]) if residual else (0, 0, 0, 0)

@@ -1,7 +1,8 @@
-"""Library kernels for dynamic shapes: their commands' fields are formulas over the shapes of the inputs.
+"""Library kernels for dynamic shapes: the fields of their commands are formulas of the inputs' shapes.
 
-`traced_kernel` asks for a kernel at several shapes within the bounds, with sizes that remember their formulas. If
-all answers are the same commands, these hold for every shape within the bounds.
+`traced_kernel` asks for a kernel at several shapes within the bounds, with sizes that remember
+their formulas. If all answers are the same commands, these commands hold for every shape within the
+bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from vendor_reference.firmware.instructions import Command, FieldValue, instruct
 
 Shape = tuple[int, ...]
 Sizes = tuple["int | str", ...]
-"""A number for each dimension that is fixed; for others a formula over the shapes of the inputs."""
+"""A number for each fixed dimension, and a formula of the inputs' shapes for each other dimension."""
 
 _Made = TypeVar("_Made")
 
@@ -41,15 +42,15 @@ _CHOICES: Sequence[Choice] = (
     lambda bound: (bound + 1) // 2,
     lambda bound: max(bound - 1, 1),
 )
-"""One for each set of shapes with which `dynamic_kernel` calls an op's `kernel`."""
+"""One choice for each set of shapes with which `dynamic_kernel` calls an op's `kernel`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicTensor:
-    """An operand whose shape a run tells.
+    """An operand whose shape is known only at run time.
 
     Attributes:
-      bound: its largest shape.
+      bound: Largest shape of the operand.
     """
 
     placement: Placement
@@ -57,7 +58,7 @@ class DynamicTensor:
     bound: Shape
 
     def view(self, choose: Choice) -> View:
-        """The tensor at some size of its dimensions."""
+        """Returns the tensor at a chosen size of its dimensions."""
         shape = tuple(
             traced_size(size, choose(most), most) if isinstance(size, str) else size
             for size, most in zip(self.sizes, self.bound, strict=True)
@@ -66,15 +67,15 @@ class DynamicTensor:
 
 
 def input_sizes(index: int, pattern: Sequence[int]) -> Sizes:
-    """How formulas call the sizes of an input; -1 is one that a run tells."""
+    """Returns the names of an input's sizes in formulas; -1 is a size that a run tells."""
     return tuple(f"INPUT{index}_SHAPE[{d}]" if size < 0 else size for d, size in enumerate(pattern))
 
 
 def result_sizes(rule: LibraryOp, operands: Sequence[Sizes], attributes: Attributes) -> list[Sizes]:
-    """The sizes of an op's results.
+    """Returns the sizes of an op's results.
 
     Raises:
-      LiteRtError: UNSUPPORTED, where the op does not say them for such operands.
+      LiteRtError: UNSUPPORTED, if the op has no rule for the sizes with such operands.
     """
     shapes = [
         tuple(traced_size(size, 2) if isinstance(size, str) else size for size in sizes)
@@ -87,7 +88,10 @@ def result_sizes(rule: LibraryOp, operands: Sequence[Sizes], attributes: Attribu
 def largest_results(
     rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]
 ) -> Sequence[Shape] | str:
-    """The largest shapes of an op's results, of those of its operands; or why they are not known."""
+    """Returns the largest shapes of an op's results from the largest of its operands.
+
+    Or why they are unknown.
+    """
     if reason := rule.option_refusal(op):
         return reason
     try:
@@ -103,10 +107,10 @@ def dynamic_kernel(
     results: Sequence[Placement],
     attributes: Attributes,
 ) -> KernelSpec:
-    """The kernel, with formulas over the operands' shapes.
+    """Returns the kernel, with formulas of the operands' shapes.
 
     Raises:
-      LiteRtError: UNSUPPORTED, where the op cannot go by them.
+      LiteRtError: UNSUPPORTED, if the op cannot have run-time shapes.
     """
 
     def ask(choose: Choice) -> KernelSpec:
@@ -125,10 +129,10 @@ def dynamic_call(
     attributes: Attributes,
     choose: Choice = lambda bound: bound,
 ) -> PlacedOp:
-    """The op on traced shapes.
+    """Returns the op on traced shapes.
 
     Raises:
-      LiteRtError: UNSUPPORTED, where the operands' shapes do not tell those of the results.
+      LiteRtError: UNSUPPORTED, if the operands' shapes do not determine the results' shapes.
     """
     inputs = tuple(operand.view(choose) for operand in operands)
     shapes = _result_shapes(rule, [view.shape for view in inputs], attributes)
@@ -142,10 +146,10 @@ def dynamic_call(
 
 
 def traced_kernel(name: str, ask: Callable[[Choice], KernelSpec]) -> KernelSpec:
-    """The kernel that `ask` makes for traced shapes, with formulas over these.
+    """Returns the kernel that `ask` makes for traced shapes, with formulas of these shapes.
 
     Raises:
-      LiteRtError: UNSUPPORTED, where it is not the same for all shapes.
+      LiteRtError: UNSUPPORTED, if the kernel is not the same for all shapes.
     """
     first, *others = (
         _traced(name, lambda: _with_formulas(ask(choose)))  # noqa: B023
@@ -157,7 +161,7 @@ def traced_kernel(name: str, ask: Callable[[Choice], KernelSpec]) -> KernelSpec:
 
 
 def dynamic_refusal(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> str:
-    """Why the NPU cannot do an op with tensors whose shape a run tells; "" where it can."""
+    """Returns why the NPU cannot run an op on tensors of run-time shape; "" if it can."""
     if reason := rule.option_refusal(op):
         return reason
     operands = _operands(rule, op, bounds)
@@ -185,7 +189,7 @@ def _operands(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> Sequen
 
 
 def _op_results(rule: LibraryOp, op: Op, operands: Sequence[DynamicTensor]) -> Sequence[Shape]:
-    """The shapes of an op's results where operands are as large as they can be."""
+    """Returns the shapes of an op's results for the largest operands."""
     shapes = [operand.view(lambda bound: bound).shape for operand in operands]
     found = _result_shapes(rule, shapes, rule.attributes(op))
     if len(found) != len(op.outputs):
@@ -197,7 +201,7 @@ def _op_results(rule: LibraryOp, op: Op, operands: Sequence[DynamicTensor]) -> S
 def _result_shapes(
     rule: LibraryOp, shapes: Sequence[Shape], attributes: Attributes
 ) -> Sequence[Shape]:
-    """The shapes of an op's results, of those of its operands, as they are traced."""
+    """Returns the traced shapes of an op's results for traced shapes of its operands."""
     found = _traced(rule.name, lambda: rule.result_shapes(shapes, attributes))
     if found is None:
         shown = " and ".join(str(list(shape)) for shape in shapes)
@@ -207,7 +211,7 @@ def _result_shapes(
 
 
 def _may_be(tensor: Tensor, shape: Shape) -> bool:
-    """Whether a result can have what the model says of its shape."""
+    """Returns whether a result can have the shape that the model gives."""
     pattern = tensor.type.shape
     return len(shape) == len(pattern) and all(
         fixed < 0 or is_same(size, fixed) for size, fixed in zip(shape, pattern, strict=True)
@@ -255,5 +259,5 @@ def _traced(name: str, compute: Callable[[], _Made]) -> _Made:
 
 
 def _error(name: str, why: str) -> LiteRtError:
-    what = f"{name}: its kernel cannot go by shapes that a run tells: {why}"
+    what = f"{name}: its kernel cannot use shapes that a run tells: {why}"
     return LiteRtError(Status.UNSUPPORTED, what, hint="Convert the model with fixed shapes.")

@@ -1,6 +1,6 @@
-"""Element by element: the command for one result of some operands, whatever their types, layouts and views.
+"""Element-wise ops: makes the command for one result of some operands, for all types, layouts and views.
 
-What differs between ops is an expression (`steps.py`), which becomes a program that the firmware runs.
+The ops differ in an expression (`steps.py`), which becomes a program that the firmware runs.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from vendor_reference.firmware.instructions import Command, FieldValue
 
 @dataclass(frozen=True, slots=True)
 class KernelOperand:
-    """What a command reads or writes.
+    """A tensor that a command reads or writes.
 
     Attributes:
-      view: of an operand, already repeated to the result's shape.
-      scale: where its integers stand for real numbers.
-      argument: what is bound to it; None for the op's input of the same number.
+      view: View of an operand, already repeated to the result's shape.
+      scale: Scale, if the operand's integers stand for real numbers.
+      argument: Argument that is bound to the operand; None for the op's input of the same number.
     """
 
     view: View
@@ -37,18 +37,18 @@ class KernelOperand:
 
     @property
     def port(self) -> Port:
-        """As a program has it."""
+        """Returns the operand's port in a program."""
         return Port(self.view.element_type, self.scale)
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """What is computed for each element.
+    """A computation for each element.
 
     Attributes:
-      text: an expression over `a`, `b`, ...; see `steps.py`.
-      operands: one to `NUM_OPERANDS`.
-      result: output 0; it can be written over operand 0 where that lies in the same way.
+      text: Expression of `a`, `b`, ...; see `steps.py`.
+      operands: Operands, one to `NUM_OPERANDS`.
+      result: Output 0; the result can overwrite operand 0 if both have the same layout.
     """
 
     text: str
@@ -56,11 +56,14 @@ class Formula:
     result: KernelOperand
 
     def program(self) -> bytes:
-        """What the firmware runs; ValueError, if it cannot."""
+        """Returns the program that the firmware runs.
+
+        ValueError, if the firmware cannot run the expression.
+        """
         return write_program(self.text, [o.port for o in self.operands], self.result.port)
 
     def kernel(self, title: str) -> KernelSpec:
-        """The command; `title` is the layer's."""
+        """Returns the command; `title` is the layer's title."""
         operands, result = self.operands, self.result
         arguments: list[KernelArgument] = [
             operand.argument or TensorArgument(is_output=False, index=index)
@@ -77,7 +80,7 @@ class Formula:
 
 
 def _lies_alike(operand: KernelOperand, result: KernelOperand) -> bool:
-    """Whether each element of the result takes the bytes of that element of the operand."""
+    """Returns whether each element of the result replaces the bytes of the operand's element."""
     first, second = operand.view, result.view
     same_size = first.element_type.bits == second.element_type.bits
     places = zip((*first.strides, first.offset), (*second.strides, second.offset), strict=True)
@@ -85,7 +88,10 @@ def _lies_alike(operand: KernelOperand, result: KernelOperand) -> bool:
 
 
 def loop_fields(loops: Loops) -> Mapping[str, FieldValue]:
-    """How operands and result lie, as the instruction has it; of `loops`, the result's view is the last."""
+    """Returns the instruction's fields for the layout of operands and result.
+
+    The last of `loops` is the result's view.
+    """
     strides = [loops.strides[-1], *loops.strides[:-1]]
     return {
         "num_loops": len(loops.sizes),
@@ -98,19 +104,22 @@ def loop_fields(loops: Loops) -> Mapping[str, FieldValue]:
 _E = ElementType
 
 _LEAST = {_E.INT8: -(2**7), _E.INT16: -(2**15), _E.INT32: -(2**31), _E.INT64: -(2**63)}
-"""Of signed integers; the others' is 0. Both types of real numbers have these."""
+"""Least signed integers.
+
+The least unsigned integer is 0. Both types of real numbers can hold these values.
+"""
 
 _MOST = {
     _E.INT8: 2**7 - 1, _E.UINT8: 2**8 - 1, _E.INT16: 2**15 - 1, _E.UINT16: 2**16 - 1,
     _E.INT32: 2**31 - 1, _E.UINT32: 2**32 - 1, _E.INT64: 2**63 - 1, _E.UINT64: 2**64 - 1,
 }  # fmt: skip
-"""The greatest integers; one more than each is a number of both types of real numbers."""
+"""Greatest integers; both types of real numbers can hold each of these values plus one."""
 
 
 def cast_expression(source: ElementType, result: ElementType) -> str:
-    """What a number is as an element of another type.
+    """Returns the expression that converts a number to an element of another type.
 
-    All but zero is true, and what is no number becomes the greatest integer.
+    All numbers except zero become true, and NaN becomes the greatest integer.
     """
     from_lane, to_lane = lane_of(source), lane_of(result)
     if result is _E.BOOL:
@@ -122,6 +131,6 @@ def cast_expression(source: ElementType, result: ElementType) -> str:
 
 
 def cast(source: View, result: View) -> Formula:
-    """Output 0 of input 0, as elements of another type."""
+    """Returns the formula that converts input 0 to elements of another type."""
     text = cast_expression(source.element_type, result.element_type)
     return Formula(text, [KernelOperand(source)], KernelOperand(result))

@@ -1,10 +1,11 @@
-"""The library's ops by name, and what it knows of each: whether it can do it, and the kernel that does it.
+"""Defines the library's ops by name: whether the NPU can run an op, and the kernel that runs it.
 
-A module of `ops/` has some ops as `OPS`: a new op is a new file there, or a line in one. What an op declares of
-itself is what it checks, and its row in the documents' table.
+Each module of `ops/` lists some ops as `OPS`: a new op is a new file there, or a line in a file. An
+op's declarations are also its checks, and its row in the documents' table.
 
-An op's way: `refusal` while the host asks which ops the NPU takes; `operands` and `attributes` as it becomes a
-layer on IE; `mismatch` where such a layer is read from a text; `kernel` once its tensors lie somewhere.
+The methods run in this order: `refusal` while the host asks which ops the NPU takes; `operands` and
+`attributes` when the op becomes a layer on IE; `mismatch` when such a layer is read from a text;
+`kernel` once its tensors have places in memory.
 """
 
 from __future__ import annotations
@@ -42,53 +43,65 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec
 from vendor_reference.firmware.operations import NUM_LOOPS
 
 NUMBERS = tuple(CL_TYPES)
-"""All that a kernel can read."""
+"""All types that a kernel can read."""
 MOST_ELEMENTS = 2**31 - 1
-"""Elements of a tensor: offsets and strides of commands are 32-bit integers."""
+"""Limit of elements of a tensor: offsets and strides of commands are 32-bit integers."""
 FLOATS = (ElementType.FLOAT32, ElementType.FLOAT16)
 INTEGERS = (ElementType.INT32, ElementType.INT64)
 BYTES = (ElementType.INT8, ElementType.UINT8)
 WITH_SHORTS = (*BYTES, ElementType.INT16)
-"""Quantized types; of most functions of int16, stock's interpreter has an approximation of its own."""
+"""Quantized types; stock LiteRT's interpreter approximates most functions of int16 in its own way."""
 
 Shape: TypeAlias = tuple[int, ...]
 Value: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...]"
 Attributes: TypeAlias = Mapping[str, Value]
-"""What an op is beside its tensors; a layer on IE has the same."""
+"""The properties of an op besides its tensors; a layer on IE has the same."""
 
 _WORDS = (AUTO, ALL, NONE)
-"""Which ops go, in one word."""
+"""Words that select ops."""
 
 _LEAST_SCALE = 2.0**-126
-"""Kernels multiply with what is 1 by it, which is a float as well."""
+"""Least scale: kernels multiply by its reciprocal, which must be a float as well."""
 
 SCALES = "scales"
 ZERO_POINTS = "zero_points"
-"""Attributes of layers with quantized tensors: a number for each operand and result; a scale of 0 is none."""
+"""Attributes of layers with quantized tensors: a number for each operand and result.
+
+A scale of 0 means no scale.
+"""
 
 IN_PLACE = "in_place"
-"""Attribute of layers whose result has parts: the operands that have been written there, and are not copied."""
+"""Attribute of layers whose result has parts.
+
+The operands that are already written there and need no copy.
+"""
 
 
 class Fusion(Enum):
-    """What a layer can take into itself; attributes and operands then say that it has."""
+    """An op that a layer can absorb; the layer's attributes and operands then include it."""
 
     ACTIVATION = "activation"
-    """Behind it: `activation` is the name of the op; PRELU's slopes are the last operand."""
+    """An activation behind the layer: `activation` is its op's name.
+
+    The slopes of PRELU are the last operand.
+    """
     BIAS = "bias"
-    """Added to it, where it has no bias: a number for each channel, the operand behind the weights."""
+    """A bias for a layer without one: a number for each channel, as the operand behind the weights."""
     RESIDUAL = "residual"
     """An operand that is added `before` or `behind` the activation; it follows the bias."""
     PADDING = "padding"
-    """In front of it: zeros around the image; `pads_begin` and `pads_end` count their rows and columns."""
+    """A padding in front of the layer: zeros around the image.
+
+    `pads_begin` and `pads_end` count rows and columns.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedOp:
-    """An op whose tensors lie somewhere.
+    """An op whose tensors have places in memory.
 
     Attributes:
-      attributes: as `LibraryOp.attributes` made them, perhaps read from a text since.
+      attributes: Attributes from `LibraryOp.attributes`, or from a text.
     """
 
     inputs: tuple[View, ...]
@@ -97,22 +110,22 @@ class PlacedOp:
 
     @classmethod
     def of(cls, tensors: Sequence[View], num_results: int, attributes: Attributes) -> PlacedOp:
-        """An op of operands and the results behind them."""
+        """Returns an op of operands and the results behind them."""
         num_inputs = len(tensors) - num_results
         return cls(tuple(tensors[:num_inputs]), tuple(tensors[num_inputs:]), attributes)
 
     @property
     def result(self) -> View:
-        """The first of the results, which for most ops is the only one."""
+        """Returns the first result, which is the only result of most ops."""
         return self.results[0]
 
     @property
     def tensors(self) -> tuple[View, ...]:
-        """The operands, then the results."""
+        """Returns the operands, then the results."""
         return (*self.inputs, *self.results)
 
     def scale(self, index: int) -> Scale | None:
-        """How the integers of tensor `index` stand for real numbers; None where they do not."""
+        """Returns the scale of the integers of tensor `index`; None if they do not stand for real numbers."""
         scales, zero_points = self.numbers(SCALES), self.numbers(ZERO_POINTS)
         if index < 0:
             index += len(self.tensors)
@@ -124,20 +137,20 @@ class PlacedOp:
         return Scale(float(scale), int(zero_point)) if is_usable else None
 
     def numbers(self, name: str) -> tuple[float, ...]:
-        """An attribute that is numbers; none where it is not."""
+        """Returns an attribute that is a list of numbers; empty for other attributes."""
         found = self.attributes.get(name)
         return tuple(float(n) for n in found) if isinstance(found, tuple) else ()
 
     def integers(self, name: str) -> tuple[int, ...]:
-        """An attribute that is integers; none where it is not."""
+        """Returns an attribute that is a list of integers; empty for other attributes."""
         return integers_of(self.attributes, name)
 
     def integer(self, name: str) -> int | None:
-        """An attribute that is an integer; None where it is not."""
+        """Returns an attribute that is an integer; None for other attributes."""
         return integer_of(self.attributes, name)
 
     def shape_mismatch(self) -> str:
-        """The sentence that shapes do not fit."""
+        """Returns the sentence that shapes do not fit."""
         inputs, results = (
             " and ".join(str(RankedTensorType.of(v.element_type, v.shape)) for v in views)
             for views in (self.inputs, self.results)
@@ -146,22 +159,25 @@ class PlacedOp:
 
 
 class LibraryOp(ABC):
-    """An operator of the TFLite schema, as the NPU does it.
+    """An operator of the TFLite schema, as the NPU runs it.
 
     Attributes:
-      name: in the schema: `ADD`.
-      ie_name: of the layer on IE, without the dialect: `Add`.
-      types: of elements that all its tensors can have.
-      quantized: integers that they can be, with one scale for a tensor.
-      precision: the one type that its kernel takes; its tensors are converted, in front of it and behind it.
-      constraints: what must hold besides, a phrase each, for the documents.
-      num_inputs: the fewest and the most inputs.
-      num_parameters: how many of the inputs, at the end, are no operands: constants, that the attributes have.
-      num_outputs: the fewest and the most outputs.
-      is_layout_agnostic: whether its tensors may lie in any order, if it is the same for all that have one shape.
-      has_parts: whether operands lie in the result as they are; see `parts`.
-      fuses: what can become a part of it.
-      is_view: whether the result is operand 0, read in another shape.
+      name: Name of the op in the schema: `ADD`.
+      ie_name: Name of the layer on IE, without the dialect: `Add`.
+      types: Element types that all tensors of the op can have.
+      quantized: Integer types that the tensors can have, with one scale for a tensor.
+      precision: Type that the kernel takes, if it is only one; tensors are converted in front of
+        the kernel and behind it.
+      constraints: Further conditions, one phrase each, for the documents.
+      num_inputs: Least and greatest number of inputs.
+      num_parameters: Number of inputs, at the end, that are not operands: constants that become
+        attributes.
+      num_outputs: Least and greatest number of outputs.
+      is_layout_agnostic: Whether tensors may have any order, if all tensors of one shape have the
+        same order.
+      has_parts: Whether operands lie in the result unchanged; see `parts`.
+      fuses: Ops that can become a part of this op.
+      is_view: Whether the result is operand 0 in another shape.
     """
 
     name: str
@@ -179,7 +195,7 @@ class LibraryOp(ABC):
     fuses: tuple[Fusion, ...] = ()
 
     def refusal(self, op: Op) -> str:
-        """Why the NPU cannot do an op, whose shapes are known; "" where it can."""
+        """Returns why the NPU cannot run an op of known shapes; "" if it can."""
         if reason := self.option_refusal(op):
             return reason
         tensors = [*self.operands(op), *op.outputs]
@@ -187,14 +203,19 @@ class LibraryOp(ABC):
         return self.misfit(PlacedOp.of(views, len(op.outputs), self.attributes(op)))
 
     def misfit(self, call: PlacedOp) -> str:
-        """Why tensors are too large for the firmware, or what `mismatch` says; "" for a call that has a kernel."""
+        """Returns why tensors are too large for the firmware, or the result of `mismatch`.
+
+        "" for a call with a kernel.
+        """
         largest = max(range_of(view.num_elements)[1] for view in call.tensors)
         if largest > MOST_ELEMENTS:
-            return f"it has a tensor of {largest} elements, the most are {MOST_ELEMENTS}"
+            return (
+                f"it has a tensor of {largest} elements, but at most {MOST_ELEMENTS} are possible"
+            )
         return self.mismatch(call)
 
     def option_refusal(self, op: Op) -> str:
-        """The same, of what an op has beside its shapes."""
+        """Returns why the NPU cannot run an op because of its options; "" if it can."""
         inputs = list(op.inputs)
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -207,18 +228,22 @@ class LibraryOp(ABC):
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
     ) -> Sequence[Shape] | None:
-        """The shapes of the results, of those of the operands, whose sizes may be traced (`traced_size.py`).
+        """Returns the results' shapes from the operands', whose sizes may be traced (`traced_size.py`).
 
-        None where the operands do not fit, and for an op that does not say it: that one has fixed shapes alone.
+        Returns None if the operands do not fit, and for an op without such a rule, which takes only
+        fixed shapes.
         """
         return None
 
     def shaped_like_result(self, attributes: Attributes) -> Sequence[int]:
-        """Operands that have the result's shape, of a layer that a pass has made: it has seen to that."""
+        """Returns the operands that have the result's shape.
+
+        The pass that made the layer has checked that.
+        """
         return ()
 
     def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
-        """Why a layer of the op cannot have so many operands and results; "" where it can."""
+        """Returns why a layer of the op cannot have so many operands and results; "" if it can."""
         return self._count_mismatch(num_inputs, num_outputs, self.num_parameters)
 
     def _count_mismatch(self, num_inputs: int, num_outputs: int, num_parameters: int) -> str:
@@ -230,28 +255,31 @@ class LibraryOp(ABC):
         return f"it has {num_inputs} inputs and {num_outputs} outputs, expected {expected}"
 
     def operands(self, op: Op) -> Sequence[Tensor]:
-        """The inputs that are tensors on IE."""
+        """Returns the inputs that are tensors on IE."""
         tensors = [tensor for tensor in op.inputs if tensor is not None]
         return tensors[: max(1, len(tensors) - self.num_parameters)]
 
     def parameter_refusal(self, op: Op) -> str:
-        """Why the attributes of an op cannot be made; "" where they can."""
+        """Returns why the attributes of an op cannot be made; "" if they can."""
         return ""
 
     def attributes(self, op: Op) -> Attributes:
-        """What the op is beside its tensors: how integers stand for real numbers."""
+        """Returns the op's properties besides its tensors: the scales of integers."""
         return quantization_attributes([*self.operands(op), *op.outputs])
 
     @abstractmethod
     def mismatch(self, call: PlacedOp) -> str:
-        """Why there is no kernel for such types, shapes and attributes, whatever these are; "" where there is."""
+        """Returns why there is no kernel for such types, shapes and attributes; "" if there is a kernel."""
 
     def parts(self, call: PlacedOp) -> Sequence[View]:
-        """Where the operands lie in the result, of an op that has parts."""
+        """Returns the places of the operands in the result, for an op with parts."""
         return ()
 
     def type_mismatch(self, call: PlacedOp) -> str:
-        """Why it is not done on tensors that should be of one type: none of its, or integers without a scale."""
+        """Returns why the tensors' types do not fit: another type than the op's, or integers without a scale.
+
+        "" if they fit.
+        """
         element_type, allowed = call.result.element_type, (*self.types, *self.quantized)
         for index, view in enumerate(call.tensors):
             is_converted = self.precision is not None and view.element_type in self.types
@@ -265,23 +293,23 @@ class LibraryOp(ABC):
         return f"its tensors are {element_type.name}; the library does {self.name} of {names}"
 
     def types_text(self) -> str:
-        """The types of its tensors, for the documents."""
+        """Returns the types of the op's tensors, for the documents."""
         quantized = f"quantized {type_names(self.quantized)}" if self.quantized else ""
         return ", ".join(filter(None, (type_names(self.types), quantized)))
 
     @abstractmethod
     def kernel(self, call: PlacedOp) -> KernelSpec:
-        """The kernel for tensors that lie so, of a call without mismatch."""
+        """Returns the kernel for the tensors' layout; the call has no mismatch."""
 
 
 class ElementwiseOp(LibraryOp):
-    """An op whose result's elements are computed each of one element of each operand."""
+    """An op that computes each element of the result from one element of each operand."""
 
     is_layout_agnostic = True
 
     @abstractmethod
     def formula(self, call: PlacedOp) -> Formula:
-        """What is computed, for tensors that lie so, of a call without mismatch."""
+        """Returns the formula of the result for the tensors' layout; the call has no mismatch."""
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
@@ -295,7 +323,10 @@ class ElementwiseOp(LibraryOp):
 
 @cache
 def library_ops() -> Mapping[str, LibraryOp]:
-    """All ops of the library, by their names in the schema; each module in `ops/` has some as `OPS`."""
+    """Returns all ops of the library by their names in the schema.
+
+    Each module in `ops/` lists its ops as `OPS`.
+    """
     families = load_package(
         "vendor_reference.compiler.library.ops", "OPS", lambda ops: str(ops[0].name)
     )
@@ -306,7 +337,9 @@ def library_ops() -> Mapping[str, LibraryOp]:
 
 
 def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
-    """The ops that an option's value names, in either case, with commas between them; or `auto`, `all` or `none`.
+    """Returns the ops in an option's value: names with commas between them, or `auto`, `all` or `none`.
+
+    Case is ignored.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for an op that the library does not have.
@@ -315,7 +348,7 @@ def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
     names = [name.strip().upper() for name in wanted.split(",") if name.strip()]
     if len(names) == 1 and names[0].lower() in _WORDS:
         return {} if names[0].lower() == NONE else known
-    if names == ["TRUE"]:  # the flag without a value
+    if names == ["TRUE"]:  # a flag without a value
         names = []
     for name in names:
         if name not in known:
@@ -323,7 +356,7 @@ def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
     if not names:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"--{REFERENCE_OPS} names no op",
+            f"--{REFERENCE_OPS} has no op names",
             "vendor 'Reference'",
             f"Write --{REFERENCE_OPS}={AUTO}, {ALL} or {NONE}, or names of builtin ops with commas between them.",
         )
@@ -331,63 +364,66 @@ def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
 
 
 def _no_op(name: str, known: Collection[str]) -> LiteRtError:
-    """The error about a name that an option's value has."""
+    """Returns the error about an unknown name in an option's value."""
     if name.lower() in _WORDS:
-        what, hint = f"'{name.lower()}' stands alone", "Leave out the other names."
+        what, hint = f"'{name.lower()}' must be the only word", "Leave out the other names."
     else:
         near = get_close_matches(name, [*known, *map(str.upper, _WORDS)], 1)
         meant = near[0].lower() if near and near[0].lower() in _WORDS else "".join(near)
         what = f"the library has no op '{name}'"
         hint = f"Do you mean {meant}? " if near else ""
-        hint += f"It has {', '.join(known)}; {ALL} is all of them, {AUTO} those that are expected to gain."
+        hint += (
+            f"The library has {', '.join(known)}; {ALL} selects all of them, {AUTO} those with an "
+            "expected gain."
+        )
     return LiteRtError(
         Status.INVALID_TOOL_CONFIG, f"--{REFERENCE_OPS}: {what}", "vendor 'Reference'", hint
     )
 
 
 def type_names(types: Sequence[ElementType]) -> str:
-    """Types as the documents list them."""
+    """Returns types as the documents list them."""
     return "any" if set(types) == set(NUMBERS) else ", ".join(t.name.lower() for t in types)
 
 
 def integers_of(attributes: Attributes, name: str) -> tuple[int, ...]:
-    """An attribute that is integers; none where it is not."""
+    """Returns an attribute that is a list of integers; empty for other attributes."""
     found = attributes.get(name)
     return tuple(int(n) for n in found) if isinstance(found, tuple) else ()
 
 
 def integer_of(attributes: Attributes, name: str) -> int | None:
-    """An attribute that is an integer; None where it is not."""
+    """Returns an attribute that is an integer; None for other attributes."""
     found = attributes.get(name)
     return found if isinstance(found, int) else None
 
 
 def count_from_front(dim: int, rank: int) -> int:
-    """A dimension by its index; one below 0 counts from behind the last, as in the schema."""
+    """Returns a dimension's index from the front; a negative index counts from the end, as in the schema."""
     return dim + rank if dim < 0 else dim
 
 
 def option(op: Op, field: str) -> int | float:
-    """A field of the op's builtin options; the schema's default where it has none."""
+    """Returns a field of the op's builtin options, or the schema's default."""
     value = read_builtin_options(op)[field]
     assert isinstance(value, (int, float))
     return value
 
 
 def activation_of(op: Op) -> str:
-    """The name of the op's fused activation: `NONE`, `RELU`, ..."""
+    """Returns the name of the op's fused activation: `NONE`, `RELU`, ..."""
     return enum_name("ActivationFunctionType", int(option(op, "fused_activation_function")))
 
 
 def quantization_attributes(tensors: Sequence[Tensor]) -> Attributes:
-    """`scales` and `zero_points` of operands and result, where one of them is quantized."""
+    """Returns `scales` and `zero_points` of operands and result, if one of them is quantized."""
     return scale_attributes(
         [find_scale(t) if t.element_type in INTEGER_LIMITS else None for t in tensors]
     )
 
 
 def scale_attributes(scales: Sequence[Scale | None]) -> Attributes:
-    """`scales` and `zero_points`, where there are any."""
+    """Returns `scales` and `zero_points`, if there are any."""
     if not any(scales):
         return {}
     return {
@@ -397,7 +433,7 @@ def scale_attributes(scales: Sequence[Scale | None]) -> Attributes:
 
 
 def find_scale(tensor: Tensor) -> Scale | None:
-    """The one scale of a tensor's integers; None where there is none, or several."""
+    """Returns the only scale of a tensor's integers; None if there is none, or there are several."""
     quantization = tensor.quantization
     if quantization is None or quantization.blockwise or len(quantization.scale) != 1:
         return None
@@ -406,7 +442,7 @@ def find_scale(tensor: Tensor) -> Scale | None:
 
 
 def find_integers(tensor: Tensor | None) -> tuple[int, ...] | None:
-    """The numbers of a constant of INT32 or INT64; None for anything else."""
+    """Returns the numbers of a constant of INT32 or INT64; None for any other tensor."""
     sizes = {ElementType.INT32: 4, ElementType.INT64: 8}
     if tensor is None or not tensor.is_constant or tensor.element_type not in sizes:
         return None
@@ -418,7 +454,10 @@ def find_integers(tensor: Tensor | None) -> tuple[int, ...] | None:
 
 
 def broadcast_mismatch(call: PlacedOp) -> str:
-    """Why operands are not repeated to the result's shape by NumPy's rules, or not by the firmware."""
+    """Returns why operands cannot be repeated to the result's shape by NumPy's rules or by the firmware.
+
+    "" if they can.
+    """
     if len(call.result.shape) > NUM_LOOPS:
         return f"it has {len(call.result.shape)} dimensions, more than {NUM_LOOPS}"
     shape = broadcast_shape([view.shape for view in call.inputs])
@@ -429,7 +468,7 @@ def broadcast_mismatch(call: PlacedOp) -> str:
 
 
 def broadcast_shape(shapes: Sequence[Shape]) -> Shape | None:
-    """The shape that shapes are repeated to, by NumPy's rules; None where they do not fit."""
+    """Returns the shape that shapes are repeated to by NumPy's rules; None if they do not fit together."""
     rank = max(map(len, shapes))
     made: Shape = (1,) * rank
     for shape in shapes:
@@ -442,7 +481,7 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape | None:
 
 
 def result_mismatch(op: LibraryOp, call: PlacedOp) -> str:
-    """Why the results have not the shapes that the op says; "" where they have."""
+    """Returns why the results' shapes differ from the op's rule; "" if they agree."""
     expected = op.result_shapes([view.shape for view in call.inputs], call.attributes)
     found = [view.shape for view in call.results]
     if expected is None or len(expected) != len(found):
@@ -452,12 +491,15 @@ def result_mismatch(op: LibraryOp, call: PlacedOp) -> str:
 
 
 def is_shape(shape: Shape, other: Shape) -> bool:
-    """Whether two shapes are known to be the same, whatever a run tells."""
+    """Returns whether two shapes are equal in every run."""
     return len(shape) == len(other) and all(map(is_same, shape, other))
 
 
 def common_shape(shapes: Sequence[Shape]) -> Shape | None:
-    """The shape that all must have, which a run checks where it is not known; None where they cannot."""
+    """Returns the shape that all shapes must have; None if they cannot be equal.
+
+    If the shapes are not known to be equal, a run checks them.
+    """
     made = shapes[0]
     for shape in shapes[1:]:
         if len(shape) != len(made):
@@ -470,7 +512,7 @@ def common_shape(shapes: Sequence[Shape]) -> Shape | None:
 
 
 def scale_mismatch(call: PlacedOp) -> str:
-    """Why an op that leaves integers as they are is not done: they stand for other numbers."""
+    """Returns why an op cannot leave integers unchanged, since they stand for other numbers; "" if it can."""
     for index, view in enumerate(call.tensors):
         if view.element_type in INTEGER_LIMITS and call.scale(index) != call.scale(0):
             return f"operand 0 and {_tensor_name(call, index)} have different scales or zero points"

@@ -1,6 +1,7 @@
-"""Elements moved as they are: commands that fill parts of results from operands, or with one value.
+"""Moves elements unchanged: commands that fill parts of results from operands, or with one value.
 
-A transposition is one part, a concatenation one for each input, padding the middle and a box on each side of it.
+A transposition has one part, a concatenation one part for each input, a padding has the middle and
+a box on each side of it.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from vendor_reference.firmware.instructions import Command, FieldValue, instruct
 
 _ELEMENT_BYTES = (1, 2, 4, 8)
 _WORD_BYTES = 16
-"""The most that the firmware moves as one element."""
+"""Largest element that the firmware moves at once, in bytes."""
 
 MAX_LOOPS = next(f.count for f in instruction_set()["Move"].fields if f.name == "sizes")
-"""Nested loops that an instruction has."""
+"""Number of nested loops in an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
 class MovedPart:
-    """Elements of a result, and where those of an input of the op come from that they are.
+    """Elements of a result, and the elements of an input that are moved there.
 
     Attributes:
-      source: of the same shape; None for the value that fills.
-      input, output: of the op, that have these views.
+      source: View of the source elements, with the same shape; None for the fill value.
+      input, output: Indices of the op's input and output that these views belong to.
     """
 
     result: View
@@ -39,7 +40,7 @@ class MovedPart:
 
 
 def move_mismatch(call: PlacedOp) -> str:
-    """Why elements of a call's tensors are not moved between them: they are not of one type, size or scale."""
+    """Returns why a call's elements cannot be moved: types, sizes or scales differ; "" if they can."""
     element_type = call.result.element_type
     for view in call.tensors:
         if view.element_type is not element_type:
@@ -56,9 +57,10 @@ def move_kernel(
     value: bytes = b"",
     num_outputs: int = 1,
 ) -> KernelSpec:
-    """The commands that write parts of the outputs; no two parts overlap.
+    """Returns a kernel of commands that write parts of the outputs; no two parts overlap.
 
-    The commands get all inputs of the layer. `value` is the element, in bytes, that fills parts without a source.
+    The commands get all inputs of the layer. `value` holds the bytes of the element that fills
+    parts without a source.
     """
     commands = []
     for part in [p for p in parts if range_of(p.result.num_elements)[1]] or parts[:1]:
@@ -83,7 +85,7 @@ def move_kernel(
 
 
 def command_loops(loops: Loops) -> Iterator[Mapping[str, FieldValue]]:
-    """The fields that are loops, for each command that they need: `offsets`, `sizes` and `strides`."""
+    """Yields the loop fields of each command that the loops need: `offsets`, `sizes` and `strides`."""
     excess = max(len(loops.sizes) - MAX_LOOPS, 0)
     for index in product(*map(range, loops.sizes[:excess])):
         offsets = [
@@ -104,7 +106,7 @@ def command_loops(loops: Loops) -> Iterator[Mapping[str, FieldValue]]:
 
 
 def _widened(loops: Loops, size: int) -> tuple[Loops, int]:
-    """Loops over larger elements, and the bytes of these, where pairs of neighbours stay together."""
+    """Returns loops over larger elements and their size, if pairs of neighbours stay together."""
     while size < _WORD_BYTES and is_multiple(loops.sizes[-1], 2):
         apart = [n for strides in loops.strides for n in strides[:-1]]
         is_row = all(is_same(step, 1) for step in loops.steps)
@@ -121,7 +123,7 @@ def _widened(loops: Loops, size: int) -> tuple[Loops, int]:
 
 
 def _inner_turn(loops: Loops) -> Loops:
-    """The same loops; where rows are written that are read apart, that which reads in rows is next to them."""
+    """Returns the loops in an order in which a loop that reads rows is next to the loop that writes rows."""
     reads, writes = loops.strides
     in_rows = [i for i, stride in enumerate(reads) if is_same(stride, 1)]
     last = len(reads) - 1

@@ -25,32 +25,38 @@ from vendor_reference.custom_layers.kernel_spec import (
 from vendor_reference.firmware.instructions import Command, FieldValue
 
 PANEL = 16
-"""Columns of a panel, as `panels.cl` has them."""
+"""Number of columns of a panel, as in `panels.cl`."""
 
 MOST_BATCHES = 3
-"""Dimensions of batches that an instruction goes through."""
+"""Largest number of batch dimensions of an instruction."""
 
 _CONSTANT = "is_constant"
 
 
 def constant_attribute(tensor: Tensor) -> Attributes:
-    """Whether a tensor is known when the executable is loaded."""
+    """Returns the attribute that says whether a tensor is known when the executable is loaded."""
     return {_CONSTANT: is_known_ahead(tensor)}
 
 
 def panels_mismatch(call: PlacedOp, column: int) -> str:
-    """Why operand 1 is too large in panels, where dimension `column` is that of its columns; "" where not."""
+    """Returns why operand 1 is too large in panels with `column` as the dimension of its columns.
+
+    "" if it is not.
+    """
     shape = call.inputs[1].shape
     columns = -(-shape[column] // PANEL) * PANEL
     count = columns * prod(size for dim, size in enumerate(shape) if dim != column)
     most = range_of(count)[1]
     if most <= MOST_ELEMENTS:
         return ""
-    return f"its weights are {most} elements with columns filled up to {PANEL}, the most are {MOST_ELEMENTS}"
+    return (
+        f"its weights have {most} elements with columns filled up to {PANEL}, but at most "
+        f"{MOST_ELEMENTS} are possible"
+    )
 
 
 class ProductSpec:
-    """The kernel of a call in the making: its commands, and their arguments."""
+    """A kernel under construction for a call: its commands and their arguments."""
 
     def __init__(self, call: PlacedOp) -> None:
         self._call = call
@@ -59,7 +65,7 @@ class ProductSpec:
 
     @property
     def result(self) -> int:
-        """The place of the result; an operand's is its number."""
+        """Returns the argument index of the result; an operand's argument index is its number."""
         return len(self._call.inputs)
 
     def add(self, instruction: str, **fields: FieldValue) -> None:
@@ -67,19 +73,21 @@ class ProductSpec:
         self._commands.append(Command.of(instruction, **fields))
 
     def spec(self, title: str) -> KernelSpec:
-        """The kernel."""
+        """Returns the kernel."""
         return KernelSpec(title, tuple(self._arguments), commands=tuple(self._commands))
 
     def panels(self, index: int, rows: tuple[int, ...], column: int) -> tuple[int, int, int]:
-        """Operand `index` as a matrix in panels.
+        """Adds operand `index` as a matrix in panels.
 
         Args:
-          index: of the operand.
-          rows: the dimensions that are a row's number; others but `column` are batches.
-          column: the dimension that is a column's number.
+          index: Number of the operand.
+          rows: Dimensions that make up the row number; dimensions other than these and `column` are
+            batches.
+          column: Dimension that is the column number.
 
         Returns:
-          The place; how many rows lie in a panel; and the elements from one batch to the next.
+          The argument index; the number of rows in a panel; and the elements from one batch to the
+          next.
         """
         view = self._call.inputs[index]
         depth = prod(view.shape[dim] for dim in rows)
@@ -92,7 +100,10 @@ class ProductSpec:
         return self._pack(index, batches, rows, column, PANEL), depth, apart
 
     def rows(self, index: int, batches: tuple[int, ...], row: int, column: int) -> int:
-        """The place of a dense copy of operand `index`, with elements of dimension `column` side by side."""
+        """Returns the argument index of a dense copy of operand `index`.
+
+        Elements of dimension `column` lie side by side in the copy.
+        """
         return self._pack(index, batches, (row,), column, self._call.inputs[index].shape[column])
 
     def _pack(
@@ -122,11 +133,14 @@ class ProductSpec:
 
 
 def three(numbers: list[int], missing: int) -> tuple[int, ...]:
-    """Numbers of an instruction's batches, the innermost last."""
+    """Returns an instruction's three batch numbers, the innermost last."""
     return (*(missing,) * (MOST_BATCHES - len(numbers)), *numbers)
 
 
 def matrix_strides(view: View, batches: Sequence[int]) -> tuple[int, tuple[int, ...]]:
-    """Elements from row to row of `[..., rows, columns]`, and from batch to batch, to which it is repeated."""
+    """Returns the strides of rows and batches of `[..., rows, columns]`, in elements.
+
+    Batches are repeated to `batches`.
+    """
     repeated = view.broadcast((*batches, *view.shape[-2:]))
     return view.strides[-2], three([*repeated.strides[:-2]], 0)

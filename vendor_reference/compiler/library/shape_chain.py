@@ -1,6 +1,8 @@
-"""Shapes that a model computes of shapes: SHAPE, then PACK, CONCATENATION, STRIDED_SLICE, MUL, ADD, SUB.
+"""Reads shapes that a model computes from shapes.
 
-Converters write such chains for ops whose result has an open batch, or an open image.
+SHAPE, then PACK, CONCATENATION, STRIDED_SLICE, MUL, ADD, SUB.
+
+Converters write such chains for ops whose result has an open batch size, or an open image size.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from vendor_reference.compiler.library.traced_size import unless_negative
 _LEFT = -1
 _TIMES, _ADDED = "_times", "_added"
 _MOST = 2**31 - 1
-"""Of numbers in a chain."""
+"""Largest number in a chain."""
 _MOST_SIZES, _MOST_TENSORS = 64, 10_000
-"""Sizes that a tensor of a chain has, and tensors of one chain; what goes beyond is not known."""
+"""Limits of a tensor's sizes, and of the tensors in a chain; larger chains count as unknown."""
 _SAME_SIZES = ("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _ARITHMETIC = ("MUL", "ADD", "SUB")
 
@@ -40,15 +42,16 @@ class ChainSize:
 
 
 Sizes = Sequence["ChainSize | None"]
-"""None is a size that is not known."""
+"""None is an unknown size."""
 
 _Known = Mapping["Tensor | None", "Sizes | None"]
 
 
 def read_sizes(shape: Tensor | None, operand: Tensor) -> Sizes | None:
-    """The numbers of a tensor that is a shape, of the sizes of `operand`.
+    """Returns the numbers of a shape tensor as sizes that depend on the sizes of `operand`.
 
-    None where even their count is not known. Each tensor is read once, behind those that it is computed of.
+    Returns None if even the number of sizes is unknown. Each tensor is read once, after the tensors
+    that it is computed from.
     """
     known: dict[Tensor | None, Sizes | None] = {}
     pending = [shape]
@@ -65,7 +68,7 @@ def read_sizes(shape: Tensor | None, operand: Tensor) -> Sizes | None:
 
 
 def find_source(shape: Tensor | None) -> Tensor | None:
-    """The tensor of whose SHAPE a shape is computed, the first of several; None where there is no such tensor."""
+    """Returns the first tensor whose SHAPE a shape is computed from; None if there is no such tensor."""
     producer = None if shape is None else shape.producer
     while producer is not None and producer.name != "SHAPE":
         read = [t.producer for t in producer.inputs if t is not None and t.producer is not None]
@@ -74,16 +77,17 @@ def find_source(shape: Tensor | None) -> Tensor | None:
 
 
 def own_sizes(operand: Tensor) -> Sizes:
-    """The sizes of an operand itself."""
+    """Returns the sizes of an operand itself."""
     sizes = enumerate(operand.type.shape)
     return [ChainSize(size) if size >= 0 else ChainSize(0, 1, dim) for dim, size in sizes]
 
 
 def size_attributes(name: str, sizes: Sizes) -> Attributes:
-    """Sizes as attributes of a layer.
+    """Returns sizes as attributes of a layer.
 
-    `name` has fixed sizes, -1 for a size that is not known, -2 for dimension 0 of operand 0, -3 for dimension 1,
-    ...; `name_times` and `name_added`, where a model multiplies or adds, a number for each.
+    `name` has fixed sizes, -1 for an unknown size, -2 for dimension 0 of operand 0, -3 for
+    dimension 1, ...; if the model multiplies or adds, `name_times` and `name_added` have a number
+    for each size.
     """
     shown = [size or ChainSize(_LEFT) for size in sizes]
     codes = tuple(-2 - n.dim if n.times else max(n.added, _LEFT) for n in shown)
@@ -97,7 +101,7 @@ def size_attributes(name: str, sizes: Sizes) -> Attributes:
 
 
 def find_sizes(attributes: Attributes, name: str) -> Sizes | None:
-    """The sizes that `size_attributes` has made attributes of; None where there are none."""
+    """Returns the sizes in attributes that `size_attributes` made; None if there are none."""
     codes = integers_of(attributes, name)
     times = integers_of(attributes, name + _TIMES) or (1,) * len(codes)
     added = integers_of(attributes, name + _ADDED) or (0,) * len(codes)
@@ -114,7 +118,7 @@ def find_sizes(attributes: Attributes, name: str) -> Sizes | None:
 
 
 def sizes_of(attributes: Attributes, name: str, operand: Shape) -> Sequence[int | None] | None:
-    """The same, where the operand has such a shape, whose sizes may be traced."""
+    """Returns the sizes for an operand of such a shape, whose sizes may be traced; None if there are none."""
     sizes = find_sizes(attributes, name)
     if sizes is None or any(size and size.times and size.dim >= len(operand) for size in sizes):
         return None
@@ -129,7 +133,7 @@ def _size_of(size: ChainSize, operand: Shape) -> int:
 
 
 def _sources(tensor: Tensor | None) -> Sequence[Tensor]:
-    """The tensors whose numbers say those of a tensor of a chain."""
+    """Returns the tensors that the numbers of a chain's tensor are computed from."""
     producer = None if tensor is None else tensor.producer
     if producer is None:
         return []
@@ -140,7 +144,7 @@ def _sources(tensor: Tensor | None) -> Sequence[Tensor]:
 
 
 def _read_tensor(tensor: Tensor | None, operand: Tensor, known: _Known) -> Sizes | None:
-    """The numbers of a tensor; those of its sources are known."""
+    """Returns the numbers of a tensor; the numbers of its sources are known."""
     found = find_integers(tensor)
     if found is not None:
         return [ChainSize(number) for number in found]
@@ -168,7 +172,10 @@ def _read_part(tensor: Tensor, known: _Known) -> Sizes | None:
 
 
 def _read_arithmetic(op: Op, known: _Known) -> Sizes | None:
-    """The sizes that ADD, SUB or MUL makes of known sizes and constants; None for other operands."""
+    """Returns the sizes that ADD, SUB or MUL computes from known sizes and constants.
+
+    None for other operands.
+    """
     tensors = list(op.inputs)
     if op.name != "SUB" and find_integers(tensors[0]) is not None:
         tensors.reverse()
@@ -178,7 +185,9 @@ def _read_arithmetic(op: Op, known: _Known) -> Sizes | None:
     count = max(len(sizes), len(numbers))
     if {len(sizes), len(numbers)} - {1, count} or count > _MOST_SIZES:
         return None
-    pairs = zip(cycle(sizes), cycle(numbers), strict=False)  # one number is for all of the other
+    pairs = zip(
+        cycle(sizes), cycle(numbers), strict=False
+    )  # one number is repeated for all numbers of the other
     return [size and _compute(op.name, size, n) for size, n in islice(pairs, count)]
 
 
@@ -192,7 +201,7 @@ def _compute(name: str, size: ChainSize, number: int) -> ChainSize | None:
 
 
 def _read_slice(op: Op, known: _Known) -> Sizes | None:
-    """A part of a shape: one number, or those from an index to another."""
+    """Returns a part of a shape: one number, or the numbers in a range of indices."""
     whole = known.get(op.inputs[0])
     bounds = [find_integers(tensor) for tensor in op.inputs[1:]]
     if whole is None or any(found is None or len(found) != 1 for found in bounds):

@@ -3,8 +3,9 @@
     min(6, max(0, a + b))
     x = a + b; x * logistic(x)
 
-is Python's syntax. The operands are `a` to `h`; `x if c else y` chooses; a comparison is 0 or 1; `float(a)`
-converts; all other functions are operations of the firmware, by their names there without the type.
+The syntax is Python's. The operands are `a` to `h`; `x if c else y` chooses; a comparison is 0 or
+1; `float(a)` converts; all other functions are operations of the firmware, by their names there
+without the type.
 """
 
 from __future__ import annotations
@@ -25,42 +26,42 @@ _E = ElementType
 INTEGER_LIMITS: Mapping[ElementType, tuple[int, int]] = {
     _E.INT8: (-128, 127), _E.UINT8: (0, 255), _E.INT16: (-32768, 32767),
 }  # fmt: skip
-"""Least and greatest value of the types that are quantized to."""
+"""Least and greatest value of each type that numbers are quantized to."""
 
 _LANES = {
     _E.FLOAT32: "float", _E.FLOAT16: "float", _E.FLOAT64: "double",
     _E.INT8: "int", _E.UINT8: "int", _E.BOOL: "int", _E.INT16: "int", _E.UINT16: "int",
     _E.INT32: "int", _E.UINT32: "uint", _E.INT64: "long", _E.UINT64: "ulong",
 }  # fmt: skip
-"""What elements are in a program."""
+"""Types of elements inside a program."""
 
 _STORED = {
     _E.FLOAT16: "half", _E.INT8: "char", _E.UINT8: "uchar", _E.BOOL: "uchar", _E.INT16: "short",
     _E.UINT16: "ushort",
 }  # fmt: skip
-"""Elements that are not as they are in a program."""
+"""Types of elements that differ in memory and inside a program."""
 
 _CONSTANTS = {"float": "<f", "int": "<i", "uint": "<I", "long": "<q", "ulong": "<Q", "double": "<d"}
 _WIDE = ("long", "ulong", "double")
 _SIGNED = {"uint": "int", "ulong": "long"}
-"""Types whose operations are those of another."""
+"""Types that use the operations of another type."""
 
 _SYMBOLS: Mapping[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Lt: "less", ast.LtE: "less_equal",
     ast.Gt: "less", ast.GtE: "less_equal", ast.Eq: "equal", ast.NotEq: "not_equal",
     ast.BitAnd: "and", ast.BitOr: "or",
 }  # fmt: skip
-"""Those with `>` have their operands the other way round."""
+"""Names of the operations; names with `>` swap their operands."""
 
 _DIRECT = ("store_32", "store_64")
-"""What stores elements as they are in a program."""
+"""Operations that store elements without a conversion."""
 
 _COMPARISONS = ("less", "less_equal", "equal", "not_equal")
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Integers stand for `scale * (integer - zero_point)`."""
+    """The scale of integers that stand for `scale * (integer - zero_point)`."""
 
     scale: float
     zero_point: int
@@ -68,10 +69,10 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """What a program loads or stores.
+    """A tensor that a program loads or stores.
 
     Attributes:
-      scale: where its integers stand for real numbers.
+      scale: Scale, if the tensor's integers stand for real numbers.
     """
 
     element_type: ElementType
@@ -79,17 +80,17 @@ class Port:
 
     @property
     def lane(self) -> str:
-        """What its elements are in a program."""
+        """Returns the type of the tensor's elements inside a program."""
         return "float" if self.scale else _LANES[self.element_type]
 
     @property
     def memory(self) -> str:
-        """How operations that load and store it are called: `32`, `char`, ..."""
+        """Returns the suffix of the operations that load and store the tensor: `32`, `char`, ..."""
         return _STORED.get(self.element_type) or str(self.element_type.bits)
 
 
 def lane_of(element_type: ElementType) -> str:
-    """What elements are in a program: `float`, `int`, `uint`, `long`, `ulong` or `double`."""
+    """Returns the type of elements inside a program: `float`, `int`, `uint`, `long`, `ulong` or `double`."""
     return _LANES[element_type]
 
 
@@ -97,29 +98,33 @@ def write_program(text: str, operands: Sequence[Port], result: Port) -> bytes:
     """Compiles an expression to a program, in the layout of the firmware's `Program`.
 
     Raises:
-      ValueError: if it is no expression over these operands, or needs more registers than there are.
+      ValueError: The text is not an expression of these operands, or needs more registers than
+        there are.
     """
     try:
         return _Program(operands, result).write(parse_expression(text))
     except RecursionError:
-        raise ValueError(f"'{text[:60]}' is too deep") from None
+        raise ValueError(f"'{text[:60]}' is nested too deep") from None
 
 
 def parse_expression(text: str) -> Sequence[ast.stmt]:
-    """Statements that name values, and the expression behind them; ValueError for anything else."""
+    """Returns statements that name values, and the expression behind them; ValueError for any other text."""
     try:
         *named, last = ast.parse(text).body
     except (SyntaxError, RecursionError, MemoryError):
-        raise ValueError(f"'{text[:60]}' is no expression") from None
+        raise ValueError(f"'{text[:60]}' is not an expression") from None
     is_name = [isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) for s in named]
     if not all(is_name) or not isinstance(last, ast.Expr):
-        raise ValueError(f"'{text[:60]}' is no expression")
+        raise ValueError(f"'{text[:60]}' is not an expression")
     return [*named, last]
 
 
 @lru_cache(4096)
 def rename(text: str, operands: tuple[str, ...], prefix: str) -> Sequence[str]:
-    """The statements of an expression of other operands; `prefix` is put before what it names itself."""
+    """Returns an expression's statements for other operands.
+
+    `prefix` is put before the names that the expression defines.
+    """
     statements = parse_expression(text)
     nodes = [node for statement in statements for node in ast.walk(statement)]
     names = dict(zip(OPERANDS, operands, strict=False))
@@ -134,11 +139,11 @@ def rename(text: str, operands: tuple[str, ...], prefix: str) -> Sequence[str]:
 
 @dataclass(eq=False, frozen=True, slots=True)
 class _Step:
-    """A step of a program, and what it makes.
+    """A step of a program, and its result.
 
     Attributes:
-      lane: what its elements are: `float`, `int`, `uint`, `long`, `ulong` or `double`.
-      number: of a constant.
+      lane: Type of the result's elements: `float`, `int`, `uint`, `long`, `ulong` or `double`.
+      number: Value of a constant.
     """
 
     operation: str
@@ -148,12 +153,12 @@ class _Step:
 
     @property
     def size(self) -> int:
-        """How many registers it fills."""
+        """Returns the number of registers that the result fills."""
         return 2 if self.lane in _WIDE else 1
 
 
 class _Program:
-    """A program in the making; equal steps are one."""
+    """A program under construction; equal steps are stored once."""
 
     def __init__(self, operands: Sequence[Port], result: Port) -> None:
         self._constants: dict[tuple[str, float], _Step] = {}
@@ -165,7 +170,7 @@ class _Program:
     def write(self, statements: Sequence[ast.stmt]) -> bytes:
         root = self._root(statements)
         if _SIGNED.get(root.lane, root.lane) != _SIGNED.get(self._result.lane, self._result.lane):
-            raise ValueError(f"it is {root.lane}, and its result is {self._result.lane}")
+            raise ValueError(f"it is {root.lane}, but its result is {self._result.lane}")
         store = self._store(root)
         steps = [*self._ready(), *self._computed.values(), store]
         registers = self._allot(root)
@@ -211,7 +216,10 @@ class _Program:
         return self._computed.setdefault(key, _Step(operation, lane, sources))
 
     def _value(self, node: ast.expr, lane: str = "") -> _Step:
-        """What an expression makes; `lane` is for numbers, which have no type of their own."""
+        """Returns the step for an expression.
+
+        `lane` is the type of numbers, which have no type of their own.
+        """
         match node:
             case ast.Name(name) if name in self._names:
                 return self._names[name]
@@ -234,7 +242,7 @@ class _Program:
             case ast.Call(ast.Name(name), operands) if operands:
                 return self._apply(name, *operands)
         raise ValueError(
-            f"'{ast.unparse(node)[:60]}' is no expression over {len(self._loads)} operands"
+            f"'{ast.unparse(node)[:60]}' is not an expression of {len(self._loads)} operands"
         )
 
     def _apply(self, name: str, *nodes: ast.expr) -> _Step:
@@ -250,7 +258,7 @@ class _Program:
         )
 
     def _values(self, nodes: Sequence[ast.expr], lane: str) -> list[_Step]:
-        """Values of one type; numbers are of that of the others, or of `lane`."""
+        """Returns values of one type; numbers get the type of the other values, or `lane`."""
         values = [None if _is_number(node) else self._value(node) for node in nodes]
         lane = next((value.lane for value in values if value), lane)
         typed = [
@@ -258,7 +266,7 @@ class _Program:
         ]
         if {value.lane for value in typed} != {lane}:
             raise ValueError(
-                f"'{ast.unparse(nodes[0])[:60]}' and what goes with it are of two types"
+                f"'{ast.unparse(nodes[0])[:60]}' and its other operands are of two types"
             )
         return typed
 
@@ -273,7 +281,10 @@ class _Program:
         return [*self._constants.values(), *self._loads]
 
     def _allot(self, root: _Step) -> dict[_Step, int]:
-        """Registers of all steps but the last; constants, loads and the result have theirs alone."""
+        """Assigns registers to all steps but the last.
+
+        Constants, loads and the result have registers of their own.
+        """
         registers: dict[_Step, int] = {}
         end = 0
         for step in self._ready():
@@ -292,7 +303,7 @@ class _Program:
             end = max(end, at + step.size)
             alive = [s for s in (*alive, step) if last_use.get(s, -1) > i]
         if end > NUM_REGISTERS:
-            raise ValueError(f"it needs {end} registers, and there are {NUM_REGISTERS}")
+            raise ValueError(f"it needs {end} registers, but there are {NUM_REGISTERS}")
         return registers
 
 
@@ -311,7 +322,7 @@ def _pack(lane: str, number: float) -> bytes:
 
 
 def _find(operations: Sequence[str]) -> str:
-    """The first of these operations that the firmware has."""
+    """Returns the first of these operations that the firmware has."""
     for name in operations:
         if name in operation_numbers():
             return name

@@ -1,9 +1,9 @@
-"""Dynamic sizes as numbers that remember the formula they were computed by.
+"""Dynamic sizes as numbers that remember the formula that computes them.
 
-A traced size is an `int`, so that all that computes with shapes goes by it unchanged: its value is one that it can
-have, and its text the formula of it. Arithmetic makes further ones. An answer that is not the same for all sizes
-within the bounds ends the trace; so does whoever compares traces at several values and finds that one has used a
-value itself (`range`, `struct.pack`, a float).
+A traced size is an `int`, so that all code for shapes works with it unchanged: its value is one
+possible size, and its text is the formula. Arithmetic makes further traced sizes. A question whose
+answer differs between sizes within the bounds ends the trace. Callers also compare traces at
+several values, to detect code that uses the value itself (`range`, `struct.pack`, a float).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _MOST = 2**62
 
 
 class NotTraceableError(Exception):
-    """What is computed is not the same formula for all sizes within the bounds."""
+    """The computation does not have the same formula for all sizes within the bounds."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Atom:
-    """A part of a formula that is no sum and no product.
+    """A part of a formula that is neither a sum nor a product.
 
     Attributes:
-      least, most: that it can be; both from 0 on.
+      least, most: Least and greatest possible value, neither of them negative.
     """
 
     text: str
@@ -34,14 +34,14 @@ class _Atom:
 
 
 _Terms = Mapping[tuple[_Atom, ...], int]
-"""A polynomial: products of atoms, in order, and how often each is taken."""
+"""A polynomial: products of atoms, in order, and the factor of each product."""
 
 
 class TracedSize(int):
-    """A size as a polynomial, so that equal formulas are found to be equal.
+    """A size as a polynomial, so that equal formulas compare as equal.
 
     Attributes:
-      least, most: that it can be.
+      least, most: Least and greatest possible value.
     """
 
     least: int
@@ -49,7 +49,7 @@ class TracedSize(int):
     _terms: _Terms
 
     def __str__(self) -> str:
-        """The formula."""
+        """Returns the formula."""
         shown = sorted(self._terms.items(), key=lambda term: (term[1] < 0, term[0]))
         text = ""
         for product, times in shown:
@@ -126,39 +126,45 @@ class TracedSize(int):
         return self != 0
 
     def _sign(self, other: int, operator: str) -> int:
-        """Of the difference: -1, 0 or 1; 0 also where the difference cannot be as `operator` says."""
+        """Returns the sign of the difference: -1, 0 or 1.
+
+        0 also if the difference cannot satisfy `operator`.
+        """
         least, most = range_of(self - other)
         if least > 0 or most < 0 or least == most:
             return (least > 0) - (most < 0)
         if (operator == "<" and least == 0) or (operator == ">" and most == 0):
             return 0
-        raise NotTraceableError(f"whether {self} {operator} {other} is not known")
+        raise NotTraceableError(f"nothing says for all sizes whether {self} {operator} {other}")
 
 
 def traced_size(text: str, value: int, most: int = _MOST, least: int = 1) -> int:
-    """A size of its own, which a formula calls `text`; a number where it can be one alone."""
+    """Returns a new size with the name `text` in formulas; a plain number if only one value is possible."""
     if least < 0:
         raise NotTraceableError(f"{text} is below 0")
     return most if least == most else _make({(_Atom(text, value, least, most),): 1})
 
 
 def range_of(size: int) -> tuple[int, int]:
-    """The least and the most that a size can be."""
+    """Returns the least and the greatest possible value of a size."""
     return (size.least, size.most) if isinstance(size, TracedSize) else (size, size)
 
 
 def is_same(size: int, other: int) -> bool:
-    """Whether two sizes are known to be the same, whatever a run tells."""
+    """Returns whether two sizes are equal in every run."""
     return range_of(size - other) == (0, 0)
 
 
 def is_multiple(size: int, divisor: int) -> bool:
-    """Whether a size is known to be a multiple of a number, whatever a run tells."""
+    """Returns whether a size is a multiple of a number in every run."""
     return all(times % divisor == 0 for times in _terms_of(size).values())
 
 
 def same_size(size: int, other: int) -> int | None:
-    """The size that two must share, which a run checks where it is not known; None where they cannot."""
+    """Returns the size that two sizes must share; None if they cannot be equal.
+
+    If they are not known to be equal, a run checks them.
+    """
     if is_same(size, other):
         return size
     (low, high), (least, most) = range_of(size), range_of(other)
@@ -168,7 +174,10 @@ def same_size(size: int, other: int) -> int | None:
 
 
 def exact_quotient(size: int, divisor: int) -> int | None:
-    """A quotient without a remainder, which a run checks where it is not known; None where there is one."""
+    """Returns a quotient without a remainder; None if there is a remainder.
+
+    If the remainder is not known, a run checks it.
+    """
     quotient = size // divisor
     if is_same(quotient * divisor, size):
         return quotient
@@ -181,14 +190,16 @@ def exact_quotient(size: int, divisor: int) -> int | None:
 
 
 def unless_negative(size: int) -> int:
-    """The same size as one part of further formulas; as a size that is below 0 it ends a run."""
+    """Returns a size as one unit of further formulas; in a run, a negative size is an error."""
     return quotient_towards_zero(size, 1)
 
 
 def at_least(size: int, least: int) -> int | None:
-    """The same size; a run checks it unless it is known to be `least` or more. None if it is known to be less.
+    """Returns a size that must be at least `least`; None if it is known to be less.
 
-    A traced size is not known to be more than 0: another op may have made a tensor without elements.
+    A run checks the size unless it is known to be large enough.
+
+    A traced size may be 0: another op may have made a tensor without elements.
     """
     low, most = range_of(size)
     if low >= least and (least < 1 or not isinstance(size, TracedSize)):
@@ -200,7 +211,10 @@ def at_least(size: int, least: int) -> int | None:
 
 
 def index_below(index: int, size: int) -> int | None:
-    """The same index; a run checks it unless it is known to be in range. None if it is known to be outside."""
+    """Returns an index that must be in range; None if it is known to be outside.
+
+    A run checks the index unless it is known to be in range.
+    """
     low, most = range_of(size)
     if low > index and not isinstance(size, TracedSize):
         return index
@@ -210,14 +224,14 @@ def index_below(index: int, size: int) -> int | None:
 
 
 def factor_unless_one(size: int) -> int:
-    """0 for a size of 1, along which elements are repeated; else 1."""
+    """Returns 0 for a size of 1, along which elements are repeated; else 1."""
     if not isinstance(size, TracedSize):
         return int(size != 1)
     return traced_size(f"min({_factor(size)}*({size}-1),1)", int(int.__int__(size) > 1), 1, 0)
 
 
 def smaller(size: int, other: int) -> int:
-    """The smaller of two sizes."""
+    """Returns the smaller of two sizes."""
     for one, another in ((size, other), (other, size)):
         if range_of(one)[1] <= range_of(another)[0]:
             return one
@@ -227,9 +241,9 @@ def smaller(size: int, other: int) -> int:
 
 
 def quotient_towards_zero(size: int, divisor: int) -> int:
-    """A quotient by a number, as C has it; as a size that is below 0 it ends a run.
+    """Returns a quotient by a number, rounded like C's; in a run, a negative size is an error.
 
-    It is one part of further formulas, so that bounds of these are near.
+    The quotient is one unit of further formulas, so that their bounds are close.
     """
     value, least, most = (
         -(-number // divisor) if number < 0 else number // divisor
@@ -244,7 +258,7 @@ def quotient_towards_zero(size: int, divisor: int) -> int:
 
 
 def broadcast_size(size: int, other: int) -> int | None:
-    """The size that two are repeated to: they are the same, or one is 1; None where they cannot be."""
+    """Returns the size that two sizes are repeated to, if they are equal or one of them is 1; else None."""
     for one, another in ((size, other), (other, size)):
         if range_of(one) == (1, 1):
             return another
@@ -254,7 +268,7 @@ def broadcast_size(size: int, other: int) -> int | None:
         return None
     value = max(int.__int__(size), int.__int__(other))
     (low, high), (least, most) = range_of(size), range_of(other)
-    if low == high or least == most:  # it is that number, or a run ends
+    if low == high or least == most:  # the size is that number, or the run ends
         low = least = high = most = low if low == high else least
     return _checked(f"broadcast({size},{other})", value, max(low, least), max(high, most))
 
@@ -271,7 +285,7 @@ def _combine(size: int, other: int, times: int) -> int:
 
 
 def _divide(size: int, other: int) -> int:
-    """The quotient, rounded down; a formula rounds towards zero."""
+    """Returns the quotient, rounded down; a formula rounds towards zero."""
     divisor = range_of(other)
     if divisor[0] < 1:
         raise NotTraceableError(f"({size})/({other}) divides by 0")
@@ -290,7 +304,7 @@ def _divide(size: int, other: int) -> int:
 
 
 def _remain(size: int, other: int) -> int:
-    """What division rounded down leaves."""
+    """Returns the remainder of a division that rounds down."""
     left = size - size // other * other
     if not isinstance(left, TracedSize) or range_of(size)[0] < 0:
         return left
@@ -300,7 +314,7 @@ def _remain(size: int, other: int) -> int:
 
 
 def _divide_terms(terms: _Terms, divisor: _Terms) -> _Terms | None:
-    """The quotient of each term by a divisor of one term; None where one leaves a remainder."""
+    """Returns the quotient of each term by a divisor of one term; None if one has a remainder."""
     if len(divisor) != 1:
         return None
     ((taken, number),) = divisor.items()
@@ -318,7 +332,10 @@ def _divide_terms(terms: _Terms, divisor: _Terms) -> _Terms | None:
 
 
 def _checked(text: str, value: int, least: int, most: int) -> int:
-    """A size whose formula ends a run that it does not fit; it stays one where it can be one number alone."""
+    """Returns a size whose formula ends a run that does not satisfy it.
+
+    The size stays, even if only one value is possible.
+    """
     if least < 0:
         raise NotTraceableError(f"{text} is below 0")
     return _make({(_Atom(text, value, least, most),): 1})
@@ -330,7 +347,7 @@ def _factor(size: int) -> str:
 
 
 def _make(terms: _Terms) -> int:
-    """The size that a polynomial is."""
+    """Returns the size of a polynomial."""
     kept = {product: times for product, times in terms.items() if times}
     if not kept.keys() - {()}:
         return kept.get((), 0)

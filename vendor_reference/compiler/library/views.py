@@ -1,7 +1,7 @@
-"""How a tensor lies in memory when a kernel runs on it, and the fewest loops that visit some tensors together.
+"""Describes the memory layout of tensors, and finds the fewest loops that visit several tensors together.
 
-A view is element type, shape, and where each element is. Dimensions that lie in one row in every view become one
-loop, so that most kernels run over few long rows.
+A view has an element type, a shape, and the place of each element. Dimensions that are contiguous
+in every view become one loop, so that most kernels run over few long rows.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from vendor_reference.compiler.library.traced_size import factor_unless_one, is_
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A tensor in memory, perhaps a part of a larger one.
+    """A tensor in memory, perhaps a part of a larger tensor.
 
     Attributes:
-      strides: elements from one index of each dimension to the next.
-      offset: of the first element, in elements from where the kernel's argument points.
+      strides: Elements from one index of each dimension to the next.
+      offset: Offset of the first element from the start of the kernel's argument, in elements.
     """
 
     element_type: ElementType
@@ -32,7 +32,7 @@ class View:
     def dense(
         cls, element_type: ElementType, shape: tuple[int, ...], order: Sequence[int] | None = None
     ) -> View:
-        """A tensor of known shape without gaps; the order is row order where none is given."""
+        """Returns a view of a tensor of known shape without gaps, in row order by default."""
         strides, stride = [0] * len(shape), 1
         for dim in reversed(order if order is not None else range(len(shape))):
             strides[dim] = stride
@@ -45,12 +45,12 @@ class View:
 
     @property
     def is_row_order(self) -> bool:
-        """Whether it is whole, and lies as the model has it."""
+        """Returns whether the view is a whole tensor in row order."""
         return not self.offset and self.is_compact
 
     @property
     def is_compact(self) -> bool:
-        """Whether its elements lie as the model has them, one behind the other, whatever a run tells."""
+        """Returns whether the view's elements are contiguous and in row order in every run."""
         dense = View.dense(self.element_type, self.shape)
         return all(
             is_same(mine, its) or is_same(size, 1)
@@ -58,7 +58,7 @@ class View:
         )
 
     def permuted(self, dims: Sequence[int]) -> View:
-        """The same elements, with dimension `dims[i]` as dimension `i`."""
+        """Returns the same elements, with dimension `dims[i]` as dimension `i`."""
         return View(
             self.element_type,
             tuple(self.shape[d] for d in dims),
@@ -69,40 +69,40 @@ class View:
     def part(
         self, begin: Sequence[int], shape: Sequence[int], steps: Sequence[int] | None = None
     ) -> View:
-        """The elements from index `begin` on; `steps` apart in each dimension, and not 1."""
+        """Returns the elements from index `begin` on, every `steps` elements in each dimension."""
         skipped = sum(b * s for b, s in zip(begin, self.strides, strict=True))
         steps = steps if steps is not None else (1,) * len(self.shape)
         strides = tuple(step * s for step, s in zip(steps, self.strides, strict=True))
         return View(self.element_type, tuple(shape), strides, self.offset + skipped)
 
     def between(self, dim: int, begin: int, end: int) -> View:
-        """The indices from `begin` to before `end` of a dimension."""
+        """Returns the indices from `begin` to before `end` of a dimension."""
         shape = [end - begin if d == dim else size for d, size in enumerate(self.shape)]
         return self.part([begin if d == dim else 0 for d in range(len(shape))], shape)
 
     def split(self, dim: int, inner: int) -> View:
-        """A dimension as two, the second of that size, which divides its own."""
+        """Splits a dimension into two; the size of the second, `inner`, divides the dimension's size."""
         shape, strides = list(self.shape), list(self.strides)
         shape[dim : dim + 1] = [self.shape[dim] // max(inner, 1), inner]
         strides[dim : dim + 1] = [self.strides[dim] * inner, self.strides[dim]]
         return View(self.element_type, tuple(shape), tuple(strides), self.offset)
 
     def without(self, dims: Collection[int]) -> View:
-        """Index 0 of some dimensions, which go."""
+        """Returns index 0 of some dimensions, and removes these dimensions."""
         return self.permuted([d for d in range(len(self.shape)) if d not in dims])
 
     def squeezed(self) -> View:
-        """Without the dimensions of size 1, whatever a run tells."""
+        """Returns the view without the dimensions of size 1 in every run."""
         return self.without([d for d, size in enumerate(self.shape) if is_same(size, 1)])
 
     def sized_as(self, other: View) -> View:
-        """With the sizes of another view, which are the same in each run that goes on."""
+        """Returns the view with the sizes of another view, which are equal in each run without errors."""
         return replace(self, shape=other.shape)
 
     def broadcast(self, shape: Sequence[int]) -> View:
-        """The view repeated to a shape, by NumPy's rules: from the last dimension on.
+        """Returns the view repeated to a shape by NumPy's rules, from the last dimension on.
 
-        The caller has seen that it can be.
+        The caller has checked that the shape fits.
         """
         missing = len(shape) - len(self.shape)
         strides = [
@@ -114,11 +114,11 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How a tensor lies in memory, whatever its sizes: without gaps in an order, or as a part of a larger one.
+    """The memory layout of a tensor of any size: without gaps in an order, or as a part of a larger tensor.
 
     Attributes:
-      order: None is row order.
-      strides, offset: of a part, as those of its view.
+      order: Order of the dimensions; None is row order.
+      strides, offset: Strides and offset of a part, as in a view.
     """
 
     element_type: ElementType
@@ -127,7 +127,7 @@ class Placement:
     offset: int = 0
 
     def view(self, shape: tuple[int, ...]) -> View:
-        """The tensor where it has that shape."""
+        """Returns a view of the tensor with that shape."""
         if self.strides:
             return View(self.element_type, shape, self.strides, self.offset)
         return View.dense(self.element_type, shape, self.order)
@@ -135,12 +135,12 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """Nested loops; there is one at least.
+    """Nested loops, at least one.
 
     Attributes:
-      sizes: of each loop, the outermost first.
-      strides: for each view, elements from one round of each loop to the next.
-      offsets: of each view's first element.
+      sizes: Size of each loop, the outermost first.
+      strides: For each view, the elements from one round of each loop to the next.
+      offsets: Offset of each view's first element.
     """
 
     sizes: tuple[int, ...]
@@ -149,24 +149,24 @@ class Loops:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """For each view, elements from one round of the innermost loop to the next."""
+        """Returns for each view the elements from one round of the innermost loop to the next."""
         return tuple(strides[-1] for strides in self.strides)
 
     def around(self, size: int, strides: Sequence[int]) -> Loops:
-        """With one more loop inside; a stride for each view."""
+        """Returns the loops with one more loop inside, which has a stride for each view."""
         pairs = zip(self.strides, strides, strict=True)
         return Loops((*self.sizes, size), tuple((*row, s) for row, s in pairs), self.offsets)
 
     def ordered(self, order: Sequence[int]) -> Loops:
-        """Some of the loops, in an order."""
+        """Returns some of the loops in a given order."""
         sizes, *strides = (tuple(row[i] for i in order) for row in (self.sizes, *self.strides))
         return Loops(sizes, tuple(strides), self.offsets)
 
 
 def plan_loops(views: Sequence[View]) -> Loops:
-    """Loops over views of one shape, in the memory order of the last, which is the one that is written.
+    """Plans loops over views of one shape, in the memory order of the last view, which is written.
 
-    Where a run tells sizes, the loops are right for all that they can be.
+    With run-time sizes, the loops are right for all possible sizes.
     """
     shape, written = views[-1].shape, views[-1].strides
     assert all(view.shape == shape for view in views)

@@ -1,7 +1,7 @@
 """Sliding-window ops on images: their attributes, and the fields of their firmware instructions.
 
-Images are `[batches, height, width, channels]`. Padding is written as rows and columns, so that an op behind a PAD
-can take that in; `auto_pad = "SAME"` adds more, which depends on the image's size.
+Images are `[batches, height, width, channels]`. Padding is given as rows and columns, so that an op
+can absorb a PAD in front of it; `auto_pad = "SAME"` adds padding that depends on the image's size.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ ACTIVATION, STRIDES, DILATIONS = "activation", "strides", "dilations"
 PADS_BEGIN, PADS_END = "pads_begin", "pads_end"
 _NUMBERS = (STRIDES, DILATIONS, PADS_BEGIN, PADS_END)
 AUTO_PAD, SAME = "auto_pad", "SAME"
-"""Windows at each `strides`-th pixel of the padded image: `SAME` pads once more, as much as the last ones lack."""
+"""Windows start at each `strides`-th pixel of the padded image.
+
+`SAME` adds the padding that the last windows lack.
+"""
 PRELU = "PRELU"
-"""An activation with a slope for each channel, the last operand."""
+"""Activation with a slope for each channel, in the last operand."""
 
 _GREATEST = 3.4028234663852886e38
 _RANGES = {
@@ -44,28 +47,28 @@ _RANGES = {
     "RELU6": (0.0, 6.0),
     "RELU_0_TO_1": (0.0, 1.0),
 }
-"""Stock's plain kernels of ops with windows clamp everything, infinity too."""
+"""Limits of activations: stock LiteRT's plain kernels of ops with windows clamp all values, infinity too."""
 _FUNCTIONS = {"TANH": 1, "LOGISTIC": 2, "HARD_SWISH": 3, PRELU: 4}
-"""Of core.cl."""
+"""Numbers of the activations in core.cl."""
 
 ACTIVATIONS = (*_RANGES, "TANH", "LOGISTIC", "HARD_SWISH")
-"""What each instruction that has an activation can do."""
+"""Activations that each instruction with an activation can do."""
 
 
 def window_activation(op: Op) -> str:
-    """The fused activation that counts: stock's ops with windows leave out TANH and SIGN_BIT."""
+    """Returns the fused activation that counts: stock LiteRT's ops with windows ignore TANH and SIGN_BIT."""
     name = activation_of(op)
     return name if name in _RANGES else "NONE"
 
 
 def activation_fields(name: str) -> Mapping[str, FieldValue]:
-    """The fields for a fused activation: its code, and the limits that it clamps to."""
+    """Returns the fields for a fused activation: its code, and the limits that it clamps to."""
     low, high = _RANGES.get(name, _RANGES["NONE"])
     return {"activation": _FUNCTIONS.get(name, 0), "low": low, "high": high}
 
 
 def window_attributes(op: Op) -> Attributes:
-    """Strides, dilations, padding and activation of an op whose input 0 is seen through windows."""
+    """Returns strides, dilations, padding and activation of an op with windows on input 0."""
     is_same = enum_name("Padding", int(option(op, "padding"))) == SAME
     return {
         STRIDES: (int(option(op, "stride_h")), int(option(op, "stride_w"))),
@@ -78,11 +81,11 @@ def window_attributes(op: Op) -> Attributes:
 
 
 class _Windows(NamedTuple):
-    """Windows along one dimension of an image.
+    """The windows along one dimension of an image.
 
     Attributes:
-      reach: pixels from the first to the last that one sees.
-      begin, end: padding.
+      reach: Pixels from the first to the last of a window.
+      begin, end: Padding before and after the image.
     """
 
     reach: int
@@ -93,7 +96,10 @@ class _Windows(NamedTuple):
 
 
 def _windows(image: Shape, size: Sequence[int], attributes: Attributes) -> Sequence[_Windows]:
-    """Those of an image's height and width, whose sizes may be traced; `size` is that of a window."""
+    """Returns the windows along an image's height and width, whose sizes may be traced.
+
+    `size` is the size of a window.
+    """
     numbers = (integers_of(attributes, name) for name in _NUMBERS)
     made = []
     for pixels, taps, stride, dilation, begin, end in zip(image[1:3], size, *numbers, strict=True):
@@ -102,7 +108,7 @@ def _windows(image: Shape, size: Sequence[int], attributes: Attributes) -> Seque
             added = reach - 1 - smaller((padded - 1) % stride, reach - 1)
             begin, end = begin + added // 2, end + (added + 1) // 2
             number = (padded + stride - 1) // stride
-        else:  # as stock, which makes an empty image of one that windows do not quite fit in
+        else:  # as stock LiteRT, which makes an empty image if no window fits
             number = quotient_towards_zero(padded + stride - reach, stride)
         made.append(_Windows(reach, stride, begin, end, number))
     return made
@@ -111,7 +117,7 @@ def _windows(image: Shape, size: Sequence[int], attributes: Attributes) -> Seque
 def windows_result(
     image: Shape, size: Sequence[int], channels: int, attributes: Attributes
 ) -> Sequence[Shape] | None:
-    """The shape of the result, with a pixel for each window of a size; None where there are no such windows."""
+    """Returns the shape of the result, with a pixel for each window; None if no such windows exist."""
     if len(image) != 4 or _numbers_mismatch(size, attributes):
         return None
     counts = [windows.number for windows in _windows(image, size, attributes)]
@@ -119,7 +125,7 @@ def windows_result(
 
 
 def image_mismatch(call: PlacedOp) -> str:
-    """Why result 0 is not as many images as operand 0, of any sizes; "" where it is."""
+    """Returns why result 0 does not have as many images as operand 0; "" if it has."""
     x, y = call.inputs[0], call.result
     if len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != y.shape[0]:
         return call.shape_mismatch()
@@ -129,7 +135,7 @@ def image_mismatch(call: PlacedOp) -> str:
 def window_mismatch(
     call: PlacedOp, size: Sequence[int], activations: Sequence[str] = ACTIVATIONS
 ) -> str:
-    """Why result 0 is not what windows of such a size see of operand 0; "" where it is."""
+    """Returns why result 0 is not the result of such windows on operand 0; "" if it is."""
     if reason := image_mismatch(call):
         return reason
     x, y = call.inputs[0].shape, call.result.shape
@@ -143,13 +149,15 @@ def window_mismatch(
             return call.shape_mismatch()
         extent = range_of(count * stride + reach + begin + end)[1]
         if extent > MOST_ELEMENTS:
-            return f"its windows reach over {extent} pixels, the most are {MOST_ELEMENTS}"
+            return (
+                f"its windows reach over {extent} pixels, but at most {MOST_ELEMENTS} are possible"
+            )
     activation = call.attributes.get(ACTIVATION)
     return "" if activation in activations else f"its activation is {activation}"
 
 
 def _numbers_mismatch(size: Sequence[int], attributes: Attributes) -> str:
-    """Why attributes say no windows of such a size."""
+    """Returns why attributes describe no windows of such a size; "" if they do."""
     strides, dilations, *_ = numbers = [integers_of(attributes, name) for name in _NUMBERS]
     if any(len(pair) != 2 for pair in (size, *numbers)) or min(*strides, *dilations, *size) < 1:
         return f"its windows are {list(size)}, with strides {strides} and dilations {dilations}"
@@ -158,12 +166,15 @@ def _numbers_mismatch(size: Sequence[int], attributes: Attributes) -> str:
 
 
 def padding_before(call: PlacedOp, size: Sequence[int]) -> Sequence[int]:
-    """Rows above an image and columns left of it, for windows of a size."""
+    """Returns the rows above an image and the columns left of it, for windows of a size."""
     return [w.begin for w in _windows(call.inputs[0].shape, size, call.attributes)]
 
 
 def window_fields(call: PlacedOp, before: Sequence[int]) -> Mapping[str, FieldValue]:
-    """The fields of instructions with windows, but for the windows' sizes; `before` is the padding there."""
+    """Returns the fields of instructions with windows, except the window sizes.
+
+    `before` is the leading padding.
+    """
     (stride_height, stride_width), (top, left) = call.integers(STRIDES), before
     return {
         "stride_height": stride_height,
@@ -176,7 +187,7 @@ def window_fields(call: PlacedOp, before: Sequence[int]) -> Mapping[str, FieldVa
 
 
 def image_fields(x: View, y: View) -> Mapping[str, FieldValue]:
-    """The fields of instructions that make an image of an image."""
+    """Returns the fields of instructions that make an image from an image."""
     fields: dict[str, FieldValue] = {
         "batches": y.shape[0],
         "input_height": x.shape[1],
@@ -193,7 +204,7 @@ def image_fields(x: View, y: View) -> Mapping[str, FieldValue]:
 
 
 def _dilations(op: Op) -> tuple[int, int]:
-    """Of a convolution; pools have none."""
+    """Returns the dilations of a convolution; pools have none."""
     if "POOL" in op.name:
         return 1, 1
     return int(option(op, "dilation_h_factor")), int(option(op, "dilation_w_factor"))

@@ -1,4 +1,4 @@
-"""`add-shape-values`: shapes that a run tells become values, operands and results of the layers that have them.
+"""`add-shape-values`: makes run-time shapes values, which are operands and results of layers.
 
     %1 = func.call @Upscale(%0) : (tensor<?x3xf32>) -> tensor<?x6xf32>
 
@@ -6,8 +6,9 @@
     %t = func.call @shape_of_Upscale(%s) : (!shape.shape) -> !shape.shape
     %1 = func.call @Upscale(%0, %s, %t) : (tensor<?x3xf32>, !shape.shape, !shape.shape) -> tensor<?x6xf32>
 
-A result that has an input's shape gets no value of its own: the input's is used again. A layer whose kernel finds
-the shape returns it behind its tensors. A function returns the shapes of its results behind them.
+A result with the shape of an input gets no value of its own: the input's value is used again. A
+layer whose kernel finds the shape returns the shape behind its tensors. A function returns the
+shapes of its results behind the results.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 SHAPE_FUNCTION = "shape_function"
-"""On a builtin layer, the function that finds the shape of its first dynamic output."""
+"""Attribute of a builtin layer: the function that finds the shape of its first dynamic output."""
 
 
 @dataclass(frozen=True)
 class AddShapeValues(CompilerPass):
-    """Makes shapes that a run tells values, which layers take and return."""
+    """Makes run-time shapes values that layers take and return."""
 
     name = "add-shape-values"
     AFTER = "optimize-reorders"
@@ -80,13 +81,13 @@ PASS = AddShapeValues
 
 
 def _hands_shapes_on(op: Operation) -> bool:
-    """Whether an op takes or makes shapes as values, as those of a text do that somebody has written so."""
+    """Returns whether an op already takes or makes shapes as values, as in texts that people have written."""
     types = (*op.operand_types, *op.result_types)
     return not isinstance(op, ShapeOfOp) and any(isinstance(t, ShapeType) for t in types)
 
 
 class _ModuleShapes:
-    """What the functions of a module share."""
+    """The state that the functions of a module share."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.functions = functions_of(module)
@@ -95,7 +96,7 @@ class _ModuleShapes:
         self._made: dict[tuple[str, ShapeFunction], str] = {}
 
     def shape_function(self, layer: str, function: ShapeFunction) -> str:
-        """The name of a function of shapes; equal ones of a layer are one."""
+        """Returns the name of a shape function; equal functions of a layer are stored once."""
         if (layer, function) not in self._made:
             name = self._names.new(f"shape_of_{layer}")
             made = make_shape_function(name, function)
@@ -107,7 +108,7 @@ class _ModuleShapes:
 
 
 class _FunctionShapes:
-    """A function on its way."""
+    """Adds shape values to one function."""
 
     def __init__(self, module: _ModuleShapes, function: FuncOp, block: Block) -> None:
         self._module = module
@@ -130,7 +131,7 @@ class _FunctionShapes:
                 self._add(op)
 
     def _copy_inputs(self) -> None:
-        """Copies inputs that are handed out as layers do: a run has no more of one than its shape tells."""
+        """Copies inputs that are outputs, too: a run copies only as much as the input's shape says."""
         last = self._block.last_op
         assert last is not None
         for index, value in enumerate(last.operands):
@@ -146,7 +147,7 @@ class _FunctionShapes:
 
     @_add.register(ShapeOfOp)
     def _shape_of(self, op: ShapeOfOp) -> None:
-        """One that is there already."""
+        """Handles a `shape_of` that the text already contains."""
 
     @_add.register(LayerOp)
     def _layer(self, op: LayerOp) -> None:
@@ -174,7 +175,10 @@ class _FunctionShapes:
             self._name(shape, new.outputs[port])
 
     def _input_sizes(self, op: LayerOp) -> Sequence[Sizes]:
-        """What formulas call the sizes of a layer's inputs: one that shares its shape is called like the first."""
+        """Returns the names of a layer's input sizes in formulas.
+
+        An input with a shared shape has the first input's names.
+        """
         shapes = [self._shape(v) if is_open(v.type) else v for v in op.inputs]
         return [
             tuple(
@@ -187,7 +191,10 @@ class _FunctionShapes:
     def _given_shapes(
         self, op: LayerOp, attributes: dict[str, Attribute], input_shapes: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
-        """The shapes of a layer's results, found before it: those of inputs, or by formulas."""
+        """Returns the shapes of a layer's results that are found before the layer.
+
+        From inputs, or by formulas.
+        """
         finder = attributes.pop(SHAPE_FUNCTION, None)
         if isinstance(finder, SymbolRefAttr) and len(_open_ports(op.outputs)) == 1:
             name, bounds = finder.root_reference.data, attributes.get(BOUNDS)
@@ -284,7 +291,7 @@ class _FunctionShapes:
         bounds: Attribute | None,
         count: int,
     ) -> Sequence[SSAValue]:
-        """Calls a function of shapes in front of an op."""
+        """Calls a shape function in front of an op."""
         call = CallOp(name, inputs, [ShapeType()] * count)
         if bounds is not None:
             call.attributes[BOUNDS] = bounds
@@ -305,7 +312,7 @@ class _FunctionShapes:
         return found
 
     def _replace(self, old: Operation, new: Operation) -> None:
-        """Puts an op in place of another, whose results are its first."""
+        """Replaces an op by another, whose first results take over the uses."""
         self._block.insert_op_before(new, old)
         for result, replacement in zip(old.results, new.results, strict=False):
             replacement.name_hint = result.name_hint
@@ -322,7 +329,7 @@ class _FunctionShapes:
             Status.UNSUPPORTED,
             f"{what} does not say how the shape of its result is found",
             at_function(self._function),
-            "Give its function IE.output_shapes, or convert the model with fixed shapes.",
+            "Give the layer's function IE.output_shapes, or convert the model with fixed shapes.",
         )
 
 

@@ -1,4 +1,7 @@
-"""A layer that wants its tensors to lie in another order gets an `IE.Reorder` in front of it, and one behind."""
+"""`adjust-layouts`.
+
+Puts an `IE.Reorder` before and behind a layer that wants its tensors in another order.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ from vendor_reference.compiler.pass_pipeline import CompilerPass
 
 @dataclass(frozen=True)
 class AdjustLayouts(CompilerPass):
-    """Meets layers' requirements on layouts by reorders; what lies between two layers keeps its order."""
+    """Meets layers' layout requirements by reorders.
+
+    Tensors between two layers keep their order if possible.
+    """
 
     name = "adjust-layouts"
     AFTER = "fuse-layers"
@@ -36,7 +42,7 @@ class AdjustLayouts(CompilerPass):
 
 
 class _BlockAdjustment:
-    """One walk over a function: each reorder of a value is made once."""
+    """Walks over a function once: each reorder of a value is made only once."""
 
     def __init__(self, block: Block, finder: LayerFinder) -> None:
         self._block = block

@@ -1,4 +1,7 @@
-"""`assign-memory-spaces`: each buffer gets its memory space, CMX where tasks touch it most for its room."""
+"""`assign-memory-spaces`.
+
+Chooses a memory space for each buffer: CMX for those with the most traffic for their size.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from vendor_reference.compiler.task_buffers import find_demands
 
 @dataclass(frozen=True)
 class AssignMemorySpaces(CompilerPass):
-    """Each buffer gets its memory space: CMX where there is room, else DDR."""
+    """Chooses a memory space for each buffer: CMX while there is room, else DDR."""
 
     name = "assign-memory-spaces"
     AFTER = "lower-iert-to-vpuip"

@@ -1,4 +1,4 @@
-"""`bound-shapes`: tensors whose shape a run tells get the largest one, so that their memory can be static.
+"""`bound-shapes`: gives tensors of run-time shape their largest shape, so that their memory can be static.
 
     func.func @f(%0: tensor<?x3xf32>) attributes {IE.bounds = [array<i64: 100, 3>]}
     %s = shape.shape_of %0 : tensor<?x3xf32> -> !shape.shape
@@ -6,8 +6,9 @@
     func.func @f(%0: tensor<100x3xf32>) attributes {IE.input_patterns = [array<i64: -1, 3>]}
     %s = IE.ActualShapeOf %0 : tensor<100x3xf32> -> !shape.shape
 
-Bounds of arguments are given (`IE.bounds`), others follow from formulas; what a kernel finds is bounded by the
-formulas that the layer has beside it, or by `IE.bounds` of the call, or of its function.
+The bounds of arguments are given (`IE.bounds`), and formulas give other bounds. The bound of a
+shape that a kernel finds comes from the layer's formulas, or from `IE.bounds` of the call or of its
+function.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from vendor_reference.executable.executable import format_shape
 
 @dataclass(frozen=True)
 class BoundShapes(CompilerPass):
-    """Gives tensors whose shape a run tells the largest one."""
+    """Gives each tensor of run-time shape its largest shape."""
 
     name = "bound-shapes"
     AFTER = "add-shape-values"
@@ -74,7 +75,7 @@ PASS = BoundShapes
 
 
 class _FunctionBounds:
-    """A function on its way."""
+    """Bounds the shapes of one function."""
 
     def __init__(self, functions: dict[str, FuncOp], function: FuncOp, block: Block) -> None:
         self._functions = functions
@@ -95,7 +96,7 @@ class _FunctionBounds:
 
     @singledispatchmethod
     def _bound(self, op: Operation) -> None:
-        """Gives what a kind of op makes the largest shape; other ops stay."""
+        """Gives the results of a kind of op their largest shapes; leaves other ops."""
 
     @_bound.register(ShapeOfOp)
     def _shape_of(self, op: ShapeOfOp) -> None:
@@ -135,12 +136,12 @@ class _FunctionBounds:
                 bound = shape_of(layer.inputs[getattr(source, "input", 0)].type)
             elif shape in self._bounds:
                 bound = self._bounds[shape]
-            else:  # its own kernel's
+            else:  # the layer's own kernel
                 bound = self._bounds[shape] = self._own(source, bounds[port], layer, symbol)
             set_type(tensor, self._bounded(tensor, bound, f"output {port} of '{symbol}'"))
 
     def _own(self, source: object, given: Shape | None, layer: CalledLayer, symbol: str) -> Shape:
-        """The bound of what a layer's kernel finds."""
+        """Returns the bound of a shape that a layer's kernel finds."""
         if given is None and isinstance(source, Formulas):
             passed = layer.input_shapes
             held = [None if i in passed else shape_of(v.type) for i, v in enumerate(layer.inputs)]
@@ -169,7 +170,7 @@ class _FunctionBounds:
         return tuple(find_largest(size, bounds.__getitem__) for size in sizes)
 
     def _bounded(self, value: SSAValue, bound: Shape | None, what: str) -> Attribute:
-        """The type of a value that is bounded."""
+        """Returns the type of a value with a bound."""
         pattern = shape_of(value.type)
         bound = self._known(bound, what)
         if len(bound) != len(pattern):
@@ -188,7 +189,7 @@ class _FunctionBounds:
                 Status.UNSUPPORTED,
                 f"nothing says how large {what} can be",
                 at_function(self._function),
-                f"Give it a bound, in text as {BOUNDS}.",
+                f"Give the tensor a bound, in text as {BOUNDS}.",
             )
         return bound
 

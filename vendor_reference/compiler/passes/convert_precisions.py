@@ -1,4 +1,4 @@
-"""A layer that wants other elements than its tensors have gets an `IE.Convert` in front of it, and one behind."""
+"""`convert-precisions`: puts an `IE.Convert` before and behind a layer that wants other element types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNSIGNED_BITS = {_E.BOOL: 1, _E.UINT8: 8, _E.UINT16: 16, _E.UINT32: 32, _E.UINT
 
 @dataclass(frozen=True)
 class ConvertPrecisions(CompilerPass):
-    """Meets layers' requirements on element types by conversions; those that change nothing go."""
+    """Meets layers' requirements on element types by conversions; removes conversions that change nothing."""
 
     name = "convert-precisions"
     AFTER = ""
@@ -40,7 +40,7 @@ class ConvertPrecisions(CompilerPass):
 
 
 class _BlockConversion:
-    """One walk over a function: each conversion of a value is made once."""
+    """Walks over a function once: each conversion of a value is made only once."""
 
     def __init__(self, block: Block, finder: LayerFinder) -> None:
         self._block = block
@@ -48,7 +48,7 @@ class _BlockConversion:
         self._known: dict[tuple[SSAValue, ElementType], SSAValue] = {}
 
     def run(self) -> bool:
-        """Whether there was anything to convert."""
+        """Converts, and returns whether anything needed a conversion."""
         conversions: list[ConvertOp] = []
         for op in list(self._block.ops):
             if isinstance(op, ConvertOp):
@@ -63,7 +63,10 @@ class _BlockConversion:
         return bool(self._known)
 
     def _share(self, op: ConvertOp) -> None:
-        """A conversion that is there already takes the place of one; else it begins at the earliest number."""
+        """Replaces a conversion by an equal earlier one.
+
+        Otherwise makes it start at the earliest exact value.
+        """
         target = element_type_of(op.outputs[0].type)
         source = _trace(op.inputs[0], target)
         known = self._find(source, target)
@@ -105,7 +108,7 @@ class _BlockConversion:
 
 
 def _trace(value: SSAValue, target: ElementType) -> SSAValue:
-    """Where the number was before conversions that do not matter to what becomes of it."""
+    """Returns the value before conversions that do not change the target's numbers."""
     op = value.owner
     while isinstance(op, ConvertOp):
         source, between = element_type_of(op.inputs[0].type), element_type_of(value.type)
@@ -118,8 +121,12 @@ def _trace(value: SSAValue, target: ElementType) -> SSAValue:
 
 
 def is_exact(source: ElementType, target: ElementType) -> bool:
-    """Whether each number of one type is one of the other."""
-    kinds = [_UNSIGNED_BITS, _SIGNED_BITS, _MANTISSA_BITS]  # a kind has the numbers of those before
+    """Returns whether each number of one type is also a number of the other."""
+    kinds = [
+        _UNSIGNED_BITS,
+        _SIGNED_BITS,
+        _MANTISSA_BITS,
+    ]  # each kind can hold the numbers of the kinds before it
     while source not in kinds[0]:
         del kinds[0]
     return kinds[0][source] <= max(kind.get(target, 0) for kind in kinds)

@@ -5,8 +5,9 @@
 
     %1 = IE.Chain(%a, %b) {expression = "x0 = a + b; max(0, x0)", layers = "ADD+RELU"}
 
-Where a run tells shapes, they must be the same in every run. Each layer that joins a chain is checked together
-with all of the chain; chains have a greatest length, so that this takes time in proportion to the layers.
+Run-time shapes must be equal in every run. Each layer that joins a chain is checked together with
+the whole chain; the length of chains is limited, so that the time grows in proportion to the number
+of layers.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ from vendor_reference.firmware.operations import NUM_OPERANDS
 _E = ElementType
 
 _KEPT = (_E.FLOAT32, _E.INT32, _E.INT64, _E.BOOL)
-"""Elements that are in a program what they are in memory: tensors of them can be left out."""
+"""Element types that are the same in memory and in a program: tensors of these types can be left out."""
 
 _MOST_LAYERS = 32
-"""The greatest length of a chain; a tensor between two chains costs little beside the work of so many layers."""
+"""Greatest length of a chain; a tensor between two chains costs little beside the work of so many layers."""
 
 
 @dataclass(frozen=True)
 class FuseElementwise(CompilerPass):
-    """Element-wise layers become one with the only layers that read them, if these are element-wise."""
+    """Joins element-wise layers with the only layers that read their results, if these are element-wise too."""
 
     name = "fuse-elementwise"
     AFTER = "fuse-layers"
@@ -71,12 +72,12 @@ PASS = FuseElementwise
 
 
 _Operand = tuple[SSAValue, Scale | None]
-"""What a chain reads, and how integers there stand for real numbers."""
+"""A value that a chain reads, and the scale if its integers stand for real numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A layer, and what it computes."""
+    """A layer, and its expression."""
 
     op: LayerOp
     title: str
@@ -93,7 +94,7 @@ class _Member:
 
 
 class _BlockFusion:
-    """A walk over a function, the last layer first: a layer joins the chain of all that read it."""
+    """Walks over a function from the last layer: a layer joins the chain of all its readers."""
 
     def __init__(self, block: Block, shapes: OpenShapes) -> None:
         self._block = block
@@ -112,7 +113,10 @@ class _BlockFusion:
                 self._replace(chain)
 
     def _find_chain(self, member: _Member) -> list[_Member]:
-        """The chain that a layer can be a part of; an empty one, where it has another reader, or must be seen."""
+        """Returns the chain that a layer can join.
+
+        Empty if the layer has another reader, or its result must be visible.
+        """
         readers = [self._chains.get(use.operation) for use in member.result.uses]
         chain = readers[0] if readers else None
         if chain is None or any(other is not chain for other in readers):
@@ -124,7 +128,7 @@ class _BlockFusion:
         return chain if is_kept and is_whole and self._fits([member, *chain]) else []
 
     def _find_member(self, op: Operation) -> _Member | None:
-        """An element-wise layer."""
+        """Returns the member for an element-wise layer; None for other ops."""
         if not isinstance(op, (LibraryLayer, ConvertOp)):
             return None
         views = [self._shapes.view(value) for value in (*op.inputs, *op.outputs)]
@@ -142,7 +146,10 @@ class _BlockFusion:
         return _Member(op, str(attributes.get(LAYERS, rule.name)), formula)
 
     def _operands(self, chain: Sequence[_Member]) -> Sequence[_Operand]:
-        """What a chain reads, tensors of its result's shape first: it may be written over the first."""
+        """Returns the operands of a chain, tensors of the result's shape first.
+
+        The result may overwrite the first.
+        """
         own, shape = {member.result for member in chain}, self._shapes[chain[-1].result]
         read = dict.fromkeys(pair for m in chain for pair in m.operands if pair[0] not in own)
         return sorted(
@@ -153,7 +160,7 @@ class _BlockFusion:
         )
 
     def _fits(self, chain: Sequence[_Member]) -> bool:
-        """Whether the firmware can do it at once, whatever a run tells of shapes."""
+        """Returns whether the firmware can run the chain as one command, for all run-time shapes."""
         operands = self._operands(chain)
         if len(operands) > NUM_OPERANDS or len(chain) > _MOST_LAYERS:
             return False
@@ -176,7 +183,7 @@ class _BlockFusion:
 
 
 def _attributes(chain: Sequence[_Member], operands: Sequence[_Operand]) -> Attributes:
-    """Those of the one layer: a statement for each of the chain, ..."""
+    """Returns the attributes of the joined layer, with a statement for each layer of the chain."""
     names = dict(zip(operands, OPERANDS, strict=False))
     statements: list[str] = []
     for member in chain:

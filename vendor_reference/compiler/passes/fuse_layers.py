@@ -7,8 +7,8 @@
 
     %4 = IE.Convolution(%0, %w, %b, %x) {pads_begin = array<i64: 1, 1>, residual = "before", activation = "RELU"}
 
-A layer says by its rule's `fuses` what it takes, and by its `mismatch` whether it takes this one. The tensors
-between are gone then: only the last one's name is left.
+A layer's rule says by `fuses` what the layer can take, and by `mismatch` whether it takes a given
+op. The tensors in between disappear: only the name of the last tensor remains.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NONE = "NONE"
 
 @dataclass(frozen=True)
 class FuseLayers(CompilerPass):
-    """Makes padding, biases, additions and activations around convolutions and products a part of these."""
+    """Fuses padding, biases, additions and activations into the convolutions and products beside them."""
 
     name = "fuse-layers"
     AFTER = "convert-precisions"
@@ -66,7 +66,7 @@ PASS = FuseLayers
 
 
 class _BlockFusion:
-    """A walk over a function, the first layer first."""
+    """Walks over a function from the first layer."""
 
     def __init__(self, block: Block, shapes: OpenShapes) -> None:
         self._block = block
@@ -79,7 +79,7 @@ class _BlockFusion:
                 _fuse_padding(layer, self._shapes)
 
     def _fuse_into_producer(self, layer: LibraryLayer) -> bool:
-        """Makes an activation or an addition a part of the layer whose result it reads, if that takes it."""
+        """Fuses an activation or an addition into the layer whose result it reads, if that layer can take it."""
         name = layer.rule().name
         if name in CONVOLUTION_ACTIVATIONS:
             host = _only_reader(layer.inputs[0], layer, Fusion.ACTIVATION)
@@ -90,7 +90,7 @@ class _BlockFusion:
             return False
         fusions = Fusion.RESIDUAL, Fusion.BIAS
         hosts = [_only_reader(value, layer, *fusions) for value in layer.inputs]
-        # The later one: the other's result is there by then.
+        # The later producer: the other producer's result exists by then.
         later_first = sorted(filter(None, hosts), key=self._places.__getitem__, reverse=True)
         return any(self._fuse_addition(host, layer) for host in later_first)
 
@@ -127,7 +127,7 @@ class _BlockFusion:
         inputs: Sequence[SSAValue],
         given: Mapping[str, Value],
     ) -> bool:
-        """Puts a layer of the host's kind in the place of both, if there is such a kernel."""
+        """Replaces both layers by one of the host's kind, if there is such a kernel."""
         result, attributes = layer.outputs[0], {**read_attributes(host.attributes), **given}
         if not _takes(host, [self._shapes.view(v) for v in (*inputs, result)], attributes):
             return False
@@ -140,7 +140,7 @@ class _BlockFusion:
 
 
 def _fuse_padding(layer: LibraryLayer, shapes: OpenShapes) -> None:
-    """Makes zeros around the input of a convolution a part of it."""
+    """Fuses zeros around the input of a convolution into the convolution."""
     pad = layer.inputs[0].owner
     is_pad = isinstance(pad, LibraryLayer) and pad.rule().name in ("PAD", "PADV2")
     if not is_pad or Fusion.PADDING not in layer.rule().fuses:
@@ -166,7 +166,7 @@ def _fuse_padding(layer: LibraryLayer, shapes: OpenShapes) -> None:
 
 
 def _only_reader(value: SSAValue, reader: LibraryLayer, *fusions: Fusion) -> LibraryLayer | None:
-    """The layer that makes a value, if it takes one of the fusions, and nobody else reads the value."""
+    """Returns the layer that makes a value, if it takes one of the fusions, and the value has no other reader."""
     made = value.owner
     if not isinstance(made, LibraryLayer) or not set(fusions) & set(made.rule().fuses):
         return None
@@ -175,13 +175,13 @@ def _only_reader(value: SSAValue, reader: LibraryLayer, *fusions: Fusion) -> Lib
 
 
 def _lacks_bias(layer: LibraryLayer) -> bool:
-    """Whether a layer could have a bias, and has nothing behind its sum yet."""
+    """Returns whether a layer can have a bias, and has nothing behind its sum yet."""
     takes_one = Fusion.BIAS in layer.rule().fuses and len(layer.inputs) == 2
     return takes_one and _activation(layer) == _NONE
 
 
 def _is_by_channel(value: SSAValue, result: SSAValue) -> bool:
-    """Whether a value has a number for each channel of a result, and is of its type."""
+    """Returns whether a value has a number for each channel of a result, and the result's type."""
     shape = shape_of(value.type)
     is_type = element_type_of(value.type) is element_type_of(result.type)
     return is_type and shape == (*[1] * (len(shape) - 1), *shape_of(result.type)[-1:])
@@ -192,7 +192,7 @@ def _activation(layer: LibraryLayer) -> str:
 
 
 def _takes(layer: LibraryLayer, tensors: Sequence[View], attributes: Attributes) -> bool:
-    """Whether a layer of that kind takes operands and a result, whatever a run tells of their shapes."""
+    """Returns whether a layer of that kind takes operands and a result with all run-time shapes."""
     try:
         return not layer.rule().mismatch(PlacedOp.of(tensors, 1, attributes))
     except NotTraceableError:

@@ -1,4 +1,4 @@
-"""`lower-ie-to-iert`: tensors become buffers, which are allocated, and deallocated after their last use.
+"""`lower-ie-to-iert`: converts tensors to buffers, which are allocated, and deallocated after their last use.
 
     %1 = IE.Add(%0, %0) : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
 
@@ -6,14 +6,15 @@
     IERT.Add(%0, %0, %1)
     memref.dealloc %0 : memref<4xf32>
 
-A layer that asks for strides reads a view of a larger buffer, into which its tensor is copied, and writes one:
+A layer that asks for strides reads a view of a larger buffer, into which its tensor is copied, and
+writes such a view:
 
     %1 = memref.alloc() : memref<40xf32>
     %2 = IERT.View %1 : memref<40xf32> -> memref<4x6xf32, strided<[10, 1]>>
     IERT.Copy(%0, %2)
 
-Results of a function become its last arguments, and what is returned is written to them. A layer's function gets
-its outputs, and the scratch memory of its kernel, as arguments too.
+Results of a function become its last arguments, and the function writes its results to them. A
+layer's function also gets its outputs, and the scratch memory of its kernel, as arguments.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ from vendor_reference.compiler.tensor_requirements import NAMES
 
 @dataclass(frozen=True)
 class LowerIeToIert(CompilerPass):
-    """Tensors become buffers, allocated where they are written and deallocated after their last use."""
+    """Converts tensors to buffers, allocated before they are written and deallocated after their last use."""
 
     name = "lower-ie-to-iert"
     AFTER = "bound-shapes"
@@ -116,7 +117,7 @@ class LowerIeToIert(CompilerPass):
 PASS = LowerIeToIert
 
 _MET = frozenset(NAMES) - {"memory_spaces"}
-"""Requirements that IE meets."""
+"""Requirements that IE satisfies."""
 
 
 def _is_on_buffers(function: FuncOp) -> bool:
@@ -127,12 +128,12 @@ def _is_on_buffers(function: FuncOp) -> bool:
 
 
 def _lower_external(function: FuncOp) -> Sequence[Attribute]:
-    """A layer's function on buffers; returns the types of its scratch memory."""
+    """Lowers a layer's function to buffers; returns the types of its scratch memory."""
     inputs = [t for t in function.function_type.inputs.data if isinstance(t, TensorType)]
     outputs = [t for t in function.function_type.outputs.data if isinstance(t, TensorType)]
     check_static([*inputs, *outputs], at_function(function))
     if not inputs and not outputs:
-        return ()  # of shapes alone: its calls settle its type
+        return ()  # a function of shapes alone: its calls decide its type
     scratch: Sequence[Attribute] = ()
     if KERNEL in function.attributes and outputs:
         scratch = scratch_types(function_spec(function), inputs, outputs)
@@ -142,13 +143,14 @@ def _lower_external(function: FuncOp) -> Sequence[Attribute]:
 
 
 class _LayerFunctions:
-    """What the functions of a module share.
+    """The state that the functions of a module share.
 
     Attributes:
-      scratch: of layers' functions, by name.
-      has_shapes: whether there are shape values, which leave the types of functions that take them open.
-      has_views: whether layers have got views, which are of types of their own.
-      finder: tells what layers ask for.
+      scratch: Scratch memory of layers' functions, by name.
+      has_shapes: Whether there are shape values, which leave the types of functions that take them
+        open.
+      has_views: Whether layers have got views, which have types of their own.
+      finder: Finds the requirements of layers.
     """
 
     def __init__(
@@ -167,7 +169,7 @@ class _LayerFunctions:
         self._copies: dict[int, str] = {}
 
     def shape_copy(self, rank: int) -> str:
-        """The name of the function that hands a shape on as it is."""
+        """Returns the name of the function that copies a shape."""
         if rank not in self._copies:
             self._copies[rank] = self._names.new(f"copy_of_{rank}")
             texts = tuple(f"INPUT0_SHAPE[{i}]" for i in range(rank))
@@ -179,7 +181,7 @@ class _LayerFunctions:
 
 
 class _FunctionLowering:
-    """A function on its way."""
+    """Lowers one function."""
 
     def __init__(self, module: _LayerFunctions, function: FuncOp) -> None:
         self._module = module
@@ -188,7 +190,9 @@ class _FunctionLowering:
         self._old = function.body.block
         self._ops: list[Operation] = []
         self._buffers: dict[SSAValue, SSAValue] = {}
-        self._allocated: dict[SSAValue, SSAValue] = {}  # by the tensor that was made in it
+        self._allocated: dict[
+            SSAValue, SSAValue
+        ] = {}  # buffers by the tensors that are made in them
         self._targets: dict[SSAValue, SSAValue] = {}  # tensors that are made in an output
         self._ranks = find_shape_ranks(module.functions, function, self._old)
         module.has_shapes |= bool(self._ranks)
@@ -225,7 +229,7 @@ class _FunctionLowering:
         self._replace(block)
 
     def _replace(self, block: Block) -> None:
-        """Puts the new block in place of the old one."""
+        """Replaces the old block by the new one."""
         region = Region(block)
         function = self._function
         function.properties["function_type"] = FunctionType.from_lists(block.arg_types, [])
@@ -237,7 +241,7 @@ class _FunctionLowering:
         function.add_region(region)
 
     def _choose_targets(self, results: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
-        """Lets layers write to the function's outputs, also through views."""
+        """Lets layers write to the function's outputs directly, also through views."""
         for result, output in zip(results, outputs, strict=True):
             made = made_in(result)
             is_given = isinstance(made.owner, (Block, ConstantOp, ActualShapeOfOp))
@@ -246,7 +250,7 @@ class _FunctionLowering:
                 output.name_hint = output.name_hint or result.name_hint
 
     def _last_uses(self, block: Block) -> dict[Operation, list[SSAValue]]:
-        """For each op the tensors that nobody needs afterwards; those that nobody reads, at once."""
+        """Returns for each op the tensors that have no later use; a tensor without readers ends at once."""
         last: dict[SSAValue, Operation] = {}
         for op in block.ops:
             for value in (*op.results, *op.operands):
@@ -260,8 +264,8 @@ class _FunctionLowering:
 
     @singledispatchmethod
     def _lower(self, op: Operation) -> None:
-        """Makes what a kind of op becomes."""
-        raise LiteRtError(Status.UNSUPPORTED, f"{op.name} has no place on IERT", self._where)
+        """Lowers one kind of op."""
+        raise LiteRtError(Status.UNSUPPORTED, f"{op.name} cannot be lowered to IERT", self._where)
 
     @_lower.register(ActualShapeOfOp)
     def _actual_shape(self, op: ActualShapeOfOp) -> None:
@@ -281,9 +285,9 @@ class _FunctionLowering:
         if symbol not in self._module.scratch:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"a call of '{symbol}', which is no layer's function",
+                f"a call of '{symbol}', which is not a layer's function",
                 self._where,
-                "A layer's function is external, on tensors.",
+                "The function of a layer is external, and takes tensors.",
             )
         inputs = [self._buffers[value] for value in op.arguments]
         outputs = [self._allocate(value) for value in op.results]
@@ -334,7 +338,7 @@ class _FunctionLowering:
     def _strided(
         self, op: Operation, inputs: list[SSAValue], outputs: list[SSAValue]
     ) -> Iterator[None]:
-        """Puts views with the strides that a layer asks for in the place of its buffers, while it is made."""
+        """Replaces a layer's buffers by views with the requested strides while the layer is made."""
         memory: list[SSAValue] = []
         written: list[tuple[SSAValue, SSAValue]] = []
         for port in self._asked.ports.get(op, ()):
@@ -356,7 +360,7 @@ class _FunctionLowering:
     def _view_of_new(
         self, ir_type: Attribute, strides: tuple[int, ...]
     ) -> tuple[SSAValue, SSAValue]:
-        """New memory, which has room for whole rows, and a view of it with strides."""
+        """Allocates memory for whole rows, and returns the memory and a view of it with strides."""
         assert isinstance(ir_type, MemRefType)
         size = max(map(mul, strides, shape_of(ir_type)), default=1)
         memory = allocate(memref_type(element_type_of(ir_type), (size,)))
@@ -370,7 +374,7 @@ class _FunctionLowering:
         self._ops.append(copy(BufferGroups([source], [target])))
 
     def _allocate(self, value: SSAValue) -> SSAValue:
-        """The buffer that a tensor is made in: new memory, or an output of the function."""
+        """Returns the buffer that a tensor is made in: new memory, or an output of the function."""
         ir_type = self._buffer_type(value)
         output = self._targets.get(value)
         if output is not None:
@@ -409,7 +413,10 @@ class _FunctionLowering:
         buffer.name_hint = tensor.name_hint
 
     def _hand_out(self, results: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
-        """Copies what is returned and was not made in its output: inputs, constants, a value twice."""
+        """Copies results that were not made in their outputs.
+
+        Inputs, constants, and values that are returned twice.
+        """
         for result, output in zip(results, outputs, strict=True):
             if self._targets.get(made_in(result)) is output:
                 continue

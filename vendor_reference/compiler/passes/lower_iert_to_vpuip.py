@@ -1,10 +1,13 @@
-"""`lower-iert-to-vpuip`: layers on buffers become tasks, with work sizes for the shapes that their buffers have.
+"""`lower-iert-to-vpuip`.
+
+Converts layers on buffers to tasks, with work sizes for the shapes of their buffers.
 
     func.call @Softsign(%in, %out) : (memref<4xf32>, memref<4xf32>) -> ()
 
     VPUIP.OCL @Softsign (%in) -> (%out) {global_size = array<i64: 4>, num_shaves = 4 : i64}
 
-A builtin op's kernel becomes an external function like those of custom layers, one for each that is different.
+A builtin op's kernel becomes an external function like those of custom layers; equal kernels share
+one function.
 """
 
 from __future__ import annotations
@@ -99,7 +102,7 @@ from vendor_reference.soc import SocModel
 
 @dataclass(frozen=True)
 class LowerIertToVpuip(CompilerPass):
-    """Layers on buffers become tasks of the NPU, with their work sizes."""
+    """Converts layers on buffers to tasks of the NPU, with their work sizes."""
 
     name = "lower-iert-to-vpuip"
     AFTER = "place-parts"
@@ -123,9 +126,9 @@ _TASKS: dict[str, type[TaskOp]] = {"OCL": OclOp, "CPP": CppOp}
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A layer's function and what is known of it; dynamic inputs and outputs are those that have shapes.
+    """A layer's function and the facts about it; dynamic inputs and outputs are those with shape values.
 
-    Its kernel finds the last `num_written` of the shapes of outputs.
+    The layer's kernel finds the last `num_written` shapes of outputs.
     """
 
     symbol: str
@@ -138,7 +141,7 @@ class _Layer:
 
 
 class _TaskLowering:
-    """What the functions of a module share."""
+    """The state that the functions of a module share."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._soc = soc_of(module)
@@ -151,7 +154,7 @@ class _TaskLowering:
 
     @singledispatchmethod
     def lower(self, op: Operation) -> None:
-        """Puts what a kind of op becomes in its place; other ops stay."""
+        """Replaces one kind of op by its lowered form; leaves other ops."""
 
     @lower.register(BufferActualShapeOfOp)
     def _actual_shape(self, op: BufferActualShapeOfOp) -> None:
@@ -179,14 +182,14 @@ class _TaskLowering:
         if op.results or len(operands) < least:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"a call of '{layer.symbol}' with {len(operands)} buffers and {len(op.results)} results, "
-                f"expected {least} buffers at least, and none",
+                f"a call of '{layer.symbol}' with {len(operands)} buffers and {len(op.results)} "
+                f"results, expected at least {least} buffers, and no results",
                 hint="Lower it from IE first.",
             )
         if not layer.num_outputs:
             self._shape_kernel(op, layer, operands)
             return
-        # Shapes of outputs stand in front of these where they are found before, else behind them.
+        # Shapes of outputs that are found before the layer come first, the others follow.
         num_written = layer.num_written
         counts = (
             len(operands) - least,
@@ -200,7 +203,7 @@ class _TaskLowering:
         self._task(op, layer, BufferGroups(inputs, outputs, list(rest), read, [*given, *own]))
 
     def _shape_kernel(self, op: CallOp, layer: _Layer, operands: Sequence[SSAValue]) -> None:
-        """One work item, on shapes alone."""
+        """Launches one work item, on shapes alone."""
         num_read = sum(
             isinstance(a, ShapeArgument) and not a.is_output for a in layer.spec.arguments
         )
@@ -217,7 +220,8 @@ class _TaskLowering:
             function = self._functions.get(symbol)
             if function is None or not function.is_declaration:
                 raise LiteRtError(
-                    Status.INVALID_ARGUMENT, f"a call of '{symbol}', which is no layer's function"
+                    Status.INVALID_ARGUMENT,
+                    (f"a call of '{symbol}', which is not a layer's function"),
                 )
             spec = function_spec(function)
             written = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
@@ -258,7 +262,7 @@ class _TaskLowering:
         if KERNEL in attributes:
             spec = read_kernel(op.attributes)
             attributes |= _launch(spec, op.inputs.types, op.outputs.types, self._soc)
-        else:  # nobody has described it: the driver launches it
+        else:  # nothing describes the layer: the driver decides the launch
             limit = read_max_num_shaves(op.attributes)
             attributes[NUM_SHAVES] = number(min(limit or self._soc.shaves, self._soc.shaves))
         task = _TASKS[op.task.data]
@@ -287,7 +291,10 @@ def _launch(
     outputs: Sequence[Attribute],
     soc: SocModel,
 ) -> dict[str, Attribute]:
-    """Work sizes and shaves of a task, as attributes; commands and functions on the host have neither."""
+    """Returns work sizes and shaves of a task as attributes.
+
+    Commands and functions on the host have neither.
+    """
     if spec.cpu_layer is not None or spec.commands:
         return {}
     shapes = op_shapes(spec, inputs, outputs)
@@ -298,7 +305,7 @@ def _launch(
         if size > soc.cmx_size:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{size} bytes of local memory, {soc.name} has {soc.cmx_size} of CMX",
+                f"{size} bytes of local memory, but {soc.name} has {soc.cmx_size} of CMX",
             )
     except LiteRtError as error:
         raise at_layer(error, spec) from error

@@ -1,4 +1,4 @@
-"""Reorders that cancel, that are there twice, or that a neighbour can do without go away."""
+"""`optimize-reorders`: removes reorders that cancel, that are duplicates, or that a neighbour can absorb."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from vendor_reference.custom_layers.layout import Order
 
 @dataclass(frozen=True)
 class OptimizeReorders(CompilerPass):
-    """Leaves out reorders that cancel, that are there twice, or that a constant or a neighbour absorbs.
+    """Removes reorders that cancel, that are duplicates, or that a constant or a neighbour can absorb.
 
-    A function's arguments and results keep their layouts, and so does what a layer asks for. An op that takes any
-    layout gets the one with which the fewest reorders are left around it; there are never more than before.
+    A function's arguments and results keep their layouts, and so do the layouts that layers ask
+    for. An op that takes any layout gets the layout with the fewest reorders around it; the number
+    of reorders never grows.
     """
 
     name = "optimize-reorders"
@@ -51,7 +52,7 @@ class OptimizeReorders(CompilerPass):
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """An operand, and the order that it must have: one that is given, that of a group, or any."""
+    """An operand and the order that it must have: a given order, a group's order, or any."""
 
     op: Operation
     place: int
@@ -60,7 +61,7 @@ class _Use:
 
 
 class _BlockOptimization:
-    """A function without its reorders; then with those that it needs."""
+    """Removes the reorders of a function, then adds the necessary ones."""
 
     def __init__(self, block: Block, finder: LayerFinder) -> None:
         self._block = block
@@ -88,7 +89,7 @@ class _BlockOptimization:
         self._sweep()
 
     def _roots(self) -> dict[SSAValue, SSAValue]:
-        """For each reorder's result the value that it comes from, through all reorders."""
+        """Returns for each reorder's result the value that it comes from, through all reorders."""
         roots: dict[SSAValue, SSAValue] = {}
         for reorder in self._reorders:
             source = reorder.operands[0]
@@ -96,7 +97,7 @@ class _BlockOptimization:
         return roots
 
     def _read(self) -> None:
-        """Poses the puzzle."""
+        """Builds the puzzle for the choice of orders."""
         roots = self._roots()
         for argument in self._block.args:
             self._add_value(argument)
@@ -130,7 +131,7 @@ class _BlockOptimization:
             self._add_value(result, group)
 
     def _add_fixed(self, op: Operation, layer: LayerPorts | None) -> None:
-        """An op whose tensors keep their orders, those apart that a layer takes or makes in any."""
+        """Adds an op whose tensors keep their orders, except tensors that a layer takes or makes in any order."""
         any_inputs: set[int] = set()
         any_outputs: set[SSAValue] = set()
         if layer is not None:
@@ -161,7 +162,7 @@ class _BlockOptimization:
         self._puzzle.values.append(added)
 
     def _in_order(self, root: SSAValue, order: Order, user: Operation) -> SSAValue:
-        """The value as its user wants it; made once."""
+        """Returns the value in the order that its user wants; each order is made once."""
         if order_of(root.type) == order:
             return root
         if (root, order) not in self._made:
@@ -183,7 +184,7 @@ class _BlockOptimization:
         return reorder.results[0]
 
     def _sweep(self) -> None:
-        """Erases the reorders that there were, and constants that only they have read."""
+        """Erases the old reorders, and constants that only they have read."""
         for reorder in reversed(self._reorders):
             source = reorder.operands[0].owner
             self._block.erase_op(reorder)
@@ -192,7 +193,10 @@ class _BlockOptimization:
 
 
 def _agrees(op: LayerOp) -> bool:
-    """Whether what must lie alike does so now; before layouts are adjusted it may not."""
+    """Returns whether tensors that must have the same order have it now.
+
+    Before layouts are adjusted, they may not.
+    """
     order = order_of(op.results[0].type)
     values = [*(op.operands[place] for place in agnostic_ports(op)), *op.outputs]
     return all(order_of(value.type) == order for value in values)

@@ -1,13 +1,16 @@
-"""`place-parts`: what a concatenation joins, or padding surrounds, is written where it belongs, and not copied.
+"""`place-parts`.
+
+Lets layers write the parts of a concatenation or padding directly into the result, without a copy.
 
     IERT.Sigmoid(%x, %0)                        %1 = memref.alloc() : memref<2x7xf32>
     %1 = memref.alloc() : memref<2x7xf32>       %0 = IERT.View %1 : ... -> memref<2x3xf32, strided<[7, 1]>>
     IERT.Concat(%0, %y, %1) {axis = 1 : i64}    IERT.Sigmoid(%x, %0)
     memref.dealloc %0 : memref<2x3xf32>         IERT.Concat(%0, %y, %1) {axis = 1 : i64, in_place = array<i64: 0>}
 
-An operand is such a part if it has memory of its own, and only layers touch it that go by strides: the library's,
-and custom layers whose functions say so, which get a function for each kind of view. Where a run tells
-sizes, a part has a place if that is the same in each run: parts of images may be, whose number alone is open.
+An operand becomes such a part if it has memory of its own, and all layers that use it support
+strides: the library's layers, and custom layers whose functions say so, which get a function for
+each kind of view. With run-time sizes, a part needs a place that is the same in each run: parts of
+images can have such a place if only the number of images is open.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ from vendor_reference.custom_layers.layout import Format
 
 @dataclass(frozen=True)
 class PlaceParts(CompilerPass):
-    """What is joined or padded is written where the result has it."""
+    """Lets layers write the parts of a concatenation or padding directly into the result."""
 
     name = "place-parts"
     AFTER = "lower-ie-to-iert"
@@ -71,7 +74,7 @@ PASS = PlaceParts
 
 
 class _BlockPlacement:
-    """One walk over a function, from its end: what is a part of a part is placed at once."""
+    """Walks over a function once, from its end, so that a part of a part is placed at once."""
 
     def __init__(self, block: Block, layers: StridedLayers) -> None:
         self.has_called = False  # whether calls have got views
@@ -117,7 +120,7 @@ class _BlockPlacement:
     def _find_writer(
         self, value: SSAValue, joining: BufferLayerOp, view: Attribute
     ) -> Operation | None:
-        """The op that writes a buffer, if all that touch it can do with a view in its place."""
+        """Returns the op that writes a buffer, if all ops on the buffer accept a view instead."""
         writers: list[Operation] = []
         for use in value.uses:
             op = use.operation
@@ -135,7 +138,7 @@ class _BlockPlacement:
         return writers[0] if is_before else None
 
     def _provide(self, result: SSAValue, writer: Operation) -> None:
-        """Lets a buffer, and what it is a view of, be there before an op."""
+        """Moves a buffer, and the buffer that it is a view of, in front of an op."""
         made = result.owner
         if isinstance(made, Block) or self._steps[made] < self._steps[writer]:
             return
@@ -146,7 +149,7 @@ class _BlockPlacement:
         self._steps[made] = self._steps[writer] - 1
 
     def _replace(self, value: SSAValue, result: SSAValue, view_type: Attribute) -> None:
-        """Puts a part of the result in the place of a buffer of its own."""
+        """Replaces a buffer of its own by a part of the result."""
         alloc, made, first = value.owner, result.owner, self._block.first_op
         assert isinstance(alloc, AllocOp) and first is not None
         view = ViewOp(result, view_type)
@@ -171,7 +174,7 @@ def _rule(op: BufferLayerOp) -> LibraryOp | None:
 
 
 def _call(op: BufferLayerOp) -> PlacedOp:
-    """A layer of the library on its buffers."""
+    """Returns a layer of the library on its buffers."""
     layer, inputs, outputs = op.layer(), op.inputs.types, op.outputs.types
     assert issubclass(layer, LibraryLayer)
     if op.input_shapes:
@@ -181,7 +184,7 @@ def _call(op: BufferLayerOp) -> PlacedOp:
 
 
 def _goes_by_strides(op: BufferLayerOp, value: SSAValue, view: Attribute) -> bool:
-    """Whether an op can do with a view in the place of a value."""
+    """Returns whether an op accepts a view instead of a value."""
     layer = op.layer()
     if value in op.scratch or not issubclass(layer, (LibraryLayer, TransferOp)):
         return False
@@ -197,7 +200,7 @@ def _goes_by_strides(op: BufferLayerOp, value: SSAValue, view: Attribute) -> boo
 
 
 def _lies_alike(value: SSAValue, part: View) -> bool:
-    """Whether a part's elements lie in the order in which a buffer has them, as far apart in each run."""
+    """Returns whether a part's elements have the buffer's order and distances in each run."""
     if any(isinstance(number, TracedSize) for number in (*part.strides, part.offset)):
         return False
     shape = shape_of(value.type)
@@ -217,7 +220,7 @@ class _Operand:
 
 
 class StridedLayers:
-    """The layers of a module whose kernels go by pitches and offset; each function is read once."""
+    """The layers of a module whose kernels use pitches and offset; each function is read once."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._functions = {
@@ -228,18 +231,21 @@ class StridedLayers:
         self._operands: dict[tuple[str, int], list[_Operand | None]] = {}
 
     def takes(self, call: CallOp, place: int, view: Attribute) -> bool:
-        """Whether a call's operand may be that view: its function says so, and its kernel can be told of it."""
+        """Returns whether a call's operand may be that view.
+
+        Its function allows views, and its kernel can get this view.
+        """
         operand = self._find(call, place)
         if operand is None:
             return False
         try:
             order = kernel_tensor(view, operand.wanted).view.memory_order
         except LiteRtError:
-            return False  # it has no B, F, Y and X as it would lie
+            return False  # such a layout has no B, F, Y and X
         return operand.wanted is Format.ANY or order == operand.wanted.value
 
     def writes(self, call: CallOp, place: int) -> bool:
-        """Whether an operand that may be a view is an output."""
+        """Returns whether an operand that may be a view is an output."""
         operand = self._find(call, place)
         return operand is not None and operand.is_output
 
@@ -254,7 +260,7 @@ class StridedLayers:
 
 
 def _read_operands(function: FuncOp, count: int) -> list[_Operand | None]:
-    """A layer's inputs, then outputs; None for those that must be buffers of their own."""
+    """Returns a layer's inputs, then outputs; None for those that must be buffers of their own."""
     attributes = function.attributes
     is_dynamic = DYNAMIC_INPUTS in attributes or DYNAMIC_OUTPUTS in attributes
     if is_dynamic or KERNEL not in attributes or not any(name in attributes for name in _STRIDES):

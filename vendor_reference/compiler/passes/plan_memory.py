@@ -1,12 +1,12 @@
-"""`plan-memory`: what is allocated gets static offsets.
+"""`plan-memory`: gives allocated buffers static offsets.
 
     %1 = memref.alloc() : memref<4xf32, @DDR>
 
     %1 = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>
 
-Deallocations go away: buffers that do not live at the same time share memory. A function says what its arenas
-take, and the least that any plan could: `VPUIP.ddr_size`, `VPUIP.ddr_bound`, and the same of CMX. The report has a
-sentence of it.
+Deallocations disappear: buffers that do not live at the same time share memory. Attributes of a
+function give the size of its arenas, and the lower bound of any plan: `VPUIP.ddr_size`,
+`VPUIP.ddr_bound`, and the same for CMX. The report has a sentence about them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from vendor_reference.soc import SocModel
 
 @dataclass(frozen=True)
 class PlanMemory(CompilerPass):
-    """What is allocated gets a static offset in DDR or CMX; a verifier checks that nothing overlaps."""
+    """Gives allocated buffers static offsets in DDR or CMX; a verifier checks that none overlap."""
 
     name = "plan-memory"
     AFTER = "assign-memory-spaces"
@@ -63,7 +63,8 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
         if plan.size > limit:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{plan.size} bytes live between its tasks, {soc.name} has {limit} of {space.value}",
+                f"{plan.size} bytes live between its tasks, but {soc.name} has {limit} of "
+                f"{space.value}",
             )
         for index, offset in zip(members, plan.offsets, strict=True):
             alloc = allocs[index]
@@ -78,7 +79,7 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
 
 
 def tell_sizes(function: FuncOp) -> None:
-    """Has a function whose plan was edited say what its arenas take now."""
+    """Updates the arena sizes in the attributes of a function whose plan was edited."""
     ends: dict[str, int] = {}
     for op in function.body.block.ops:
         if isinstance(op, DeclareBufferOp):
@@ -89,9 +90,10 @@ def tell_sizes(function: FuncOp) -> None:
 
 
 def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
-    """A sentence for each space in which something lives between tasks, of a module behind `plan-memory`.
+    """Yields a sentence for each memory space with buffers between tasks, for a module after `plan-memory`.
 
-    Functions for devices with fp16 arithmetic do not count: the others have the larger tensors.
+    Functions for devices with fp16 arithmetic do not count: the other functions have the larger
+    tensors.
     """
     for space, room in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
         plans = [

@@ -1,4 +1,4 @@
-"""EQUAL, LESS, ...: two operands compared, the smaller repeated. LOGICAL_AND, ...; SELECT_V2: one or the other."""
+"""EQUAL, LESS, ... compare two operands; LOGICAL_AND, ... combine two; SELECT_V2 chooses between two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BOOL = ElementType.BOOL
 
 
 class _Comparison(Expression):
-    """Its operands are of one type, its result is BOOL."""
+    """A comparison: operands of one type, and a BOOL result."""
 
     num_inputs = (2, 2)
 
@@ -21,7 +21,7 @@ class _Comparison(Expression):
         super().__init__(name, ie_name, f"a {symbol} b", (*NUMERIC, *more), quantized=())
 
     def type_mismatch(self, call: PlacedOp) -> str:
-        """As for other ops, but for the result."""
+        """Same as for other ops, except for the result's type."""
         if call.result.element_type is not _BOOL:
             return f"it makes {call.result.element_type.name}, expected BOOL"
         result = replace(call.result, element_type=call.inputs[0].element_type)
@@ -32,7 +32,7 @@ class _Comparison(Expression):
 
 
 class _Logical(Expression):
-    """An expression over BOOL."""
+    """An expression of BOOL operands."""
 
     def __init__(self, name: str, ie_name: str, num_inputs: int, expression: str) -> None:
         super().__init__(name, ie_name, expression, (_BOOL,), quantized=())
@@ -40,7 +40,7 @@ class _Logical(Expression):
 
 
 class _Select(Expression):
-    """Elements of operand 1 where operand 0, BOOL, is true, and of operand 2 elsewhere."""
+    """Elements of operand 1 where operand 0, BOOL, is true, and elements of operand 2 elsewhere."""
 
     num_inputs = (3, 3)
     constraints = ("all tensors share one scale",)
@@ -49,7 +49,7 @@ class _Select(Expression):
         super().__init__(name, ie_name, "b if a else c", (*NUMERIC, *WITH_SHORTS, _BOOL), ())
 
     def type_mismatch(self, call: PlacedOp) -> str:
-        """As for other ops, but for the condition."""
+        """Same as for other ops, except for the condition's type."""
         condition, *chosen = call.inputs
         if condition.element_type is not _BOOL:
             return f"its condition is {condition.element_type.name}, expected BOOL"
@@ -61,7 +61,7 @@ class _Select(Expression):
         return super().mismatch(call)
 
     def formula(self, call: PlacedOp) -> Formula:
-        return super().formula(replace(call, attributes={}))  # integers stay as they are
+        return super().formula(replace(call, attributes={}))  # integers stay unchanged
 
 
 OPS = (

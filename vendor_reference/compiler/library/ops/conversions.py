@@ -1,4 +1,4 @@
-"""QUANTIZE, DEQUANTIZE, CAST: the same numbers as elements of another type."""
+"""QUANTIZE, DEQUANTIZE, CAST: convert numbers to elements of another type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AXIS = "axis"
 
 
 class _Conversion(ElementwiseOp):
-    """One operand and one result, of one shape."""
+    """An op with one operand and one result of the same shape."""
 
     def __init__(
         self,
@@ -63,7 +63,10 @@ class _Conversion(ElementwiseOp):
 
 
 class _Quantization(_Conversion):
-    """Between real numbers and integers, with one scale or one for each channel; or from integers to integers."""
+    """Converts between real numbers and integers, with one scale or a scale for each channel.
+
+    Or between integers.
+    """
 
     constraints = ("quantized tensors have one scale, or one scale for each index of a dimension",)
 
@@ -100,7 +103,10 @@ class _Quantization(_Conversion):
 
 
 class _Cast(_Conversion):
-    """Real numbers towards zero, saturated; integers modulo their size; all but zero is true."""
+    """Converts real numbers towards zero, saturated, and integers modulo their size.
+
+    All numbers except zero are true.
+    """
 
     def attributes(self, op: Op) -> Attributes:
         return {}
@@ -110,7 +116,7 @@ class _Cast(_Conversion):
 
 
 def _channel_mismatch(call: PlacedOp) -> str:
-    """Why there is not a scale for each index of a dimension."""
+    """Returns why there is not one scale for each index of a dimension; "" if there is."""
     axis, scales = call.integer(_AXIS), call.numbers(_CHANNEL_SCALES)
     shape, zero_points = call.result.shape, call.numbers(_CHANNEL_ZERO_POINTS)
     is_there = axis is not None and 0 <= axis < len(shape) and shape[axis] == len(scales)
@@ -121,7 +127,7 @@ def _channel_mismatch(call: PlacedOp) -> str:
 
 
 def _for_channels(call: PlacedOp, name: str) -> KernelOperand:
-    """Numbers of channels as an operand, the same for all elements of a channel."""
+    """Returns the channels' numbers as an operand that is the same for all elements of a channel."""
     numbers, axis, shape = call.numbers(name), call.integer(_AXIS), call.result.shape
     view = View(_E.FLOAT32, shape, tuple(int(dim == axis) for dim in range(len(shape))))
     data = struct.pack(f"<{len(numbers)}f", *numbers)

@@ -1,4 +1,7 @@
-"""NEG, SQRT, RELU, GELU, ...: one operand, element by element. ADD, DIV, PRELU, ...: two, the smaller repeated."""
+"""NEG, SQRT, RELU, GELU, ....
+
+Element-wise ops of one operand. ADD, DIV, PRELU, ...: element-wise ops of two.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _ACTIVATIONS = {
 
 
 class Expression(ElementwiseOp):
-    """An op that is an expression over its operands, `a`, `b`, ...; smaller ones are repeated."""
+    """An op that is an expression of its operands, `a`, `b`, ...; smaller operands are repeated."""
 
     has_one_scale = False
 
@@ -45,7 +48,10 @@ class Expression(ElementwiseOp):
         types: tuple[ElementType, ...] = FLOATS,
         quantized: tuple[ElementType, ...] = BYTES,
     ) -> None:
-        """The expression means the same for all types; integers in `quantized` stand for real numbers."""
+        """Makes an op whose expression is the same for all types.
+
+        Integers in `quantized` stand for real numbers.
+        """
         self.name = name
         self.ie_name = ie_name
         self.types = types
@@ -53,7 +59,7 @@ class Expression(ElementwiseOp):
         self._expression = expression
 
     def expression(self, call: PlacedOp) -> str:
-        """The result, of operands of the types that the op has."""
+        """Returns the expression of the result for operands of the op's types."""
         return self._expression
 
     def mismatch(self, call: PlacedOp) -> str:
@@ -73,11 +79,11 @@ class Expression(ElementwiseOp):
 
 
 class Unary(Expression):
-    """An op that is an expression over `a`."""
+    """An op that is an expression of `a`."""
 
 
 class _LeakyRelu(Unary):
-    """Its slope below zero is an option."""
+    """LEAKY_RELU: an option gives the slope below zero."""
 
     def attributes(self, op: Op) -> Attributes:
         return {**super().attributes(op), "alpha": float(option(op, "alpha"))}
@@ -93,7 +99,7 @@ class _LeakyRelu(Unary):
 
 
 class _Gelu(Unary):
-    """Exact, or as its option says by a tangent."""
+    """GELU: exact, or approximated by a tangent if the op's option says so."""
 
     def attributes(self, op: Op) -> Attributes:
         return {**super().attributes(op), "approximate": bool(option(op, "approximate"))}
@@ -105,7 +111,7 @@ class _Gelu(Unary):
 
 
 class Binary(Expression):
-    """An op that is an expression over `a` and `b`."""
+    """An op that is an expression of `a` and `b`."""
 
     num_inputs = (2, 2)
 
@@ -144,7 +150,7 @@ class Binary(Expression):
 
 
 OPS = (
-    # Stock negates integers without their zero point.
+    # Stock LiteRT negates integers without their zero point.
     Unary("NEG", "Negative", "-a", NUMERIC, quantized=()),
     Unary("ABS", "Abs", "abs(a)", NUMERIC, WITH_SHORTS),
     Unary("SQUARE", "Square", "a * a"),
@@ -157,7 +163,7 @@ OPS = (
     Unary("FLOOR", "Floor", "floor(a)"),
     Unary("CEIL", "Ceiling", "ceil(a)"),
     Unary("ROUND", "Round", "round(a)"),
-    # So written, what is not a number stays that: `max(0, a)` is `a` unless 0 is greater.
+    # This form keeps NaN: `max(0, a)` is `a` unless 0 is greater.
     Unary("RELU", "ReLU", "max(0, a)", quantized=WITH_SHORTS),
     Unary("RELU6", "ReLU6", "min(6, max(0, a))", quantized=WITH_SHORTS),
     Unary("RELU_N1_TO_1", "ReLUN1To1", "min(1, max(-1, a))"),
@@ -167,11 +173,12 @@ OPS = (
     Unary("LOGISTIC", "Sigmoid", "logistic(a)"),
     Unary("TANH", "Tanh", "tanh(a)"),
     _LeakyRelu("LEAKY_RELU", "LeakyReLU", "", quantized=WITH_SHORTS),
-    _Gelu("GELU", "Gelu", "0.5 * a * erfc(-0.7071067812 * a)"),  # `1 + erf` loses the tail
+    _Gelu("GELU", "Gelu", "0.5 * a * erfc(-0.7071067812 * a)"),  # `1 + erf` would lose the tail
     Binary("ADD", "Add", "a + b", has_activation=True),
     Binary("SUB", "Subtract", "a - b", has_activation=True),
     Binary("MUL", "Multiply", "a * b", has_activation=True),
-    # Where integers are divided by zero, stock's interpreter ends the run with an error; the NPU cannot.
+    # For a division of integers by zero, stock LiteRT's interpreter ends the run with an error; the
+    # NPU cannot.
     Binary("DIV", "Divide", "a / b", FLOATS, quantized=(), has_activation=True),
     Binary("MAXIMUM", "Maximum", "max(a, b)", has_one_scale=True),
     Binary("MINIMUM", "Minimum", "min(a, b)", has_one_scale=True),

@@ -1,4 +1,4 @@
-"""GATHER: an operand at indices that another one has."""
+"""GATHER: takes elements of an operand at the indices in another operand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _INDICES = (ElementType.INT16, ElementType.INT32, ElementType.INT64)
 
 
 class _Gather(LibraryOp):
-    """Dimension `axis` of operand 0 at the indices of operand 1; the first `batch_dims` dimensions go together."""
+    """Takes dimension `axis` of operand 0 at the indices in operand 1.
+
+    The first `batch_dims` dimensions are batches of both.
+    """
 
     name = "GATHER"
     ie_name = "Gather"

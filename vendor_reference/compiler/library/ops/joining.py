@@ -39,7 +39,7 @@ _REPEATS_BORDER = "repeats_border"
 
 
 class _Joining(LibraryOp):
-    """Operands are parts of the result along `axis`."""
+    """Makes operands parts of the result along `axis`."""
 
     has_parts = True
 
@@ -58,7 +58,7 @@ class _Joining(LibraryOp):
 
 
 class _Concatenation(_Joining):
-    """One behind the other."""
+    """Puts operands one behind the other."""
 
     name = "CONCATENATION"
     ie_name = "Concat"
@@ -92,7 +92,7 @@ class _Concatenation(_Joining):
 
 
 class _Pack(_Joining):
-    """Of one shape, each at an index of `axis`, a new dimension."""
+    """Puts operands of one shape at the indices of `axis`, a new dimension."""
 
     name = "PACK"
     ie_name = "Stack"
@@ -115,7 +115,7 @@ class _Pack(_Joining):
 
 
 class _Pad(LibraryOp):
-    """`before[i]` and `after[i]` elements of `value` around dimension `i`."""
+    """Puts `before[i]` and `after[i]` elements of `value` around dimension `i`."""
 
     is_layout_agnostic = True
     has_parts = True
@@ -171,7 +171,7 @@ class _Pad(LibraryOp):
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         parts = _copies(self.parts(call), call)
-        # A box on each side of a dimension; what is between them is the next dimension's.
+        # A box on each side of a dimension; the next dimension fills the space between them.
         rest = call.result
         sides = zip(call.integers(_BEFORE), call.inputs[0].shape, strict=True)
         for dim, (first, size) in enumerate(sides):
@@ -181,7 +181,7 @@ class _Pad(LibraryOp):
         return move_kernel(self.name, 1, parts, self._packed_value(call))
 
     def _value(self, op: Op) -> int | float:
-        """What PADV2 has as an input; for PAD what stands for zero."""
+        """Returns the value in PADV2's input; for PAD, the integer or number that stands for zero."""
         element_type, value = op.outputs[0].element_type, op.inputs[-1]
         if self.num_parameters == 2 and value is not None:
             number: int | float = struct.unpack(f"<{_FORMATS[element_type]}", value.data)[0]
@@ -196,9 +196,9 @@ class _Pad(LibraryOp):
 
 
 class _MirrorPad(LibraryOp):
-    """Around dimension `i` its elements in the other order, `before[i]` and `after[i]` of them.
+    """Puts mirrored elements around dimension `i`: `before[i]` and `after[i]` of them.
 
-    The outermost are among them if `repeats_border` says so.
+    `repeats_border` says whether the outermost elements are among them.
     """
 
     name = "MIRROR_PAD"
@@ -242,7 +242,7 @@ class _MirrorPad(LibraryOp):
     def kernel(self, call: PlacedOp) -> KernelSpec:
         parts = _copies(self.parts(call), call)
         skipped = 0 if call.attributes[_REPEATS_BORDER] else 1
-        # What is written of each dimension: from where on, how much, what it is, and the step to the next.
+        # The parts of each dimension: first index, size, source, and the step to the next index.
         sides = [
             (
                 (before, size, 0, 1),
@@ -262,7 +262,7 @@ class _MirrorPad(LibraryOp):
 
 
 def _paddings(attributes: Attributes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The elements before and after each dimension."""
+    """Returns the number of elements before and after each dimension."""
     return integers_of(attributes, _BEFORE), integers_of(attributes, _AFTER)
 
 
@@ -273,14 +273,14 @@ def _has_paddings(shape: Shape, attributes: Attributes) -> bool:
 
 
 def _padded(shape: Shape, attributes: Attributes) -> Sequence[Shape] | None:
-    """The one result's shape."""
+    """Returns the shape of the only result."""
     if not _has_paddings(shape, attributes):
         return None
     return [tuple(map(sum, zip(shape, *_paddings(attributes), strict=True)))]
 
 
 def _mirrored(shape: Shape, attributes: Attributes) -> Shape | None:
-    """The operand's shape, no smaller than what is mirrored of it; None where it is."""
+    """Returns the operand's shape if it is large enough for its mirrored parts; else None."""
     if not _has_paddings(shape, attributes):
         return None
     skipped = 0 if attributes.get(_REPEATS_BORDER) else 1
@@ -297,7 +297,7 @@ def _padding_mismatch(op: LibraryOp, call: PlacedOp) -> str:
 
 
 def _copies(parts: Sequence[View], call: PlacedOp) -> list[MovedPart]:
-    """What is copied of the operands: those that do not lie in the result already."""
+    """Returns the operands' parts that need a copy: those that do not lie in the result already."""
     pairs = enumerate(zip(parts, call.inputs, strict=True))
     there = call.integers(IN_PLACE)
     return [

@@ -38,11 +38,11 @@ _WHOLE, _STATISTICS, _RESULTS = range(3)
 _MOST_PARTS = 8
 _PART_ELEMENTS = 2048
 _SHARED_ROWS = 4
-"""So few rows have parts, so that workers can share them, of so many elements at least."""
+"""Limits: so few rows are split into parts for the workers, if they have enough elements."""
 
 
 class _Normalization(LibraryOp):
-    """Along the last dimension."""
+    """Normalizes along the last dimension."""
 
     types = FLOATS
 
@@ -78,7 +78,7 @@ class _Normalization(LibraryOp):
         return self._quantized_kernel(call) if is_quantized else self._float_kernel(call)
 
     def _quantized_kernel(self, call: PlacedOp) -> KernelSpec:
-        """Integers become floats in scratch memory, which is where these are normalized."""
+        """Returns a kernel that converts integers to floats in scratch memory, and normalizes these."""
         dense = View.dense(ElementType.FLOAT32, call.result.shape)
         floats = InternalArgument(ElementType.FLOAT32, str(prod(dense.shape)))
         inner = self._float_kernel(PlacedOp((dense,), (dense,), call.attributes))

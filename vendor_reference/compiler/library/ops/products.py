@@ -68,15 +68,15 @@ _ADJOINT_LEFT, _ADJOINT_RIGHT = "adj_x", "adj_y"
 
 
 class _Convolution(ConvolutionOp):
-    """Weights are `[channels of the result, height, width, channels of a group]`."""
+    """A convolution with weights `[channels of the result, height, width, channels of a group]`."""
 
     def weights_attributes(self, op: Op) -> Attributes:
-        """What is known of weights and bias."""
+        """Returns whether weights and bias are constants."""
         _, weights, *bias = self.operands(op)
         return {**constant_attribute(weights), HAS_BIAS: bool(bias)}
 
     def channel_mismatch(self, call: PlacedOp) -> str:
-        """Why operands and result do not fit each other, but for their heights and widths."""
+        """Returns why operands and result do not fit together, apart from their heights and widths."""
         x, weights, y = call.inputs[0].shape, call.inputs[1].shape, call.result.shape
         if {len(x), len(weights), len(y)} != {4} or x[0] != y[0] or weights[0] != y[3]:
             return call.shape_mismatch()
@@ -85,7 +85,7 @@ class _Convolution(ConvolutionOp):
         return further_mismatch(call) or panels_mismatch(call, 0) or self.type_mismatch(call)
 
     def command(self, call: PlacedOp, **fields: FieldValue) -> KernelSpec:
-        """One convolution, behind the packing of weights that are computed."""
+        """Returns the kernel of one convolution; packs computed weights first."""
         made = ProductSpec(call)
         columns, height, width, depth = call.inputs[1].shape
         groups = call.inputs[0].shape[3] // depth
@@ -139,7 +139,7 @@ class _Conv2D(_Convolution):
 
 
 class _TransposeConv(_Convolution):
-    """The first input is the result's shape."""
+    """A transposed convolution; the first input of the op is the result's shape."""
 
     name = "TRANSPOSE_CONV"
     ie_name = "ConvolutionBackpropData"
@@ -171,7 +171,7 @@ class _TransposeConv(_Convolution):
         _, weights, *_ = tensors = self.operands(op)
         strides, sizes = (int(option(op, "stride_h")), int(option(op, "stride_w"))), self._sizes(op)
         is_same = enum_name("Padding", int(option(op, "padding"))) == "SAME"
-        pads = [  # where a size is `stride` times the operand's and `added` to it, those of `added`
+        pads = [  # if a size is `stride` times the operand's plus `added`, the numbers of `added`
             max((-(-size.added // max(stride, 1)) - 1) * stride + tap - size.added, 0)
             if is_same
             else 0
@@ -221,7 +221,7 @@ class _TransposeConv(_Convolution):
         return self.command(call, **fields, dilation_height=1, dilation_width=1, transposed=1)
 
     def _left_over(self, call: PlacedOp, dim: int, stride: int) -> int | None:
-        """How much larger the result is than its windows; None where a run tells that."""
+        """Returns by how much the result is larger than its windows; None if only a run tells that."""
         sizes, taps = find_sizes(call.attributes, _SHAPE), call.inputs[1].shape[dim]
         size = sizes[dim] if sizes else None
         if size is None or not size.times:
@@ -229,7 +229,10 @@ class _TransposeConv(_Convolution):
         return size.added + stride - taps if (size.dim, size.times) == (dim, stride) else None
 
     def _sizes(self, op: Op) -> Sizes:
-        """The result's; its batch is the operand's, also where another tensor says it."""
+        """Returns the sizes of the result.
+
+        Its batch is the operand's, even if another tensor gives the batch.
+        """
         x, *_ = self.operands(op)
         sizes = list(read_sizes(op.inputs[0], x) or ())
         if sizes and sizes[0] is None:
@@ -238,7 +241,10 @@ class _TransposeConv(_Convolution):
 
 
 class _FullyConnected(LibraryOp):
-    """Weights are `[columns, depth]`; the operand is rows of `depth` elements, whatever its shape."""
+    """A product with weights `[columns, depth]`.
+
+    The operand is rows of `depth` elements, whatever its shape is.
+    """
 
     name = "FULLY_CONNECTED"
     ie_name = "FullyConnected"
@@ -312,7 +318,7 @@ class _FullyConnected(LibraryOp):
 
 
 class _BatchMatMul(LibraryOp):
-    """Matrices, of which those in front are repeated to each other's batches; either may be turned."""
+    """A product of matrices; batches are repeated to each other, and either operand can be transposed."""
 
     name = "BATCH_MATMUL"
     ie_name = "MatMul"
@@ -391,13 +397,13 @@ class _BatchMatMul(LibraryOp):
 
 
 def _right_dims(call: PlacedOp) -> tuple[int, int]:
-    """The dimensions of the right operand that are rows and columns of the product."""
+    """Returns the dimensions of the right operand that are rows and columns of the product."""
     last = len(call.inputs[1].shape) - 1
     return (last, last - 1) if call.attributes.get(_ADJOINT_RIGHT) else (last - 1, last)
 
 
 def _turned(shapes: Sequence[Shape], attributes: Attributes) -> Sequence[Shape]:
-    """Rows and columns of both operands' matrices, as the product has them."""
+    """Returns both operands' shapes with rows and columns as the product uses them."""
     return [
         shape[:-3:-1] if attributes.get(name) else shape[-2:]
         for shape, name in zip(shapes, (_ADJOINT_LEFT, _ADJOINT_RIGHT), strict=True)

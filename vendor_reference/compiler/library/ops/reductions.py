@@ -1,4 +1,7 @@
-"""MEAN, SUM, REDUCE_MAX, ...: one value for the elements along some dimensions. ARG_MAX, ARG_MIN: its index."""
+"""MEAN, SUM, REDUCE_MAX, ....
+
+Reduce elements along some dimensions to one value. ARG_MAX, ARG_MIN: find an index.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +43,18 @@ _TENSORS = tensor_arguments(1)
 ELEMENT_TYPES = {
     _E.FLOAT32: 0, _E.FLOAT16: 1, _E.INT8: 2, _E.UINT8: 3, _E.INT16: 4, _E.INT32: 5, _E.INT64: 6,
 }  # fmt: skip
-"""Numbers of the firmware's types."""
+"""The firmware's numbers of element types."""
 
 _SUM, _PRODUCT, _GREATEST, _LEAST = range(4)
 
 _MOST_PARTS = 8
 _PART_ELEMENTS = 8192
 _SHARED_RESULTS = 128
-"""A reduction to so few results has parts, so that workers can share it, of so many elements at least."""
+"""Limit of results below which a reduction is split into parts for the workers, if it has enough elements."""
 
 
 class _Reduction(LibraryOp):
-    """Elements along `axes` become one; those dimensions stay with a size of 1, or go."""
+    """Reduces elements along `axes` to one; these dimensions stay with a size of 1, or disappear."""
 
     num_inputs = (2, 2)
     num_parameters = 1
@@ -130,9 +133,10 @@ class _Reduction(LibraryOp):
         return KernelSpec(self.name, (*_TENSORS, scratch), commands=commands)
 
     def _count_parts(self, call: PlacedOp) -> int:
-        """How many parts of a reduction workers may share, where its results are too few for that.
+        """Returns the number of parts that workers share of a reduction with too few results to share.
 
-        A sum of halves is kept as float; extremes go by the order of their elements where one is no number.
+        Sums of halves have no parts, since the sum is kept as a float. Extremes have none, since
+        they depend on the order of elements if one is NaN.
         """
         operand, result = call.inputs[0], call.result
         is_parted = self._kind in (_SUM, _PRODUCT) and operand.element_type is not _E.FLOAT16
@@ -142,7 +146,10 @@ class _Reduction(LibraryOp):
 
 
 def _repeated(result: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> View:
-    """The result in the operand's shape: each element is where all those are that become it."""
+    """Returns the result in the operand's shape.
+
+    Each result repeated for all elements that are reduced to it.
+    """
     dims = range(len(result.shape))
     is_kept = len(result.shape) == len(shape)
     kept = iter([result.strides[dim] for dim in dims if not is_kept or dim not in axes])
@@ -151,7 +158,10 @@ def _repeated(result: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> Vi
 
 
 def _nest(operand: View, result: View) -> Mapping[str, FieldValue]:
-    """Loops, those that are reduced behind the others; the last is over elements in a row, if there are such."""
+    """Returns the loop fields.
+
+    Reduced loops come last, and the last loop runs over contiguous elements if possible.
+    """
     order = sorted(range(len(operand.shape)), key=lambda dim: -range_of(operand.strides[dim])[1])
     loops = plan_loops([operand.permuted(order), result.permuted(order)])
     reads, writes = loops.strides
@@ -163,7 +173,7 @@ def _nest(operand: View, result: View) -> Mapping[str, FieldValue]:
 
 
 class _Extreme(LibraryOp):
-    """The index of the greatest or least element along `axis`; the first, if there are several."""
+    """Finds the index of the greatest or least element along `axis`; the first one, if several are equal."""
 
     num_inputs = (2, 2)
     num_parameters = 1

@@ -54,10 +54,10 @@ _SHAPE = "shape"
 
 
 class _Reshape(LibraryOp):
-    """Elements stay where they are.
+    """Gives elements another shape without moving them.
 
-    Where a run tells the shape, `shape` has its sizes, as `size_attributes` say them; -1 is what is left. Else
-    what says it besides the model is not looked at.
+    For run-time shapes, `shape` has the sizes in the form of `size_attributes`; -1 is the remaining
+    size. For fixed shapes, the model's shape counts.
     """
 
     is_view = True
@@ -106,7 +106,7 @@ class _Reshape(LibraryOp):
         return move_kernel(self.name, 1, [MovedPart(_row(call.result), _row(call.inputs[0]))])
 
     def _sizes(self, op: Op) -> Sizes | None:
-        """What `shape` is; None where it is not known."""
+        """Returns the sizes in `shape`; None if they are unknown."""
         operand, pattern = op.inputs[0], op.outputs[0].type.shape
         assert operand is not None
         sizes = _find_sizes(op, operand)
@@ -124,7 +124,7 @@ def _is_open(op: Op) -> bool:
 
 
 def _find_sizes(op: Op, operand: Tensor) -> Sizes | None:
-    """The result's sizes, by what the op has beside its operand."""
+    """Returns the result's sizes from the op's other inputs and options."""
     rank, own = len(operand.shape), own_sizes(operand)
     if op.name == "RESHAPE":
         found = read_sizes(op.inputs[1], operand) if len(op.inputs) > 1 else None
@@ -145,7 +145,7 @@ def _find_sizes(op: Op, operand: Tensor) -> Sizes | None:
 
 
 class _Shape(LibraryOp):
-    """The sizes of an operand, as numbers."""
+    """Returns the sizes of an operand as numbers."""
 
     name = "SHAPE"
     ie_name = "ShapeOf"
@@ -179,7 +179,7 @@ class _Shape(LibraryOp):
 
 
 class _Transpose(LibraryOp):
-    """Dimension `i` of the result is dimension `order[i]` of the operand."""
+    """Makes dimension `i` of the result from dimension `order[i]` of the operand."""
 
     name = "TRANSPOSE"
     ie_name = "Transpose"
@@ -216,7 +216,7 @@ class _Transpose(LibraryOp):
 
 
 class _Blocks(LibraryOp):
-    """A block of height and width becomes channels, or channels that: `block_size` squared of them."""
+    """Moves blocks of height and width to channels, or back: `block_size` squared channels for each."""
 
     num_inputs = (1, 1)
     constraints = ("all tensors share one scale",)
@@ -264,7 +264,7 @@ class _Blocks(LibraryOp):
 
 
 class _Tile(LibraryOp):
-    """Dimension `i` is repeated `repeats[i]` times."""
+    """Repeats dimension `i` `repeats[i]` times."""
 
     name = "TILE"
     ie_name = "Tile"
@@ -306,7 +306,7 @@ class _Tile(LibraryOp):
 
 
 class _Broadcast(LibraryOp):
-    """Dimensions of size 1 become those of `shape`, from the last on; others are added."""
+    """Repeats dimensions of size 1 to those of `shape`, from the last on, and adds missing ones."""
 
     name = "BROADCAST_TO"
     ie_name = "Broadcast"
@@ -345,7 +345,7 @@ class _Broadcast(LibraryOp):
 
 
 def _row(view: View) -> View:
-    """A tensor's elements in row order, as one dimension."""
+    """Returns a tensor's elements in row order as one dimension."""
     assert view.is_row_order
     return View.dense(view.element_type, (view.num_elements,))
 

@@ -33,15 +33,15 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec
 _BEGIN, _SIZES, _STEPS, _AXIS = "begin", "sizes", "steps", "axis"
 _KEPT = "kept"
 _TO_THE_END = 2**31 - 1
-"""What converters write as the end of a whole dimension."""
+"""The value that converters write for the end of a whole dimension."""
 
 
 class _Slice(LibraryOp):
-    """`sizes[i]` elements of dimension `i`, from `begin[i]` on and `steps[i]` apart.
+    """Takes `sizes[i]` elements of dimension `i`, from `begin[i]` on, every `steps[i]` elements.
 
-    If a run tells the size of dimension `i`, a `begin[i]` below 0 counts from its end, as in Python. A `sizes[i]`
-    below 0 is then an end: -1 takes all elements that are left, -2 all but the last. `kept` are the dimensions of
-    the result, -1 for a new one, where the result does not have the operand's dimensions.
+    If only a run tells the size of dimension `i`, a negative `begin[i]` counts from the end, as in
+    Python. A negative `sizes[i]` is then an end: -1 takes all remaining elements, -2 all but the
+    last. If the result has other dimensions than the operand, `kept` lists them, -1 for a new one.
     """
 
     name = "SLICE"
@@ -58,7 +58,7 @@ class _Slice(LibraryOp):
         return self.number_refusal(op)
 
     def number_refusal(self, op: Op) -> str:
-        """Why its constants cannot be what they are; "" where they can."""
+        """Returns why the op's constants are invalid; "" if they are valid."""
         begin, sizes = (find_integers(tensor) or () for tensor in op.inputs[1:])
         is_there = min(begin, default=0) >= 0 and min(sizes, default=0) >= -1
         return "" if is_there else f"it begins at {begin} and takes {sizes} elements"
@@ -104,7 +104,10 @@ class _Slice(LibraryOp):
 
 
 def _slices(shape: Shape, attributes: Attributes) -> Sequence[tuple[int, int, int]] | None:
-    """For each dimension the first index, the number of indices, and the step; None where they do not fit."""
+    """Returns for each dimension the first index, the number of indices, and the step.
+
+    None if they do not fit.
+    """
     given = [integers_of(attributes, name) for name in (_BEGIN, _SIZES, _STEPS)]
     if {*map(len, given)} != {len(shape)}:
         return None
@@ -123,7 +126,7 @@ def _slices(shape: Shape, attributes: Attributes) -> Sequence[tuple[int, int, in
 
 
 def _open_slice(size: int, first: int, count: int, step: int) -> tuple[int, int] | None:
-    """The first index of a dimension that a run tells, and the number of indices; None where they do not fit."""
+    """Returns the first index and the number of indices of a run-time dimension; None if they do not fit."""
     if step < 0:
         return (size - 1, (size - step - 1) // -step) if first == -1 == count else None
     reach = (max(count, 1) - 1) * step
@@ -144,7 +147,7 @@ def _open_slice(size: int, first: int, count: int, step: int) -> tuple[int, int]
 
 
 class _StridedSlice(_Slice):
-    """With masks, which the attributes have no more."""
+    """A slice whose masks are already part of the attributes."""
 
     name = "STRIDED_SLICE"
     ie_name = "StridedSlice"
@@ -171,7 +174,10 @@ _Part = tuple[int, int, int]
 
 
 def _plan_slices(op: Op) -> tuple[list[_Part | None], list[int]]:
-    """A part of each dimension, None where a run tells it, and the result's dimensions; empty for a misfit."""
+    """Returns a part of each dimension, None if only a run tells it, and the result's dimensions.
+
+    Empty for a misfit.
+    """
     assert op.inputs[0] is not None
     shape = op.inputs[0].type.shape
     bounds = [find_integers(tensor) or () for tensor in op.inputs[1:]]
@@ -212,7 +218,10 @@ def _plan_slices(op: Op) -> tuple[list[_Part | None], list[int]]:
 
 
 def _part(size: int, taken: slice) -> _Part | None:
-    """A part of a dimension, whose size is below 0 where a run tells it; None where that tells the part, too."""
+    """Returns a part of a dimension, whose size is negative if it is unknown.
+
+    None if the part depends on the size.
+    """
     if size >= 0:
         chosen = range(size)[taken]
         return chosen.start if chosen else 0, len(chosen), taken.step
@@ -224,14 +233,14 @@ def _part(size: int, taken: slice) -> _Part | None:
 
 
 class _Split(LibraryOp):
-    """Results are one behind the other along `axis`; of `sizes` there, those of -1 share evenly what is left."""
+    """Splits an operand along `axis`; results with a size of -1 share the remaining elements evenly."""
 
     num_outputs = (1, 4096)
     is_layout_agnostic = True
     constraints = ("all tensors share one scale", "the axis is a constant")
 
     def __init__(self, name: str, ie_name: str, num_inputs: int, operand: int, axis: int) -> None:
-        """`operand` and `axis` are inputs."""
+        """`operand` and `axis` are indices of inputs."""
         self.name = name
         self.ie_name = ie_name
         self.num_inputs = (num_inputs, num_inputs)
@@ -296,7 +305,7 @@ class _Split(LibraryOp):
 
 
 class _Unpack(LibraryOp):
-    """Each index of `axis` is a result without that dimension."""
+    """Makes a result without dimension `axis` from each of its indices."""
 
     name = "UNPACK"
     ie_name = "Unstack"

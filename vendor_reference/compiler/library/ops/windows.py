@@ -50,7 +50,7 @@ _SIZE, _ALIGN, _HALF = "size", "align_corners", "half_pixel_centers"
 
 
 class _DepthwiseConvolution(ConvolutionOp):
-    """Weights are `[1, kernel height, kernel width, channels of the result]`."""
+    """A convolution of separate channels; the weights are `[1, kernel height, kernel width, channels]`."""
 
     name = "DEPTHWISE_CONV_2D"
     ie_name = "DepthwiseConvolution"
@@ -97,7 +97,7 @@ class _DepthwiseConvolution(ConvolutionOp):
 
 
 class _Pool(LibraryOp):
-    """Padding does not count, neither for the mean."""
+    """A pool; padding does not count, not even for the mean."""
 
     types = FLOATS
     precision = ElementType.FLOAT32
@@ -142,7 +142,7 @@ class _Pool(LibraryOp):
 
 
 class _Resize(LibraryOp):
-    """An image of another size; a last operand is another tensor, of whose shape the size is computed."""
+    """Resizes an image; the optional last operand is a tensor from whose shape the size is computed."""
 
     types = FLOATS
     precision = ElementType.FLOAT32
@@ -219,7 +219,7 @@ def _spec(
     operands: tuple[str, ...],
     **fields: FieldValue,
 ) -> KernelSpec:
-    """One command, whose operands have these names and whose result is `result`."""
+    """Returns a kernel of one command, with these operand names, and a result named `result`."""
     count = len(call.inputs)
     places = {name: index for index, name in enumerate(operands[:count])}
     command = Command.of(instruction, **places, result=count, **fields)
