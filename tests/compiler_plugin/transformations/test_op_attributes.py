@@ -251,8 +251,8 @@ def test_a_value_that_cannot_be_written_names_op_and_attribute(
     [
         (["colour"], "has no attribute 'colour'"),
         ([("colour", lambda node: 1 / 0)], "ZeroDivisionError"),
-        ([("colour", 3)], "('colour', 3) is no record"),
-        ([None], "None is no record"),
+        ([("colour", 3)], "('colour', 3) is not an attribute record"),
+        ([None], "None is not an attribute record"),
         (3, "TypeError"),
     ],
 )

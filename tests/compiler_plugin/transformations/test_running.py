@@ -183,8 +183,8 @@ def test_what_is_no_exception_names_the_transformation_too(
         ("graph.nodes(data=True)", "Use graph.nodes, a list"),
         ("graph.nodes['x']", "Use graph.nodes, a list"),
         ("graph.node['x']", "Use graph.nodes, a list"),
-        ("graph.nodes[0].in_port(0).data.get_shape().copy()", "Shapes and lists among attributes"),
-        ("graph.nodes[0].in_port(0).data.get_shape()[[0, 1]]", "Shapes and lists among attributes"),
+        ("graph.nodes[0].in_port(0).data.get_shape().copy()", "Shapes and lists in attributes"),
+        ("graph.nodes[0].in_port(0).data.get_shape()[[0, 1]]", "Shapes and lists in attributes"),
         ("graph.no_such_thing", "Nothing ran before it."),
     ],
 )
