@@ -46,32 +46,47 @@ class ApplyOptions:
     """
 
     soc_manufacturer: str = option(
-        Flag(
-            "soc_manufacturer",
-            "",
-            "Vendor of the NPU to compile for; by default the reference vendor.",
-        ),
+        Flag("soc_manufacturer", "", "Name of the NPU's vendor. By default the reference vendor."),
         Section.TARGET,
         Goes.LOAD,
     )
     soc_model: str = option(
-        Flag("soc_model", "", "SoC model to compile for; by default the vendor's first one."),
+        Flag(
+            "soc_model",
+            "",
+            "Name of the SoC model, as the vendor's plugin lists it. By default the first of "
+            "the list.",
+        ),
         Section.TARGET,
         Goes.LOAD,
     )
     libs: Sequence[str] = option(
-        Flag("libs", (), "Folders with plugins, searched beside the installed plugins."),
+        Flag(
+            "libs",
+            (),
+            "Folders with compiler plugins, in addition to the installed plugins, "
+            "separated by commas.",
+        ),
         Section.PLUGINS,
         read=_without_blanks,
     )
     subgraphs: Sequence[int] = option(
-        Flag("subgraphs", (), "Indices of the subgraphs to compile; all by default."),
+        Flag(
+            "subgraphs",
+            (),
+            ("Indices of the subgraphs to compile, as 0,2. By default all subgraphs are compiled."),
+        ),
         Section.PARTITIONS,
         Goes.MANIFEST,
         read=_parse_indices,
     )
     require_npu: Sequence[str] = option(
-        Flag("require_npu", (), "Names of ops that must not stay on the CPU, or all."),
+        Flag(
+            "require_npu",
+            (),
+            "Names of ops that must go to the NPU, separated by commas, or all. The command "
+            "fails if one of these ops stays on the CPU.",
+        ),
         Section.LAYERS,
         Goes.MANIFEST,
     )
@@ -82,7 +97,8 @@ class ApplyOptions:
         Flag(
             "require_runnable",
             False,
-            "Fail if the model has an op that neither the NPU nor stock LiteRT's CPU runs.",
+            "Fail if the compiled model contains an op that neither the NPU nor stock LiteRT's "
+            "CPU kernels can run.",
         ),
         Section.LAYERS,
         Goes.MANIFEST,
@@ -92,7 +108,8 @@ class ApplyOptions:
         Flag(
             "digest_weights",
             False,
-            "Write a digest also for a file larger than 64 MiB, so that damaged weights are found.",
+            "Store a digest of the file even if it is larger than 64 MiB, so that a load notices "
+            "damaged weights.",
         ),
         Section.TARGET,
     )

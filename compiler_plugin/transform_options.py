@@ -12,7 +12,7 @@ from litert.core.option import Flag, Goes, Section, option
 
 DEFAULT_FOLD_LIMIT = 1 << 20
 DATA_LAYOUTS = ("NHWC", "NCHW")
-WITHOUT_SELECTION = "Without it those of --extensions that are enabled."
+WITHOUT_SELECTION = "By default, the enabled transformations of --extensions run."
 """Describes the transformations that run by default in an application's compiler, in the words of the flag."""
 
 
@@ -44,8 +44,8 @@ class TransformOptions:
         Flag(
             "extensions",
             (),
-            "A folder of transformations and ops in Python: ops, front, middle, back. May be "
-            "repeated.",
+            "A folder with transformations and ops in Python, in its subfolders ops, front, "
+            "middle and back. May be repeated.",
             is_repeated=True,
         ),
         Section.TRANSFORMATIONS,
@@ -54,9 +54,9 @@ class TransformOptions:
         Flag(
             "transformations",
             (),
-            "Which transformations run, and of a phase in which order: names; all; front, "
-            "middle or back for "
-            f"those of a phase; with a - in front, which do not. {WITHOUT_SELECTION}",
+            "Transformations to run, separated by commas; within a phase they run in this order. "
+            "An item is a name, all, or a phase (front, middle, back); an item with - in front "
+            f"excludes transformations. {WITHOUT_SELECTION}",
         ),
         Section.TRANSFORMATIONS,
         Goes.MANIFEST,
@@ -65,19 +65,22 @@ class TransformOptions:
         Flag(
             "transformations_config",
             (),
-            "A file of JSON that says which sub-graphs are replaced. May be repeated.",
+            "A JSON file that lists sub-graphs to replace, in the format of OpenVINO's Model "
+            "Optimizer. May be repeated.",
             is_repeated=True,
         ),
         Section.TRANSFORMATIONS,
     )
     ops_mapping: str = option(
-        Flag("ops_mapping", "", "A file of JSON that declares custom ops."), Section.TRANSFORMATIONS
+        Flag("ops_mapping", "", "A JSON file that declares custom ops and their attributes."),
+        Section.TRANSFORMATIONS,
     )
     static_shape: bool = option(
         Flag(
             "static_shape",
             False,
-            "Take shapes for constants: the model is not resizable any more.",
+            "Fold the shapes of tensors into constants. The inputs of the output model cannot be "
+            "resized any more.",
         ),
         Section.TRANSFORMATIONS,
         Goes.MANIFEST,
@@ -86,7 +89,7 @@ class TransformOptions:
         Flag(
             "disable_nhwc_to_nchw",
             False,
-            "Leave partitions in NHWC, also for a vendor who asks for NCHW.",
+            "Keep the NHWC layout of partitions, even if the vendor's plugin asks for NCHW.",
         ),
         Section.LAYOUT,
         Goes.MANIFEST,
@@ -95,8 +98,8 @@ class TransformOptions:
         Flag(
             "fold_limit",
             None,
-            f"How many bytes folded constants may add to the file; {DEFAULT_FOLD_LIMIT} by "
-            "default.",
+            "Maximum number of bytes that folded constants may add to the file; "
+            f"{DEFAULT_FOLD_LIMIT} by default.",
             least=0,
         ),
         Section.TRANSFORMATIONS,
@@ -106,7 +109,8 @@ class TransformOptions:
         Flag(
             "dump_model_after",
             "",
-            "Write the model after this transformation, or after all, to --dump_folder.",
+            "Name of a transformation, or all: the model after the transformation is written to "
+            "--dump_folder.",
         ),
         Section.TRANSFORMATIONS,
     )
@@ -115,9 +119,8 @@ class TransformOptions:
         Flag(
             "input_shape",
             (),
-            "input:1x224x224x3: the shape that an input of the model gets; -1 for a size that "
-            "only a run tells. "
-            "Once for each.",
+            "A new shape for an input of the model, as input:1x224x224x3. -1 means a size that "
+            "is known only at run time. Give the flag once for each input.",
             is_repeated=True,
         ),
         Section.TRANSFORMATIONS,
@@ -130,9 +133,8 @@ class TransformOptions:
         Flag(
             "data_layout",
             DATA_LAYOUTS[0],
-            "The layout of inputs and outputs of four or five dimensions: NHWC, as in the "
-            "model, or NCHW, by a "
-            "TRANSPOSE at each.",
+            "Layout of the model's inputs and outputs that have four or five dimensions: NHWC, "
+            "as in the model, or NCHW, for which a TRANSPOSE is added at each input and output.",
             choices=DATA_LAYOUTS,
         ),
         Section.TRANSFORMATIONS,

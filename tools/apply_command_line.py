@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 COMMANDS = ("apply", "partition", "compile", "info", "noop")
 
 USAGE = """\
-Compiles a TFLite model for an NPU, and embeds what its custom ops need.
+Compiles a TFLite model for an NPU, and embeds the assets of its custom ops in the output.
 
   apply_plugin --soc_manufacturer=MyVendor --models=MySocModel \\
     --npu_custom_op_info=my_custom_op,path/to/kernel.cl input.tflite output.bin
 
-Custom ops whose asset is given go to the NPU where the vendor's plugin takes them; all else stays on the
-CPU, and the report says why. Options of a vendor begin with its name: --myvendor_option=value.
+Custom ops with an asset go to the NPU if the vendor's plugin takes them. All other ops stay on the CPU,
+and the report says why. Options of a vendor begin with its name: --myvendor_option=value.
 The exit status is 0 if the command is done, and 2 after an error.
 """
 
@@ -64,15 +64,16 @@ _BEFORE = (
     Flag(
         "cmd",
         "apply",
-        "apply compiles; partition shows what would be compiled, as subgraphs; compile writes the byte code "
-        "of whole subgraphs; info lists plugins; noop reads and writes the model.",
+        "The work to do. apply compiles the model; partition writes the model with the ops for "
+        "the NPU moved to subgraphs; compile compiles whole subgraphs and writes their byte "
+        "code; info lists the compiler plugins; noop reads the model and writes it again.",
         choices=COMMANDS,
     ),
-    Flag("model", "", "The input, if it is not the first argument."),
+    Flag("model", "", "Path of the input model, in place of the first argument."),
     OUTPUT,
 )
 _BEHIND = {
-    Section.TARGET: Flag("models", "", "The same as --soc_model."),
+    Section.TARGET: Flag("models", "", "Another name of --soc_model."),
     Section.TRANSFORMATIONS: LIST_TRANSFORMATIONS,
 }
 _AFTER = (
@@ -96,15 +97,15 @@ def all_flags() -> list[Flag]:
 
 
 def define_flags() -> FlagValues:
-    """All flags, with nothing parsed yet."""
+    """Returns all flags for absl, before a command line is parsed."""
     return make_flags(all_flags())
 
 
 def execute(argv: Sequence[str]) -> int:
-    """Runs a command line, and reports what it came to; returns the exit status.
+    """Runs a command line, prints the report, and returns the exit status.
 
     Raises:
-      LiteRtError: with no output written.
+      LiteRtError: The command failed, and wrote no output.
     """
     values = define_flags()
     rest = begin(values, argv, "See --help.", known_only=True)
@@ -130,14 +131,16 @@ def execute(argv: Sequence[str]) -> int:
 
 def _paths(values: FlagValues, paths: Sequence[str]) -> tuple[str, str]:
     if len(paths) > 2:
-        raise usage_error(f"{len(paths)} arguments where there are an input and an output: {paths}")
+        raise usage_error(
+            f"{len(paths)} arguments, but the command takes only an input and an output: {paths}"
+        )
     first, second = [*paths, "", ""][:2]
     model = same("model", values.model, "the first argument", first)
     output = same("o", values.o, "the second argument", second)
     if values.cmd == "info" or values.list_transformations:
         if model:
             flag = "cmd=info" if values.cmd == "info" else "list_transformations"
-            raise usage_error(f"--{flag} takes no model, and was given {model}")
+            raise usage_error(f"--{flag} takes no model, but the command line has {model}")
         return "", output
     if not model:
         raise usage_error(f"--cmd={values.cmd} needs a model", "Give it as the first argument.")
@@ -154,7 +157,10 @@ def _read_options(
 ) -> ApplyOptions:
     is_dump_asked = bool(values.dump_ir_after or values.dump_kernels)
     if values.dump_folder and not is_dump_asked and not values.dump_model_after:
-        raise usage_error("--dump_folder, and nothing to dump", "Add --dump_ir_after=all.")
+        raise usage_error(
+            "--dump_folder has no effect without a flag that dumps something",
+            "Add --dump_ir_after=all.",
+        )
     given = {
         "soc_model": same("models", values.models, "--soc_model", values.soc_model),
         "dump_folder": dump_folder(values.dump_folder, output) if is_dump_asked else "",
@@ -175,7 +181,7 @@ def _list_plugins(options: ApplyOptions, form: str) -> str:
 
 
 def _process(values: FlagValues, model: str, output: str, options: ApplyOptions) -> None:
-    """Does what `--cmd` says with a model, and reports it."""
+    """Does the work of `--cmd` with a model, and prints the report."""
     assets = [info.asset_path for info in options.compiler.custom_op_infos]
     check_messages(values.err, [model, output, *assets])
     others = [model, output, values.err, *assets]
@@ -183,7 +189,7 @@ def _process(values: FlagValues, model: str, output: str, options: ApplyOptions)
     if has_page:
         if values.cmd not in ("apply", "partition"):
             raise usage_error(
-                f"--cmd={values.cmd} makes no page", "--cmd=apply and --cmd=partition do."
+                f"--cmd={values.cmd} cannot write a page", "Use --cmd=apply or --cmd=partition."
             )
         check_pages(values, others)
     graphs: list[Graph] = []
@@ -225,7 +231,7 @@ def _page(report: Report, graphs: Sequence[Graph], recording: Recording) -> Page
 
 
 def _idle_flags(options: ApplyOptions) -> list[str]:
-    """What was asked of a compilation, where nothing is compiled; in sentences."""
+    """Returns sentences about flags that have no effect because nothing is compiled."""
     transform = options.transform
     given: dict[str, object] = {
         "npu_custom_op_info": options.compiler.custom_op_infos,
@@ -237,7 +243,7 @@ def _idle_flags(options: ApplyOptions) -> list[str]:
         "ops_mapping": transform and transform.ops_mapping,
     }
     return [
-        f"--cmd=noop compiles nothing: --{flag} changes nothing"
+        f"--{flag} has no effect with --cmd=noop, which compiles nothing"
         for flag, values in given.items()
         if values
     ]

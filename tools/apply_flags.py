@@ -1,4 +1,4 @@
-"""The declared options of `apply_plugin` as flags of commands that compile, or plan as it does."""
+"""The declared options of `apply_plugin`, as flags of commands that compile or partition a model."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PLAN_FLAGS = [
     if option.section not in (Section.DUMPS, Section.DUMP_FOLDER)
     and option.flag.name not in _LEFT_OUT
 ]
-"""The flags for `compare` and `coverage`, which compile or partition a model, and write no compiled file."""
+"""Flags for `compare` and `coverage`, which compile or partition a model, but write no compiled file."""
 
 
 def start_hosting(values: FlagValues, is_plugin_asked: bool = True) -> Hosting:
-    """How plugins run, as flags say; their processes start now, while this one still imports."""
+    """Reads the flags for plugins' processes, and starts the processes while this process still imports."""
     hosting = Hosting(**values_by_field(options_of(Hosting), values.flag_values_dict()))
     if is_plugin_asked:
         hosting.start([folder for folder in values.libs if folder])
@@ -46,14 +46,14 @@ def read_apply_options(
     output: str = "",
     given: Mapping[str, Any] | None = None,
 ) -> ApplyOptions:
-    """What the flags say. A command may leave some of `DECLARED` out: these options have their defaults.
+    """Reads the options from flags. Options in `DECLARED` without a flag have their defaults.
 
     Args:
-      values: of the flags.
-      unknown: other flags, which are options of the vendor.
-      hosting: how plugins run.
-      output: what the command writes.
-      given: values that are not those of the flags, by the flags' names.
+      values: Values of the flags.
+      unknown: Unknown flags, which are options of the vendor.
+      hosting: Options for the processes of plugins.
+      output: Path of the file that the command writes.
+      given: Values that replace the values of flags, by the flags' names.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, for a value that an option cannot have.

@@ -1,4 +1,4 @@
-"""The page of `apply_plugin`: where each op of the source model went, and why."""
+"""The page of `apply_plugin`: shows which ops of the source model are on the NPU, and why others are not."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .page.time_line import show_spans
 
 
 def planned_graph(model: Model, report: Report) -> Graph:
-    """The graph of a model, as the report numbers its ops."""
+    """Returns the graph of a model, with the report's numbers of its ops."""
     calls = {(op.subgraph, op.index): op.call for op in report.npu_ops}
     reasons = {(op.subgraph, op.index): op.reason for op in report.cpu_ops}
     return show_graph(model, calls, reasons)
 
 
 def apply_page(report: Report, graph: Graph, spans: Sequence[Span]) -> Page:
-    """The page of a report."""
+    """Returns the page of a report."""
     shown, note = show_spans(spans)
     tables = [_reason_table(report), _op_table(report), _call_table(report)]
     return Page(
         name_text(os.path.basename(report.model_path)),
-        f"Where its ops went: apply_plugin, for {name_text(report.soc_manufacturer)}",
+        f"Ops on the NPU and on the CPU: apply_plugin, for {name_text(report.soc_manufacturer)}",
         list(_facts(report)),
         [name_text(text) for text in (*report.warnings, *report.notes)],
         graph,

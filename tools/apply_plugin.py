@@ -1,6 +1,6 @@
 """`apply_plugin`: compiles a model for an NPU.
 
-This module imports next to nothing, so that it is there, and guards against Ctrl-C, before what takes a while.
+This module imports very little, so that its guard against Ctrl-C is active before slow imports begin.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .process_start import run_process
 
 
 def run() -> None:
-    """The command, in a process of its own."""
+    """Runs the command line of this process, and ends the process."""
     gc.set_threshold(100_000)  # imports and a model make many objects, and no garbage
     run_process(guarded_main)
 
@@ -25,10 +25,10 @@ def guarded_main(argv: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line, its first word being the program's name; returns the exit status.
+    """Runs a command line, whose first word is the program's name; returns the exit status.
 
     Raises:
-      LiteRtError: with no output written.
+      LiteRtError: The command failed, and wrote no output.
     """
     from .apply_command_line import execute
 

@@ -1,4 +1,4 @@
-"""Arrays for a model's inputs and of its outputs: read from files, made up where there are none, and written."""
+"""Reads arrays for a model's inputs from files, makes random ones, and writes arrays of outputs to files."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 INPUT = Flag(
     "input",
     (),
-    "[input=]file: a .npy, .npz or picture for an input, by name or index; without one, for the next. Inputs that "
-    "have none are random. May be repeated.",
+    "A file with the data of an input, as [input=]file: a .npy, .npz or picture. The input is "
+    "given by name or index; by default the file is for the next input. Inputs without a file "
+    "get random data. May be repeated.",
     is_repeated=True,
 )
 
@@ -35,7 +36,7 @@ class TensorSpec:
 
     Attributes:
       dtype: NumPy's name of the element type.
-      index: among all inputs or outputs, of which only some may be asked for.
+      index: Index among all inputs or all outputs of the model.
     """
 
     name: str
@@ -45,7 +46,7 @@ class TensorSpec:
 
     @classmethod
     def all_of(cls, details: Mapping[str, Mapping[str, Any]]) -> list[TensorSpec]:
-        """Those of a signature, in order."""
+        """Returns the inputs or outputs of a signature, in order."""
         return [
             cls(name, str(d["dtype"]), tuple(d["shape"]), index)
             for index, (name, d) in enumerate(details.items())
@@ -62,7 +63,7 @@ def array_text(array: Array) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InputArray:
-    """An input's value, and where it comes from: a path, or `random`."""
+    """The value of an input, and its origin: a path, or `random`."""
 
     value: Array
     origin: str
@@ -71,13 +72,13 @@ class InputArray:
 def read_inputs(
     texts: Sequence[str], specs: Sequence[TensorSpec], value_range: Range
 ) -> dict[str, InputArray]:
-    """Reads inputs from files; those that no file gives are left out.
+    """Reads inputs from files; the result has no entries for inputs without a file.
 
     Args:
       texts: `[input=]file`, an input by name or index; without one it is the next that has none. A .npz
         without one gives every input that it has a key for: its name, `in<index>` or `arr_<index>`.
       specs: of all inputs.
-      value_range: what black and white are, in a picture for an input of real numbers.
+      value_range: Numbers that stand for black and white in a picture for a float input.
     """
     found: dict[str, InputArray] = {}
     for text in texts:
@@ -106,18 +107,18 @@ def complete_inputs(
     ranges: Mapping[str, Range],
     value_range: Range = (0.0, 1.0),
 ) -> dict[str, InputArray]:
-    """Adds random values for the inputs that are not given: the same for the same seed.
+    """Adds random values for inputs without a value; the same seed gives the same values.
 
     Args:
-      given: inputs, by name.
+      given: Values of inputs, by the inputs' names.
       specs: of all inputs.
-      seed: of the random numbers.
-      ranges: the least and the greatest number of inputs. Others have integers of 8 bits of any value, and larger
-        ones from 0 to 99.
-      value_range: of real numbers for which there is no range.
+      seed: Seed for the random numbers.
+      ranges: Least and greatest number for inputs, by the inputs' names. Others have integers of 8 bits of any
+        value, and larger ones from 0 to 99.
+      value_range: Range of floats for inputs without an entry in `ranges`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a range beyond an input's type.
+      LiteRtError: INVALID_ARGUMENT, if a range exceeds the input's type.
     """
     return {
         spec.name: given.get(spec.name)
@@ -145,7 +146,10 @@ def _random(spec: TensorSpec, seed: int, limits: Range | None, value_range: Rang
 
 
 def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str, Array]:
-    """The arrays of a .npz for tensors: their keys are names, or `in0` or `out0`, as the prefix says."""
+    """Returns the arrays of a .npz file for tensors.
+
+    A key is a tensor's name, or `in0` or `out0`, depending on the prefix.
+    """
     found: dict[str, str] = {}
 
     def choose(names: Sequence[str]) -> Iterable[str]:
@@ -161,10 +165,11 @@ def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str
 
 
 def read_named_arrays(path: str, choose: Choose = list) -> dict[str, Array]:
-    """The arrays of a .npz by their names; of those that `choose` picks, where there may be others.
+    """Returns the arrays of a .npz file by their names; if `choose` is given, only the arrays that it picks.
 
     Raises:
-      LiteRtError: NOT_FOUND; INVALID_ARGUMENT, for another file, or one that needs pickle.
+      LiteRtError: NOT_FOUND, if the file is missing; INVALID_ARGUMENT, if the file is no .npz file or needs
+        pickle.
     """
     arrays = read_arrays(path, choose)
     if not isinstance(arrays, dict):
@@ -173,7 +178,10 @@ def read_named_arrays(path: str, choose: Choose = list) -> dict[str, Array]:
 
 
 def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | None, str]:
-    """Splits `[tensor=]file`; what is before a `=` is a tensor's name or index, or part of the file's name."""
+    """Splits `[tensor=]file`.
+
+    The text before a `=` may be a tensor's name or index, or a part of the file's name.
+    """
     for place in (i for i, character in enumerate(text) if character == "="):
         spec = find_spec(text[:place], specs)
         if spec is not None:
@@ -184,12 +192,12 @@ def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | N
 
 
 def find_spec(target: str, specs: Sequence[TensorSpec]) -> TensorSpec | None:
-    """The tensor of a name or index."""
+    """Returns the tensor with a name or index."""
     return next((spec for spec in specs if target in (spec.name, str(spec.index))), None)
 
 
 def no_such_tensor(target: str, specs: Sequence[TensorSpec], text: str) -> LiteRtError:
-    """Says which tensors there are; `text` is the argument that names another."""
+    """Returns the error for an argument (`text`) that names no tensor; the error lists the tensors."""
     names = ", ".join(f"{spec.index} ({spec.name})" for spec in specs)
     hint = f"Name one by index or name: {names}." if names else "It has none."
     what = f"'{target}' is no tensor of this model"
@@ -231,7 +239,7 @@ _SUFFIXES = (".npy", ".npz", ".png")
 
 
 def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tuple[str, list[str]]]:
-    """Says which outputs go to which file, before anything is run: paths, each with names of outputs.
+    """Plans the output files before the model runs: returns paths, each with the names of its outputs.
 
     Args:
       texts: `[output=]file`, an output by name or index; without one a .npz takes all of them, and another file
@@ -267,7 +275,10 @@ def write_outputs(
     value_range: Range,
     sources: Sequence[str],
 ) -> None:
-    """Writes each file as a whole or not at all, and refuses to replace a source (`[tensor=]file`)."""
+    """Writes files of outputs, each completely or not at all.
+
+    Refuses to replace a source file (`[tensor=]file`).
+    """
     files = [file for source in sources for file in file_names(source)]
     for path, names in plan:
         chosen = {name: outputs[name] for name in names}

@@ -1,4 +1,4 @@
-"""`litert-npu benchmark`: how long a model takes, call by call, beside stock LiteRT on the CPU."""
+"""`litert-npu benchmark`: measures a model and each NPU call, beside stock LiteRT on the CPU."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ _TRACED_RUNS = 10
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOptions:
-    """What is measured.
+    """The model to measure, and the conditions.
 
     Attributes:
       inputs: `[input=]file`; others are random.
-      stock_model: what stock runs beside it; "" for the same file, where that has no NPU calls.
-      warm_up, runs: how often it runs before, and while it is measured.
+      stock_model: Path of the model that stock LiteRT runs for comparison; "" for the same file, if it has no
+        NPU calls.
+      warm_up, runs: Numbers of runs before the measurement, and of measured runs.
       ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
     """
 
@@ -54,14 +55,14 @@ class BenchmarkOptions:
 
 @dataclass(frozen=True, slots=True)
 class CallTiming:
-    """One NPU call, as the runtime's metrics have it.
+    """The measurements of one NPU call.
 
     Attributes:
-      name: of the function in its byte code.
-      runs_per_run: how often it ran in a run of the model.
-      timing: of single runs of the call.
-      vendor: the vendor's own measurements, by name.
-      expected: what the vendor's compiler expected of a run of the call; null where the file does not say it.
+      name: Name of the call's function in the byte code.
+      runs_per_run: Number of runs of the call in one run of the model.
+      timing: Times of single runs of the call.
+      vendor: Measurements of the vendor's driver, by name.
+      expected: Time of the call that the vendor's compiler expected; null if the file does not contain it.
     """
 
     name: str
@@ -73,22 +74,23 @@ class CallTiming:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkReport(PrintedReport):
-    """What was measured.
+    """The measurements of a model.
 
     Attributes:
-      path: of the model.
-      signature: which one ran.
+      path: Path of the model.
+      signature: Key of the signature that ran.
       threads: number of CPU threads.
-      machine: processor, system and Python.
-      sdk_version: of this project.
-      load_s: seconds that loading took.
-      first_s: seconds of the first run, which may build and pack what others find made.
-      model: runs of the model here.
-      calls: the NPU calls, in runs that were measured apart, since measuring them costs time.
-      stock: runs of stock LiteRT in between; null where there are none.
-      stock_problem: why there are no runs of stock LiteRT.
-      greatest_difference: of all outputs from those of stock LiteRT; null without it.
-      warnings: about the comparison of outputs with stock's.
+      machine: Processor, operating system and Python version.
+      sdk_version: Version of this project.
+      load_s: Duration of the load, in seconds.
+      first_s: Duration of the first run, in seconds. The first run may build kernels and pack weights.
+      model: Times of the model's runs in this runtime.
+      calls: Measurements of each NPU call, from separate runs, since they take time.
+      stock: Times of stock LiteRT's runs; null if stock LiteRT did not run.
+      stock_problem: Reason why stock LiteRT did not run.
+      greatest_difference: Greatest difference between any output and stock LiteRT's output; null without stock
+        LiteRT.
+      warnings: Warnings about the comparison of outputs with stock LiteRT's outputs.
     """
 
     answers = ("ratio", "is_ratio_noise")
@@ -109,7 +111,7 @@ class BenchmarkReport(PrintedReport):
 
     @property
     def ratio(self) -> float | None:
-        """This runtime's median over stock's; None without stock."""
+        """Ratio of this runtime's median to stock LiteRT's median; None without stock LiteRT."""
         return self.model.p50_s / self.stock.p50_s if self.stock else None
 
     @property
@@ -139,8 +141,8 @@ class BenchmarkReport(PrintedReport):
             )
             if self.is_ratio_noise:
                 yield (
-                    "  noise hides the ratio: single runs vary by more than the medians differ; "
-                    "try a quiet machine, or more --runs"
+                    "  the ratio is not reliable: single runs vary by more than the medians "
+                    "differ. Try a quiet machine, or more --runs"
                 )
             yield from (f"  warning: {warning}" for warning in self.warnings)
         else:
@@ -151,7 +153,7 @@ def benchmark_model(
     path: str,
     options: BenchmarkOptions | None = None,
 ) -> BenchmarkReport:
-    """Measures a model; the runs of stock are between its own, so that both meet the same machine."""
+    """Measures a model, in turn with runs of stock LiteRT, so that both see the same load of the machine."""
     options = options or BenchmarkOptions()
     tell("load", 0, 0)
     start = time.perf_counter()
@@ -196,7 +198,10 @@ def benchmark_model(
 
 
 def _read_expected_times(path: str) -> Mapping[str, ExpectedTime]:
-    """What a file says that its calls may take, by name; nothing of a name that several calls have."""
+    """Returns the expected times of calls in a file, by the calls' names.
+
+    Names that several calls have are left out.
+    """
     with read_model(path) as model:
         times = read_expected_times(model, path)
     counts = Counter(time.call for time in times)
@@ -206,7 +211,7 @@ def _read_expected_times(path: str) -> Mapping[str, ExpectedTime]:
 def _measure_calls(
     ours: SignatureRuns, runs: int, expected: Mapping[str, ExpectedTime]
 ) -> list[CallTiming]:
-    """Measures each NPU call in so many runs."""
+    """Measures each NPU call in a number of runs."""
     ours.model.start_metrics_collection()
     try:
         for _ in told("measure calls", range(runs)):
@@ -227,7 +232,10 @@ def _measure_calls(
 
 
 def _compare_outputs(ours: SignatureRuns, stock: StockModel) -> tuple[float, Sequence[str]]:
-    """Runs each once more: the greatest difference of the outputs, and what is to be said of the comparison."""
+    """Runs both models once more.
+
+    Returns the greatest difference of the outputs, and warnings about the comparison.
+    """
     stock.run()
     arrays, others = ours.outputs(), stock.outputs()
     pairs = match_outputs(arrays, others)
@@ -236,8 +244,8 @@ def _compare_outputs(ours: SignatureRuns, stock: StockModel) -> tuple[float, Seq
     warnings = [f"output '{c.name}': {c.problem}" for c in compared if c.problem]
     if moved:
         warnings.append(
-            "outputs are compared by position, since stock's model has no such names: "
-            + ", ".join(moved)
+            "outputs are compared by position, since the stock model has no outputs with these "
+            "names: " + ", ".join(moved)
         )
     return max((c.greatest_difference for c in compared), default=0.0), warnings
 
@@ -245,11 +253,13 @@ def _compare_outputs(ours: SignatureRuns, stock: StockModel) -> tuple[float, Seq
 def _open_stock(
     path: str, options: BenchmarkOptions, signature: str, ours: SignatureRuns
 ) -> tuple[StockModel | None, str]:
-    """Stock's model, or why there is none."""
+    """Returns the model in stock LiteRT, or the reason why stock LiteRT cannot run it."""
     if not options.stock_model:
         with read_model(path) as model:
             if any(map(is_dispatch_op, model.ops())):
-                return None, "it cannot run NPU calls; name the original with --stock_model"
+                return None, (
+                    "stock LiteRT cannot run NPU calls. Name the original model with --stock_model"
+                )
     try:
         stock_path = options.stock_model or path
         return StockModel(
@@ -263,19 +273,23 @@ def _open_stock(
 
 _FLAGS = (
     WARM_UP,
-    Flag("runs", 100, "Runs that are measured.", least=1),
+    Flag("runs", 100, "Number of measured runs.", least=1),
     Flag(
         "stock_model",
         "",
-        "The model that stock LiteRT runs on the CPU in between: the one a compiled file was made from. A file "
-        "without NPU calls is measured beside itself.",
+        "The model that stock LiteRT runs on the CPU for comparison, in turn with FILE: usually "
+        "the model that FILE was compiled from. A FILE without NPU calls is compared with itself "
+        "by default.",
     ),
     INPUT,
     INPUT_RANGE,
     SEED,
     *LOAD_FLAGS,
     TRACE._replace(
-        help=f"{TRACE.help} It has the load, the first run, and {_TRACED_RUNS} runs after the measured ones."
+        help=(
+            f"{TRACE.help} The time line shows the load, the first run, and {_TRACED_RUNS} runs "
+            "after the measured runs."
+        )
     ),
     REPORT,
 )
@@ -305,9 +319,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nMeasures runs of a model, each of its NPU calls, and stock LiteRT on the CPU in between.\n"
-    "With flags of apply_plugin, also a vendor's own, one that is not compiled is compiled when it is loaded.\n"
-    "Kernels run in this process, with your privileges, whoever has compiled the file, unless --isolate is given.",
+    "FILE\nMeasures the runs of a model and each NPU call, in turn with runs of stock LiteRT on "
+    "the CPU. If FILE is not compiled, flags of apply_plugin and of a vendor say how FILE is "
+    "compiled when it is loaded. Without --isolate, kernels run in this process with your "
+    "privileges, no matter who compiled the file.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -1,4 +1,4 @@
-"""`litert-npu check`: will a compiled file run here? Answered without loading a driver."""
+"""`litert-npu check`: tells whether a compiled file can run on this machine, without loading a driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Value = TypeVar("_Value")
 
 
 class Verdict(str, Enum):
-    """What a check came to; only FAILED keeps a file from running."""
+    """The outcome of a check. Only FAILED means that the file cannot run."""
 
     PASSED = "ok"
     UNKNOWN = "?"
@@ -42,12 +42,12 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileFinding:
-    """One check.
+    """The result of one check.
 
     Attributes:
-      subject: what was looked at, in a word.
-      outcome: only FAILED keeps the file from running.
-      text: what was found.
+      subject: The thing that was checked, in a word.
+      outcome: Outcome of the check. Only FAILED means that the file cannot run.
+      text: Details of the result.
     """
 
     subject: str
@@ -60,8 +60,8 @@ class CheckReport(PrintedReport):
     """All checks of one file.
 
     Attributes:
-      path: of the file.
-      findings: in the order of the checks.
+      path: Path of the file.
+      findings: Results of the checks, in order.
     """
 
     answers = ("will_run",)
@@ -71,11 +71,11 @@ class CheckReport(PrintedReport):
 
     @property
     def will_run(self) -> bool:
-        """Whether nothing was found that keeps the file from running here."""
+        """Whether no check failed, so that the file can run on this machine."""
         return not any(finding.outcome is Verdict.FAILED for finding in self.findings)
 
     def lines(self) -> Iterator[str]:
-        """A line for each check, and the answer."""
+        """Yields a line for each check, and the answer."""
         for f in self.findings:
             yield f"  {f.outcome.value:6}  {f.subject:9} {name_text(f.text)}"
         yield f"{self.path} {'will run here' if self.will_run else 'will not run here'}."
@@ -101,7 +101,10 @@ class _Checks:
         self.findings.append(FileFinding(subject, outcome, text))
 
     def ask(self, subject: str, question: Callable[[], _Value]) -> _Value | None:
-        """The answer to a question; None, and a finding, if that is an error."""
+        """Returns the answer to a question.
+
+        Adds a failed finding and returns None if the question raises an error.
+        """
         try:
             return question()
         except LiteRtError as error:
@@ -115,15 +118,15 @@ def _check_model(checks: _Checks, model: Model, dispatch_library_path: str) -> N
     num_calls = sum(is_dispatch_op(op) for op in model.ops())
     modules = count_text(len(model.byte_code), "module")
     if not num_calls:
-        checks.add("file", Verdict.PASSED, "no NPU calls: all of it is for the CPU")
+        checks.add("file", Verdict.PASSED, "the file has no NPU calls: all ops run on the CPU")
     elif sum(len(module.users) for module in model.byte_code) < num_calls:
-        checks.add("file", Verdict.FAILED, "an NPU call without byte code. Compile it again.")
+        checks.add("file", Verdict.FAILED, "an NPU call has no byte code. Compile the model again.")
     else:
         checks.add("file", Verdict.PASSED, f"{count_text(num_calls, 'NPU call')} in {modules}")
     carried = checks.ask("assets", lambda: carried_assets(model))
     if carried:
         names = ", ".join(asset.name for asset in carried)
-        checks.add("assets", Verdict.PASSED, f"carried by the byte code: {names}")
+        checks.add("assets", Verdict.PASSED, f"the byte code contains: {names}")
     if num_calls:
         _check_vendor(checks, model, dispatch_library_path)
     _check_maker(checks, model, has_code=bool(num_calls))
@@ -148,14 +151,16 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
     )
     checks.ask("byte code", lambda: _check_byte_code(Vendor(table), model))
     if stamp.soc_model == UNSAID_SOC_MODEL:
-        told = "the stamp does not say for which SoC model: stock's compiler was not told"
+        told = "the stamp does not name the SoC model: it was not given to stock LiteRT's compiler"
         checks.add("device", Verdict.UNKNOWN, told)
         return
     device = checks.ask("device", lambda: Vendor(table).call("check_device", stamp.soc_model))
     if device:
         checks.add("device", Verdict.PASSED, str(device))
     elif device is not None:
-        checks.add("device", Verdict.UNKNOWN, "the vendor cannot tell without its driver")
+        checks.add(
+            "device", Verdict.UNKNOWN, "the vendor cannot check the device without its driver"
+        )
 
 
 def _check_byte_code(vendor: Vendor, model: Model) -> None:
@@ -171,14 +176,14 @@ def _read_stamp(model: Model) -> Stamp:
     if stamp is None:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            "no stamp says whom the NPU calls are for",
+            "the file has no stamp, so the vendor of its NPU calls is unknown",
             hint="Compile the model again.",
         )
     return stamp
 
 
 def _check_maker(checks: _Checks, model: Model, *, has_code: bool) -> None:
-    """Compares all of a file with its digest, and says whose seal it has."""
+    """Compares a whole file with its digest, and adds a finding about the maker of the file."""
     source = model.source
     assert source is not None
     maker = checks.ask("digests", lambda: find_maker(source, source.path))
@@ -186,13 +191,13 @@ def _check_maker(checks: _Checks, model: Model, *, has_code: bool) -> None:
         return
     digest = find_digest(source.view)
     if digest is not None and digest.is_taken:
-        checks.add("digests", Verdict.PASSED, "the whole file is as it was compiled")
+        checks.add("digests", Verdict.PASSED, "the file has not changed since its compilation")
     if maker.is_user:
-        checks.add("maker", Verdict.PASSED, "compiled here by you")
+        checks.add("maker", Verdict.PASSED, "compiled by you on this machine")
     elif has_code:
         text = (
-            f"nobody you know has compiled it: {maker.why_not}. Kernels in it are code, which runs with your "
-            "privileges where it runs in your process"
+            f"the maker of the file is unknown: {maker.why_not}. Kernels in the file are code: "
+            "outside of a sandbox, they run with your privileges"
         )
         checks.add("maker", Verdict.UNKNOWN, text)
 
@@ -206,14 +211,17 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
     assets, modules = read_assets(model), [module.blob for module in model.byte_code]
     if manifest is None:
         if assets or modules:
-            text = "there is none: another compiler made the file, and nothing says what is in it"
+            text = (
+                "the file has no manifest, so another compiler made the file, and its "
+                "contents cannot be checked"
+            )
             checks.add("manifest", Verdict.UNKNOWN, text)
         return
     if manifest.native_assets:
         names = ", ".join(f"'{name}'" for name in manifest.native_assets)
         text = (
-            f"runs machine code, of the assets for {names}, and only where it is allowed: "
-            "litert-npu run --allow_native_assets, Options(allow_native_assets=True)"
+            f"the file needs machine code from the assets for {names}, which runs only with "
+            "litert-npu run --allow_native_assets or Options(allow_native_assets=True)"
         )
         checks.add("native", Verdict.UNKNOWN, text)
     made_by = f"made by litert-npu {manifest.sdk_version}; this is {SDK_VERSION}"
@@ -222,13 +230,13 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
     stamp = checks.ask("manifest", lambda: read_stamp(model))
     if stamp and stamp != Stamp(manifest.soc_manufacturer, manifest.soc_model):
         whom = f"{manifest.soc_manufacturer} {manifest.soc_model}"
-        checks.add("manifest", Verdict.FAILED, f"it is for {whom}, unlike the stamp")
+        checks.add("manifest", Verdict.FAILED, f"the manifest names {whom}, but the stamp does not")
     mismatches = find_mismatches(manifest, assets, modules)
     for mismatch in mismatches:
         checks.add("digests", Verdict.FAILED, f"{mismatch}. Compile the model again.")
     if not mismatches:
         parts = f"{count_text(len(assets), 'asset')} and {count_text(len(modules), 'module')}"
-        checks.add("digests", Verdict.PASSED, f"{parts}, as they were compiled")
+        checks.add("digests", Verdict.PASSED, f"{parts} have not changed since compilation")
 
 
 def _check_cpu(checks: _Checks, model: Model) -> None:
@@ -238,11 +246,11 @@ def _check_cpu(checks: _Checks, model: Model) -> None:
     if version is None or not checks.ask("cpu", lambda: _is_opened(model)):
         return
     if unknown:
-        text = f"custom ops that the CPU does not have: {counts_text(unknown)}"
+        text = f"custom ops without a CPU kernel: {counts_text(unknown)}"
         remedy = (
-            "The report of apply_plugin says why they are not on the NPU"
+            "The report of apply_plugin says why these ops are not on the NPU"
             if model.find_metadata(STAMP_KEY) is not None
-            else "Compile them for the NPU"
+            else "Compile the model for the NPU"
         )
         checks.add("cpu", Verdict.FAILED, f"{text}. {remedy}.")
     else:
@@ -252,7 +260,7 @@ def _check_cpu(checks: _Checks, model: Model) -> None:
 
 
 def _is_opened(model: Model) -> bool:
-    """Whether stock's interpreter opens a model without a crash; raises where it does not."""
+    """Returns whether stock LiteRT's interpreter can open a model; raises an error if not."""
     from litert.runtime.trial_opening import check_opens  # here: it imports NumPy
 
     assert model.source is not None
@@ -269,11 +277,13 @@ def _interpreter_version() -> str:
     except PackageNotFoundError:
         raise LiteRtError(
             Status.NOT_FOUND,
-            "ai-edge-litert is not installed, which runs what the NPU does not",
+            "ai-edge-litert, which runs the ops on the CPU, is not installed",
             hint="pip install ai-edge-litert",
         ) from None
     except OSError as error:
-        raise file_error(error, "cannot read what is installed", "ai-edge-litert") from error
+        raise file_error(
+            error, "cannot read the list of installed packages", "ai-edge-litert"
+        ) from error
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -284,8 +294,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nSays whether a compiled file will run here: its vendor, versions, device and all digests.\n"
-    "No driver is loaded. The exit status is 0 if it will run, and 1 if not.",
+    "FILE\nChecks whether a compiled file can run on this machine: its vendor, versions, device "
+    "and all digests. The command loads no driver. The exit status is 0 if the file can run, and "
+    "1 if not.",
     (DISPATCH_LIBRARY_PATH, REPORT),
     _run,
     num_arguments=1,

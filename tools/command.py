@@ -1,4 +1,4 @@
-"""A command of a tool, or a group of them: flags and arguments in, an exit status out; errors as one message."""
+"""A command of a tool, or a group of commands, which turns flags and arguments into an exit status."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from .progress_bar import ProgressBar
 
 
 class Command(NamedTuple):
-    """One command of a tool.
+    """A command of a tool.
 
     Attributes:
-      usage: arguments, then a blank line and what the command does.
-      flags: its own.
-      run: does it, given flags and arguments; returns the exit status.
-      num_arguments: how many arguments there are at most.
-      num_optional: how many of them may be left out.
+      usage: The arguments on the first line, and a description of the command on the next lines.
+      flags: The command's own flags.
+      run: Function that does the work, with flags and arguments as parameters, and returns the exit status.
+      num_arguments: Maximum number of arguments.
+      num_optional: Number of arguments that may be left out.
       choices: The values that an argument can have; empty if any text will do.
-      takes_vendor_options: whether flags that it does not know are options of vendors, which `run` gets among the
-        arguments, for `split_arguments`.
+      takes_vendor_options: Whether unknown flags are options of vendors. `run` receives such flags among its
+        arguments, and separates them with `split_arguments`.
     """
 
     usage: str
@@ -110,7 +110,7 @@ def run_guarded(main: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         with writing_to(sys.stdout):
             sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         drop_output(sys.stdout)
         return BROKEN_PIPE
     except BaseException as error:
@@ -123,7 +123,7 @@ def run_guarded(main: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
             traceback.print_exception(error)
         if is_cancelled and not ProgressBar.make_room():
             text = f"{after_ctrl_c()}{text}"
-    with suppress(LiteRtError):  # there is nowhere else to say it
+    with suppress(LiteRtError):  # no other place is left for the message
         print_text(text, sys.stderr)
     if not has_reported:
         with suppress(LiteRtError, BrokenPipeError):
@@ -161,12 +161,12 @@ def _explain(error: BaseException, program: str) -> tuple[LiteRtError, str]:
 
 
 class CommandGroup(NamedTuple):
-    """Hands its arguments to the command that the first one names.
+    """A group of commands, which runs the command that the first argument names.
 
     Attributes:
-      about: a sentence for its help.
-      modules: where its commands are, relative to this package, with `{}` for a command's name.
-      commands: what each does, by name.
+      about: A sentence for the help of the group.
+      modules: Pattern of the commands' module names, relative to this package, with `{}` for the command's name.
+      commands: Short descriptions of the commands, by name.
     """
 
     about: str
@@ -174,7 +174,7 @@ class CommandGroup(NamedTuple):
     commands: Mapping[str, str]
 
     def main(self, program: str, arguments: Sequence[str]) -> int:
-        """Runs a command line, as `Command.main` does."""
+        """Runs a command line, in the same way as `Command.main`."""
         name = arguments[0] if arguments else "--help"
         if name in ("--help", "-h", "-help", "help", "--helpfull"):
             print_text(self._help(program), sys.stdout)

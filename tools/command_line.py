@@ -1,4 +1,4 @@
-"""Flags and arguments of commands: defined for absl from their declarations, explained, and taken apart."""
+"""Flags and arguments of commands: absl's flags from declarations, parsed command lines, and help."""
 
 from __future__ import annotations
 
@@ -18,29 +18,44 @@ if TYPE_CHECKING:
     import absl.flags
 
 FlagValues: TypeAlias = "absl.flags.FlagValues"
-"""What a command line says, by the flags' names; absl is imported when one is read."""
+"""The values of a command line's flags, by the flags' names. absl is imported only when a command line is
+parsed."""
 
 COMMON = (
-    Flag("help", False, "Shows this.", short_name="h"),
-    Flag("quiet", False, "Shows no progress.", short_name="q"),
-    Flag("debug", False, "Shows where an error arose, and logs."),
+    Flag("help", False, "Show this help and exit.", short_name="h"),
+    Flag("quiet", False, "Do not show progress.", short_name="q"),
+    Flag("debug", False, "Print the log, and the Python traceback of an error."),
 )
-"""The flags that every command has, of both programs."""
+"""Flags of every command of both programs."""
 
-REPORT = Flag("report", "text", "text or json.", choices=("text", "json"))
+REPORT = Flag(
+    "report",
+    "text",
+    "Format of the report: text for people, json for programs.",
+    choices=("text", "json"),
+)
 PAGE = (
-    Flag("html", "", "Also writes a page for browsers: graph, tables, time line, memory."),
     Flag(
-        "model_explorer", "", "Also writes the graph for Model Explorer, with node data beside it."
+        "html",
+        "",
+        "HTML file to write the report to, in addition: a page for browsers with "
+        "graph, tables, time line and memory.",
+    ),
+    Flag(
+        "model_explorer",
+        "",
+        "File to write the graph to, in addition, for Google's Model Explorer. Its node "
+        "data goes to a second file beside the first.",
     ),
 )
-"""Files that a command writes beside its report."""
+"""Flags for pages that a command writes in addition to its report."""
 
-SEED = Flag("seed", 0, "Seed of the random inputs.", least=0)
+SEED = Flag("seed", 0, "Seed for the random inputs.", least=0)
 DISPATCH_LIBRARY_PATH = Flag(
     "dispatch_library_path",
     "",
-    "A folder with dispatch tables or libraries, beside those that are installed.",
+    "Folder with vendors' dispatch tables or dispatch libraries, in addition to the installed "
+    "ones.",
 )
 
 VERSION = Flag("version", False, "Show the version and exit.")
@@ -50,7 +65,7 @@ _LONGEST_S = 1e7  # four months, and no more than a timer takes
 
 
 def make_flags(flags: Iterable[Flag]) -> FlagValues:
-    """Flags for absl, with nothing parsed yet. They may stand behind arguments."""
+    """Returns absl's flags, before a command line is parsed. Flags may follow arguments."""
     import absl.flags  # here: the list of commands needs no flags
 
     values = absl.flags.FlagValues()  # type: ignore[no-untyped-call]
@@ -61,13 +76,13 @@ def make_flags(flags: Iterable[Flag]) -> FlagValues:
 
 
 def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only: bool) -> list[str]:
-    """Reads a command line into flags, and does what those that all commands have ask for: to log, to be quiet.
+    """Parses a command line into flags, and sets up the log and the progress bar.
 
     Args:
-      flags: with nothing parsed yet.
-      command_line: begins with the program's name.
-      hint: of the error for a wrong command line.
-      known_only: whether unknown flags are returned, too.
+      flags: Flags, before a command line is parsed.
+      command_line: The command line, which begins with the program's name.
+      hint: Hint of the error for a wrong command line.
+      known_only: Whether the result includes unknown flags.
 
     Returns:
       The arguments.
@@ -176,7 +191,7 @@ def _value_error(said: str, flags: FlagValues, hint: str) -> LiteRtError:
 
 
 def given_arguments(values: FlagValues, flags: Iterable[Flag]) -> list[str]:
-    """Those of some flags that a command line has given, as arguments of another one."""
+    """Returns the given flags among some flags, as arguments for another command line."""
     arguments: list[str] = []
     for flag in flags:
         given = values[flag.name]
@@ -188,7 +203,10 @@ def given_arguments(values: FlagValues, flags: Iterable[Flag]) -> list[str]:
 
 
 def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Positional arguments, and flags that are not the command's own; behind `--` there are no flags."""
+    """Splits arguments into positional arguments, and flags that are not the command's own.
+
+    All words after `--` are positional.
+    """
     paths: list[str] = []
     unknown: list[str] = []
     for place, argument in enumerate(rest):
@@ -202,7 +220,10 @@ def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:
 def read_vendor_options(
     values: FlagValues, unknown: Sequence[str], manufacturer: str
 ) -> Mapping[str, str]:
-    """The options of a vendor, by name, of flags that are none of the command's own `values`."""
+    """Returns the options of a vendor, by name, from unknown flags.
+
+    Raises an error for a flag of another name.
+    """
     # Here, since --help must not wait for it.
     from litert.core.vendor_names import is_option_of
 
@@ -222,7 +243,7 @@ def read_vendor_options(
 
 
 def describe_flags(flags: FlagValues) -> list[str]:
-    """Lines that say what each flag does."""
+    """Returns the lines of help for flags."""
     lines: list[str] = []
     for name in flags:
         flag = flags[name]
@@ -236,7 +257,7 @@ def describe_flags(flags: FlagValues) -> list[str]:
 
 
 def _explanation(flag: absl.flags.Flag[Any]) -> str:
-    """A flag's help, and what it is where it is not given."""
+    """Returns a flag's help with its default value."""
     default = flag.default
     if flag.boolean or default in (None, "", []):
         return str(flag.help)
@@ -245,5 +266,5 @@ def _explanation(flag: absl.flags.Flag[Any]) -> str:
 
 
 def usage_error(what: str, hint: str = "See --help.") -> LiteRtError:
-    """The error of a wrong command line."""
+    """Returns the error for a wrong command line."""
     return LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)

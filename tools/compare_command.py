@@ -1,4 +1,4 @@
-"""`litert-npu compare`: which op of a model is wrong on an NPU, or after transformations."""
+"""`litert-npu compare`: finds the op with wrong results on an NPU, or after transformations."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ _INSIDE = ("auto", "cuts", "taps")
 _OF_THE_WHOLE = {
     "reference", "all", "bisect", "signature", "subgraphs", "report", *(f.name for f in (*SAMPLE_FLAGS, *PAGE))
 }  # fmt: skip
-"""Flags that say what is compared, or shown: a part of the model has others."""
+"""Flags that choose what is compared or shown. The command for a part of the model has other values."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompareCommandOptions:
-    """What is compared, on what.
+    """The model to compare, and the samples and the reference to compare it with.
 
     Attributes:
-      apply: how the model is compiled; None where nothing is said.
-      reference: the model that the reference runs, or golden arrays; "" for the compared model.
-      kernels: of stock LiteRT, that compute the reference.
-      functions: `op,file.py:function`, for the reference of ops.
-      tolerance: the greatest error of an op, as a part of what it accumulates.
-      num_runs: how often each sample is run.
-      inside: how tensors inside of NPU calls are seen.
-      samples: where they come from.
-      load: how what is compiled is loaded, and which signature is run.
-      part_folder: where the smallest wrong part is written; "" for nowhere.
-      part_flags: for the command that shows the fault again.
+      apply: Options for the compilation; None if the command line has no flags for it.
+      reference: Path of the model that stock LiteRT runs, or of golden arrays; "" for the compared model.
+      kernels: Kernels of stock LiteRT that compute the reference.
+      functions: `op,file.py:function`: Python functions that compute ops for the reference.
+      tolerance: Maximum error of an op itself, as a fraction of the magnitudes that the op sums.
+      num_runs: Number of runs of each sample.
+      inside: The way to read tensors inside NPU calls: `cuts`, `taps` or `auto`.
+      samples: Sources of the input samples.
+      load: Options for the load of the compiled model, and the signature to run.
+      part_folder: Folder for the smallest part with wrong results; "" to write no part.
+      part_flags: Flags for the command that reproduces the error.
     """
 
     apply: ApplyOptions | None = None
@@ -81,8 +81,8 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
     """Compares a model with its reference.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a reference and flags to compile with, where neither is for a compiled
-        file; what comparing raises.
+      LiteRtError: INVALID_ARGUMENT, if the file is not compiled and there are both a reference and flags for
+        compilation; or an error of the comparison.
     """
     from litert.analysis.source_graph import SourceGraph  # here: --help must not wait for it
 
@@ -92,7 +92,7 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
     if other and not compiled and options.apply is not None and not os.path.samefile(path, other):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the file is not compiled, and flags to compile with would compile its reference",
+            "the file is not compiled, but the flags for compilation would compile its reference",
             path,
             "Compare the file with its --reference without these flags, or the file alone with them.",
         )
@@ -160,7 +160,7 @@ def _write_part(
         try:
             part = compared.find_wrong_part(comparison, folder)
         except NoPartError as error:
-            note = f"--bisect has written nothing: {error.what}"
+            note = f"--bisect wrote no files: {error.what}"
             return replace(comparison, notes=[*comparison.notes, note]), None
         return comparison, write_part_files(part, options.part_folder, options.part_flags)
 
@@ -172,19 +172,20 @@ def _check_files(path: str, reference: str, part_folder: str) -> None:
             Status.INVALID_ARGUMENT,
             "the reference is compiled for an NPU",
             reference,
-            "Name the model that it was made from, or a .npz of golden tensors.",
+            "Name the model that the reference was compiled from, or a .npz of golden tensors.",
         )
     if not reference and is_compiled(path):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the file is compiled, and does not hold the model that it was made from",
+            "the file is compiled, and does not contain the model that it was compiled from",
             path,
             "Name that model with --reference, or a .npz of golden tensors.",
         )
     if part_folder and _is_golden(reference) and is_compiled(path):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "--bisect takes a part of the model that the file was compiled from, which it does not hold",
+            "--bisect needs the model that the file was compiled from, and the file does not "
+            "contain this model",
             path,
             "Name that model with --reference in place of the golden tensors.",
         )
@@ -212,9 +213,11 @@ def _engine_options(
             reasons = "; ".join(f"'{name}': {reason}" for name, reason in left.items())
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"no array in it is of a tensor of the model{': ' if left else ''}{reasons[:600]}",
+                "no array in the file belongs to a tensor of the "
+                f"model{': ' if left else ''}{reasons[:600]}",
                 golden,
-                f"Name the arrays out0, ..., or as the tensors: {', '.join(list(source.outputs)[:5])}.",
+                "Name the arrays out0, out1, ..., or like the tensors: "
+                f"{', '.join(list(source.outputs)[:5])}.",
             )
     load = options.load
     functions = load_functions(options.functions)
@@ -236,37 +239,46 @@ _FLAGS = (
     Flag(
         "reference",
         "",
-        "The model that FILE was made from, which stock LiteRT runs; or a .npz of golden tensors, by name or as "
-        "out0, and possibly of inputs (in0). By default FILE itself.",
+        "The model that FILE was made from, which stock LiteRT runs for comparison; or a .npz "
+        "file with golden tensors, under their names or as out0, and optionally with inputs "
+        "(in0). By default, the reference is FILE itself.",
     ),
     Flag(
         "kernels",
         _KERNELS[0],
-        "The kernels of stock LiteRT that compute the reference: reference (plain C++), or xnnpack.",
+        "The stock LiteRT kernels that compute the reference: reference (plain C++) or xnnpack.",
         choices=_KERNELS,
     ),
     REFERENCE_FUNCTION,
     Flag(
         "tolerance",
         0.01,
-        "The greatest error of an op's own in floats, as a part of what the op accumulates.",
+        "Maximum error that one op itself may add to float results, as a fraction of the "
+        "magnitudes that the op sums.",
         least=0,
     ),
     *SAMPLE_FLAGS,
-    Flag("num_runs", 2, "How often each sample is run: results must not differ.", least=1),
+    Flag(
+        "num_runs",
+        2,
+        "Number of runs of each sample. All runs must give the same results.",
+        least=1,
+    ),
     Flag(
         "inside",
         _INSIDE[0],
-        "How tensors inside NPU calls are seen: cuts (the model is compiled again with these as outputs), taps "
-        "(the vendor shows what its byte code computes), or auto (taps where there are any, else cuts).",
+        "How the command reads tensors inside NPU calls: cuts (the model is compiled again with "
+        "these tensors as outputs), taps (the vendor's driver shows the tensors of its byte "
+        "code), or auto (taps if the byte code has any, otherwise cuts).",
         choices=_INSIDE,
     ),
-    Flag("all", False, "Shows all tensors, in execution order."),
+    Flag("all", False, "Show all tensors, in execution order."),
     Flag(
         "bisect",
         "",
-        "Write the smallest part of the model that is still wrong to this folder, as a model with its inputs. The "
-        "report has the command that reproduces the fault. The folder is created if it is missing.",
+        "Folder for the smallest part of the model that still gives wrong results, as a model "
+        "with its inputs. The report shows the command that reproduces the error. The folder is "
+        "created if it is missing.",
     ),
     *RUN_FLAGS,
     *PLAN_FLAGS,
@@ -329,7 +341,7 @@ def _unchecked_error(report: CompareReport) -> LiteRtError:
 
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"nothing computes a reference for {count_text(len(report.unchecked), 'op')} of the NPU",
+        f"no reference exists for {count_text(len(report.unchecked), 'op')} on the NPU",
         report.path,
         reference_hint(op.name for op in report.unchecked),
     )
@@ -349,14 +361,16 @@ def _read_compile_flags(flags: FlagValues, unknown: Sequence[str]) -> ApplyOptio
 
 
 COMMAND = Command(
-    "FILE\nRuns a model on the NPU, and each of its ops by stock LiteRT's kernels on the CPU, and says which op\n"
-    "is wrong. A model is compiled as by apply_plugin, with its flags and a vendor's own. A compiled file is\n"
-    "compared as it is, and compiled once more from its --reference with the flags that it was made with.\n"
-    "Without flags to compile with, a FILE that transformations have made is run on the CPU beside its\n"
-    "--reference.\n"
-    "NPU calls of a file that you have not compiled here run in a sandboxed process; --sandbox=off trusts it.\n"
-    "The exit status is 0 if no tensor is beyond its limit, 1 if one is, and 2 if that cannot be said, as\n"
-    "where an op of the NPU could not be compared.",
+    "FILE\nRuns a model on the NPU, runs each of its ops with stock LiteRT's CPU kernels too, "
+    "and reports the ops with wrong results. If FILE is not compiled, the command compiles FILE "
+    "like apply_plugin, with the same flags and the vendor's flags. If FILE is compiled, the "
+    "command compares FILE itself, and also compiles its --reference again with the flags that "
+    "FILE was compiled with. If FILE is the output of transformations, leave out all flags for "
+    "compilation: the command then runs FILE on the CPU and compares it with its --reference. "
+    "NPU calls of a file that you have not compiled on this machine run in a sandboxed process; "
+    "--sandbox=off turns the sandbox off. The exit status is 0 if the errors of all tensors are "
+    "within their limits, 1 if an error is larger, and 2 if the command cannot tell, for example "
+    "because an op on the NPU could not be compared.",
     _FLAGS,
     _run,
     num_arguments=1,

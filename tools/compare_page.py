@@ -1,4 +1,4 @@
-"""The page of `litert-npu compare`: how wrong each op of a model is, and which is to blame."""
+"""The page of `litert-npu compare`: shows the error of each op, and the op that causes wrong results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .page.page import Cell, Column, Measure, Page, Quantity, Table
 
 
 def compare_page(report: CompareReport, source: str) -> Page:
-    """The page of a report; reads the graph of the model that the reference ran, or that golden arrays are of."""
+    """Returns the page of a report; reads the graph of the model that was compared."""
     with read_model(source) as model:
         graph = show_graph(model, find_calls(model) or _calls(report.tensors, model))
     return Page(
         name_text(os.path.basename(report.path)),
-        f"Which op is wrong: litert-npu compare, beside {name_text(report.reference)}",
+        f"Ops with wrong results: litert-npu compare, compared with {name_text(report.reference)}",
         list(_facts(report)),
         [*report.answer(), *map(name_text, report.notes)],
         graph,
@@ -39,7 +39,7 @@ def _worst_node(report: CompareReport) -> str:
 
 
 def _calls(tensors: Sequence[TensorErrors], model: Model) -> dict[OpPlace, str]:
-    """The NPU calls of ops.
+    """Returns the NPU calls of ops.
 
     An op whose tensor was not compared, as inside of a kernel that does several ops, is in the call of all that
     read the tensor.
@@ -78,7 +78,7 @@ def _measures(report: CompareReport) -> Iterator[Measure]:
         if tensor.local_greatest is not None and tensor.limit:
             own[id] = max(own.get(id, 0.0), tensor.local_greatest / tensor.limit)
         greatest[id] = max(greatest.get(id, 0.0), tensor.greatest)
-    yield Measure("Part of the limit", Quantity.SHARE, own, is_summed=False, flagged=flagged)
+    yield Measure("Fraction of the limit", Quantity.SHARE, own, is_summed=False, flagged=flagged)
     yield Measure("Greatest error", Quantity.NUMBER, greatest, is_summed=False, flagged=flagged)
 
 
@@ -126,7 +126,10 @@ def _tables(report: CompareReport) -> Iterator[Table]:
         Column("Verdict"),
         Column("Problem"),
     ]
-    about = "An op's own error: of its result, given the inputs that it had. The others are beside the reference."
+    about = (
+        "An op's own error: the error of its result for the inputs that the op had. The "
+        "other errors are differences from the reference."
+    )
     nodes = [node_id(t.subgraph, t.op) for t in tensors]
     yield Table("Tensors", columns, rows, about, nodes)
     samples: list[list[Cell]] = [

@@ -1,4 +1,4 @@
-"""What `litert-npu compare` prints: tensors by how wrong they are, the first one, and the op to blame."""
+"""The report of `litert-npu compare`: errors of tensors, and the op that causes wrong results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class CompareReport(ModelComparison, PrintedReport):
-    """A model beside its reference.
+    """The comparison of a model with its reference.
 
     Attributes:
-      path: of the model.
-      reference: the path of the model that the reference ran, or of the golden file.
-      part: the smallest wrong part, which `--bisect` writes; null where it has written none.
+      path: Path of the model.
+      reference: Path of the model that stock LiteRT ran for the reference, or of the golden file.
+      part: Smallest part with wrong results, written by `--bisect`; null if `--bisect` wrote no part.
     """
 
     answers = ("passed",)
@@ -34,13 +34,13 @@ class CompareReport(ModelComparison, PrintedReport):
     def of(
         cls, comparison: ModelComparison, path: str, reference: str, part: PartFiles | None
     ) -> CompareReport:
-        """The report of a comparison."""
+        """Returns the report of a comparison."""
         values = {f.name: getattr(comparison, f.name) for f in fields(comparison)}
         return cls(**values, path=path, reference=reference, part=part)
 
     @property
     def passed(self) -> bool:
-        """Whether no tensor is beyond its limit, and each op of the NPU was compared."""
+        """Whether the errors of all tensors are within their limits, and each op on the NPU was compared."""
         return not self.first and not self.unchecked
 
     @property
@@ -51,7 +51,7 @@ class CompareReport(ModelComparison, PrintedReport):
         yield from self.lines_with(_worst(self.tensors))
 
     def lines_with(self, shown: Sequence[TensorErrors]) -> Iterator[str]:
-        """What people read, with these tensors."""
+        """Yields the lines of the text report, with these tensors."""
         samples = count_text(self.num_samples, "sample")
         beside = f" beside {self.reference}" if self.reference != self.path else ""
         by = f"; each op beside stock LiteRT's {self.kernels} kernels" if self._is_checked else ""
@@ -82,19 +82,25 @@ class CompareReport(ModelComparison, PrintedReport):
             yield f"Not compared: {', '.join(names[:3])}{more}: {name_text(reason)}"
 
     def answer(self) -> Iterator[str]:
-        """What was found, in a few lines."""
+        """Yields a summary in a few lines."""
         if self.passed:
-            yield "No tensor is beyond its limit"
+            yield "The errors of all tensors are within their limits"
             return
         if not self.first:
             ops = [f"{op.index} {name_text(op.name)}" for op in self.unchecked]
             more = f" and {len(ops) - 5} more" if len(ops) > 5 else ""
-            yield f"No tensor is beyond its limit, but these NPU ops were not compared: {', '.join(ops[:5])}{more}"
+            yield (
+                "All errors are within their limits, but these NPU ops were not compared: "
+                f"{', '.join(ops[:5])}{more}"
+            )
             return
-        yield f"First beyond its limit: {name_text(self.first)}"
+        yield f"First tensor with an error beyond its limit: {name_text(self.first)}"
         if self.blamed is None:
-            is_right = "each is right, given its inputs"
-            yield f"No op is to blame: {is_right if self._is_checked else 'none was checked by itself'}"
+            is_right = "the result of each op is right for the inputs that the op had"
+            yield (
+                "No single op causes the error: "
+                f"{is_right if self._is_checked else 'no op was checked by itself'}"
+            )
             return
         op, call = self.blamed.op, self.blamed.call
         where = f"in NPU call {name_text(call)}" if call else "on the CPU"

@@ -1,4 +1,4 @@
-"""Outputs beside golden ones, or those of another model."""
+"""Compares outputs with golden outputs, or with the outputs of another model."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from .pictures import Array
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One output beside its golden one.
+    """The comparison of an output with its golden output.
 
     Attributes:
-      name: of the output.
-      greatest_difference: of all elements; infinite where only one of the two is a number.
-      index: of that element; empty for a scalar.
-      value: of that element.
-      expected: the golden value of that element.
-      passed: whether the greatest difference is within the tolerance.
-      problem: why nothing could be compared; "" where it was.
+      name: Name of the output.
+      greatest_difference: Greatest difference of all elements; infinite if only one of the two values is a
+        number.
+      index: Index of the element with the greatest difference; empty for a scalar.
+      value: Value of the element with the greatest difference.
+      expected: Golden value of the element with the greatest difference.
+      passed: Whether the greatest difference is within the tolerance.
+      problem: Reason why the output could not be compared; "" if the output was compared.
     """
 
     name: str
@@ -47,21 +48,22 @@ class Comparison:
 def compare(
     outputs: Mapping[str, Array], golden: Mapping[str, Array], tolerance: float
 ) -> list[Comparison]:
-    """Compares outputs with the golden ones that there are; the tolerance is the greatest difference that passes.
+    """Compares outputs with their golden outputs. The tolerance is the maximum difference that passes.
 
-    Two that are not numbers are equal.
+    Two values that are not numbers are equal.
     """
     return [_compare(name, outputs[name], expected, tolerance) for name, expected in golden.items()]
 
 
 def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dict[str, str]:
-    """Which output of another model is which of ours: by name, and by position where there is none of the name.
+    """Pairs the outputs of two models by name; pairs outputs without a partner of the same name by position.
 
     Returns:
-      The other model's names by ours.
+      The other model's names of the outputs, by this model's names.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for an output without a counterpart, or of another shape or type.
+      LiteRtError: INVALID_ARGUMENT, if an output has no counterpart, or its counterpart has another shape or
+        type.
     """
     left = [name for name in ours if name not in others]
     right = [name for name in others if name not in ours]

@@ -30,13 +30,12 @@ def _run(_: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "SHELL\n"
-    "Prints a script that completes the command lines of litert-npu and apply_plugin in a shell, bash or zsh:\n"
-    "commands, flags, values of flags, and file names. The script starts no Python. Print it again after an "
-    "update.\n\n"
-    "  litert-npu completion bash > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.bashrc\n"
-    "  litert-npu completion zsh > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.zshrc\n\n"
-    "In .zshrc, the line belongs below the one that calls compinit.",
+    "SHELL\nPrints a completion script for a shell, bash or zsh. The script completes command "
+    "lines of litert-npu and apply_plugin: commands, flags, values of flags, and file names. It "
+    "starts no Python. Print the script again after an update.\n\n  litert-npu completion bash > "
+    "~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.bashrc\n  litert-npu "
+    "completion zsh > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> "
+    "~/.zshrc\n\nIn .zshrc, the line belongs below the one that calls compinit.",
     (),
     _run,
     num_arguments=1,

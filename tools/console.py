@@ -1,4 +1,4 @@
-"""What commands print: words for people, JSON for machines, and no text that a terminal can be confused by."""
+"""Prints the output of commands: text for people, JSON for programs, and no control characters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROJECT = "litert-npu"
 
 
 def print_text(text: str, stream: TextIO) -> None:
-    """Prints lines, as `printable` has them, and what the stream's encoding lacks escaped."""
+    """Prints a text. Characters that `printable` escapes, or that the stream's encoding lacks, are escaped."""
     encoding = stream.encoding or "utf-8"
     safe = printable(text).encode(encoding, "backslashreplace").decode(encoding)
     with writing_to(stream):
@@ -37,12 +37,12 @@ def print_version(program: str) -> None:
 
 
 def print_lines(lines: Iterable[str], stream: TextIO) -> None:
-    """Prints lines; a name in one begins no other."""
+    """Prints lines. A line break in a name does not begin a new line."""
     print_text("\n".join(map(continued, lines)), stream)
 
 
 def printable(text: str) -> str:
-    """A text with escapes for what cannot be printed, such as control characters in the names of a model."""
+    """Returns a text with escapes for unprintable characters, such as control characters in names."""
     return "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
     )
@@ -50,11 +50,11 @@ def printable(text: str) -> str:
 
 @contextmanager
 def writing_to(stream: TextIO) -> Iterator[None]:
-    """Says in words that a stream cannot be written in the block.
+    """Turns an OSError of a stream in the block into a LiteRtError.
 
     Raises:
       LiteRtError: FILE_IO.
-      BrokenPipeError: as it comes; the reader has seen enough.
+      BrokenPipeError: The reader has closed the pipe.
     """
     try:
         yield
@@ -68,17 +68,17 @@ def writing_to(stream: TextIO) -> Iterator[None]:
 
 
 def is_closed(stream: TextIO) -> bool:
-    """Whether a standard stream was closed when the process began, and what is written to it goes nowhere."""
+    """Returns whether a standard stream was closed at the start of the process, so that its output is lost."""
     return getattr(stream, "name", "") == os.devnull
 
 
 def drop_output(stream: TextIO) -> None:
-    """Lets go what a stream still holds, which Python would try to write at the end."""
+    """Drops the buffered output of a stream, which Python would otherwise try to write at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def size_text(size: int) -> str:
-    """`312 bytes`, `1.5 KiB`, `2.0 GiB`."""
+    """Returns a size as text: `312 bytes`, `1.5 KiB`, `2.0 GiB`."""
     if size < 1024:
         return count_text(size, "byte")
     amount = float(size)
@@ -90,18 +90,18 @@ def size_text(size: int) -> str:
 
 
 def count_text(number: int, noun: str) -> str:
-    """`1 op`, `2 ops`."""
+    """Returns a number with its noun: `1 op`, `2 ops`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def counts_text(names: Iterable[str]) -> str:
-    """`3 RELU, 1 ADD`: the most frequent first."""
+    """Returns the counts of names, the most frequent name first: `3 RELU, 1 ADD`."""
     counts = Counter(names).most_common()
     return ", ".join(f"{count} {name_text(name)}" for name, count in counts)
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """A table, a line for each row; a text that a spreadsheet would compute begins with an apostrophe."""
+    """Returns a table as CSV. An apostrophe precedes a text that a spreadsheet would take for a formula."""
     import csv  # here: --help must not wait for it
 
     text = io.StringIO()
@@ -117,7 +117,10 @@ def _cell(text: str) -> str:
 
 
 def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of a table whose first row is its head: columns of numbers are flush right, others left."""
+    """Yields the lines of a table whose first row is the head.
+
+    Columns of numbers are aligned right, other columns left.
+    """
     lines = list(rows)
     columns = list(zip(*lines, strict=True))
     widths = [max(map(len, column)) for column in columns]
@@ -131,7 +134,10 @@ def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def ask(question: Callable[[], _Value], problems: list[str]) -> _Value | None:
-    """The answer to a question; None where that is an error, which is one more problem then."""
+    """Returns the answer to a question.
+
+    If the question raises an error, adds the error to `problems` and returns None.
+    """
     try:
         return question()
     except LiteRtError as error:
@@ -140,34 +146,34 @@ def ask(question: Callable[[], _Value], problems: list[str]) -> _Value | None:
 
 
 class PrintedReport(PlainReport):
-    """A dataclass that a command prints: as JSON for machines, or as a few lines for people."""
+    """A dataclass that a command prints as its report: JSON for programs, or a few lines for people."""
 
     __slots__ = ()
 
     def lines(self) -> Iterator[str]:
-        """What people read."""
+        """Yields the lines of the text report."""
         raise NotImplementedError
 
     def to_json(self) -> str:
-        """All of it, as one JSON object."""
+        """Returns the whole report as one JSON object."""
         return json_text(self.to_values())
 
     def to_text(self) -> str:
-        """The lines; a name in one begins no other."""
+        """Returns the lines as one text. A line break in a name does not begin a new line."""
         return "\n".join(map(continued, self.lines()))
 
     def to_csv(self) -> str:
-        """A table of it, for reports that have one."""
+        """Returns the report's table as CSV, if the report has a table."""
         raise NotImplementedError
 
     def show(self, form: str) -> None:
-        """Prints it as `text`, `json` or `csv`."""
+        """Prints the report as `text`, `json` or `csv`."""
         text = {"text": self.to_text, "json": self.to_json, "csv": self.to_csv}[form]
         print_text(text(), sys.stdout)
 
 
 def json_text(value: object, is_compact: bool = False) -> str:
-    """A report as JSON; numbers that JSON has not are null."""
+    """Returns a report as JSON; NaN and infinite numbers become null."""
     import json  # here: --help must not wait for it
 
     separators = (",", ":") if is_compact else None
@@ -185,7 +191,7 @@ def _plain(value: object) -> object:
 
 @contextmanager
 def native_output_to_stderr(is_wanted: bool) -> Iterator[None]:
-    """Sends what kernels print to standard error, while a report is made that is to be alone on the output."""
+    """Redirects the output of kernels to standard error, so that standard output has only the report."""
     if not is_wanted:
         yield
         return

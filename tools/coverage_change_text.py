@@ -1,4 +1,4 @@
-"""What people read of a comparison with an earlier report of coverage."""
+"""The text of a comparison with an earlier coverage report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_NAMED = 10
 
 
 def change_lines(change: CoverageChange) -> Iterator[str]:
-    """Lines about what is different, model by model."""
+    """Yields lines about the differences of each model."""
     versions = [f"litert-npu {change.sdk_version}"]
     if change.plugin_sdk_version:
         versions.insert(0, f"compiler {change.plugin_sdk_version}")
@@ -46,11 +46,11 @@ def _model_lines(model: ModelChange) -> Iterator[str]:
     if model.came:
         yield f"    came to the NPU: {counts_text(op.name for op in model.came)}"
     for split in model.splits:
-        yield f"    ops of call {name_text(split.call)} are in {len(split.calls)} calls now"
+        yield f"    ops of call {name_text(split.call)} are now in {len(split.calls)} calls"
 
 
 def change_text(model: ModelChange) -> str:
-    """Whether a model is worse, or why it cannot be compared."""
+    """Returns whether a model is worse, or why it cannot be compared."""
     if model.problem:
         return f"not compared: {model.problem}"
     if not (model.had_problem or model.has_problem):
@@ -61,7 +61,7 @@ def change_text(model: ModelChange) -> str:
 
 
 def _left_lines(moves: Sequence[OpMove]) -> Iterator[str]:
-    """A line for each name and reason, with the place of the first op."""
+    """Yields a line for each name and reason, with the place of the first op."""
     by_reason: dict[tuple[str, str], list[OpMove]] = {}
     for move in moves:
         by_reason.setdefault((move.name, move.reason), []).append(move)

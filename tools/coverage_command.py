@@ -1,4 +1,4 @@
-"""`litert-npu coverage`: which ops of models an NPU takes, and why others stay on the CPU."""
+"""`litert-npu coverage`: shows which ops of models an NPU takes, and why other ops stay on the CPU."""
 
 from __future__ import annotations
 
@@ -29,40 +29,44 @@ _FLAGS = (
     Flag(
         "compile",
         False,
-        "Has the vendor compile what it takes, which it may refuse then; without it, it is only asked.",
+        "Also compile the ops that the vendor's plugin takes, since the compiler may still "
+        "refuse them. By default, the plugin is only asked which ops it takes.",
     ),
     Flag(
         "flops",
         (),
-        "op,formula: the arithmetic of an op that is unknown, such as a custom op: a formula over B, F, Y, X of "
-        "output 0, such as MyOp,2*B*F*Y*X. Once for each op.",
+        "Number of arithmetic operations of an op whose cost is unknown, such as a custom op, as "
+        "op,formula. The formula may use the dimensions B, F, Y, X of output 0, as in "
+        "MyOp,2*B*F*Y*X. Give the flag once for each op.",
         is_repeated=True,
     ),
     Flag(
         "shape",
         (),
-        "input:1x224x224x3: the shape of an input of dynamic shape, for what the ops cost. Once for each.",
+        "Shape of an input whose shape is dynamic, to compute the costs of ops with, as "
+        "input:1x224x224x3. Give the flag once for each input.",
         is_repeated=True,
     ),
     Flag(
         "compare",
         "",
-        "An earlier report, made with --report=json: shows what is different now, and whether it is worse.",
+        "An earlier report, made with --report=json. The command shows what has changed since "
+        "that report, and whether the change is worse.",
     ),
     Flag(
         "fail_under",
         0.0,
-        "The least percentage of each model's arithmetic that has to be on the NPU.",
+        "Minimum percentage of each model's arithmetic that must be on the NPU.",
         least=0,
     ),
     Flag(
         "fail_under_ops",
         0.0,
-        "The least percentage of each model's ops that has to be on the NPU.",
+        "Minimum percentage of each model's ops that must be on the NPU.",
         least=0,
     ),
     REPORT._replace(
-        help="text, json with all ops, or csv with a row for each op.",
+        help="Format of the report: text, json with all ops, or csv with one row for each op.",
         choices=("text", "json", "csv"),
     ),
     *PAGE,
@@ -72,7 +76,7 @@ _FLAGS = (
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     paths, unknown = split_arguments(arguments)
     if not paths:
-        raise usage_error("no model", "Name TFLite models, or folders of them.")
+        raise usage_error("no model", "Name TFLite models, or folders with TFLite models.")
     hosting = start_hosting(flags)
     options = read_apply_options(flags, unknown, hosting)
     # Here, since --help must not wait for them.
@@ -137,17 +141,21 @@ def _failures(flags: FlagValues, models: Sequence[ModelCoverage]) -> Iterator[st
             if share is not None and 100 * share < least:
                 yield f"{model.path}: {100 * share:.2f} % of its {what} on the NPU, --{flag}={least:g}"
             elif share is None and least and model.num_unknown:
-                yield f"{model.path}: its arithmetic is not known, --{flag}={least:g}"
+                yield (
+                    f"{model.path}: the cost of some ops is unknown, so --{flag}={least:g} "
+                    "cannot be checked"
+                )
 
 
 COMMAND = Command(
-    "MODEL...\n"
-    "Shows which ops of TFLite models a vendor's NPU takes, which stay on the CPU and why, with their part of\n"
-    "arithmetic and memory traffic. Of a folder all *.tflite count, also in folders below. Nothing is written.\n"
-    "Options of a vendor begin with its name: --myvendor_option=value.\n"
-    "The exit status is 1 where a model is below --fail_under, or --compare finds one worse: an op has left the\n"
-    "NPU, or there are more calls and one of the former calls is split. It is 2 where that cannot be told, as\n"
-    "of a damaged model.",
+    "MODEL...\nShows which ops of TFLite models a vendor's NPU takes, which ops stay on the CPU "
+    "and why, and their share of the arithmetic and of the memory traffic. A folder stands for "
+    "all *.tflite files in it and in its subfolders. The command writes no files, except the "
+    "pages that flags ask for. Names of a vendor's options begin with the vendor's name: "
+    "--myvendor_option=value. The exit status is 1 if a model is below --fail_under, or if "
+    "--compare finds that a model has become worse: an op is no longer on the NPU, or an NPU "
+    "call is now split into more calls. The exit status is 2 if the command cannot tell, for "
+    "example because a model is damaged.",
     _FLAGS,
     _run,
     num_arguments=sys.maxsize,

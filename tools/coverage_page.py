@@ -1,4 +1,4 @@
-"""The page of `litert-npu coverage`: which ops an NPU takes, what the others cost, and why they stay."""
+"""The page of `litert-npu coverage`: ops that an NPU takes, and costs and reasons of ops on the CPU."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .page.html_file import graph_data
 from .page.page import Cell, Column, Measure, Page, Quantity, ShownSubgraph, Table
 
 _MOST_CHARACTERS = 1_900_000
-"""Characters of graphs and rows of ops: the page stays below 2 MB."""
+"""Maximum number of characters for graphs and rows of ops, so that the page stays below 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What the page has of a model's ops.
+    """The part of the page about one model's ops.
 
     Attributes:
       number: of the model; None where it is the only one.
@@ -55,7 +55,7 @@ class _Shown:
 
 
 def coverage_page(report: CoverageReport) -> Page:
-    """The page of a report; reads the graphs of its models, as many as a page can have."""
+    """Returns the page of a report; reads the graphs of as many models as fit on a page."""
     only = report.models[0] if len(report.models) == 1 else None
     shown = _fitting(report.models)
     tables = [
@@ -66,7 +66,7 @@ def coverage_page(report: CoverageReport) -> Page:
     ]
     return Page(
         name_text(os.path.basename(only.path)) if only else count_text(len(report.models), "model"),
-        f"What the NPU takes: litert-npu coverage, for {name_text(report.soc_manufacturer)}",
+        f"Ops that the NPU takes: litert-npu coverage, for {name_text(report.soc_manufacturer)}",
         [
             ("Target", name_text(f"{report.soc_manufacturer} {report.soc_model}")),
             *(_facts(only) if only else _facts_of_all(report.models)),
@@ -99,8 +99,8 @@ def _notes(report: CoverageReport, shown: Sequence[_Shown]) -> Iterator[str]:
     left = sum(not model.problem for model in report.models) - len(shown)
     if left:
         yield (
-            f"The page has no room for the graphs and ops of {count_text(left, 'model')}: "
-            "name fewer models, and it has them."
+            f"The page has no room for the graphs and ops of {count_text(left, 'model')}. To see "
+            "them, name fewer models."
         )
 
 
@@ -186,7 +186,7 @@ def _model_table(models: Sequence[ModelCoverage], shown: Sequence[_Shown]) -> Ta
         Column("Arithmetic", Quantity.SHARE),
         Column("Traffic", Quantity.SHARE),
     ]
-    about = f"Models in {name_text(folder)}. Arithmetic and memory traffic are the NPU's parts."
+    about = f"Models in {name_text(folder)}. Arithmetic and memory traffic: the NPU's share."
     first = {id(each.model): each.graph[0].nodes[0].id for each in shown if each.graph}
     nodes = [first.get(id(model), "") for model in models if not model.problem]
     return Table("Models", columns, rows, about, nodes, is_first=True)

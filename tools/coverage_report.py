@@ -1,4 +1,4 @@
-"""What `litert-npu coverage` prints."""
+"""The report of `litert-npu coverage`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _MOST_REFUSALS = 30
 
 @dataclass(frozen=True, slots=True)
 class CoverageReport(PrintedReport):
-    """What an NPU takes of models.
+    """The ops of models that an NPU takes.
 
     Attributes:
-      soc_manufacturer, soc_model: whose NPU, and which.
-      plugin_sdk_version: of the vendor's compiler.
-      sdk_version: of this project.
-      models: in the order given.
-      refusals: of all models together, the costliest first.
-      comparison: what is different from an earlier report; None where there is none.
-      failures: which models are below what is asked for, in sentences.
+      soc_manufacturer, soc_model: Vendor and SoC model of the NPU.
+      plugin_sdk_version: Version of the vendor's compiler.
+      sdk_version: Version of this project.
+      models: Models, in the order of the command line.
+      refusals: Reasons why ops stay on the CPU, in all models, the costliest first.
+      comparison: Differences from an earlier report; null without an earlier report.
+      failures: Sentences about models that are below the required percentages.
     """
 
     soc_manufacturer: str
@@ -46,7 +46,7 @@ class CoverageReport(PrintedReport):
 
     @property
     def exit_status(self) -> int:
-        """1 where anything is worse or below what is asked for, 2 where that cannot be told, else 0."""
+        """Exit status: 1 if a model is worse or below a minimum, 2 if that cannot be told, else 0."""
         change = self.comparison
         if self.failures or (change and change.is_worse):
             return 1
@@ -76,7 +76,7 @@ class CoverageReport(PrintedReport):
         yield from (f"Failed: {failure}" for failure in self.failures)
 
     def to_csv(self) -> str:
-        """A row for each op; and one for each model with a problem."""
+        """Returns a table with a row for each op, and for each model with a problem."""
         rows: list[Sequence[object]] = [["path", "problem", *_CSV_OP]]
         for model in self.models:
             if model.problem:
@@ -99,10 +99,10 @@ def _model_lines(model: ModelCoverage) -> Iterator[str]:
         f"{size_text(model.bytes)} read and written"
     )
     tensors = count_text(model.num_transitions, "tensor")
-    yield f"Handed over between CPU and NPU: {tensors}, {size_text(model.transition_bytes)}"
+    yield f"Transferred between CPU and NPU: {tensors}, {size_text(model.transition_bytes)}"
     if model.num_unknown:
         unknown = count_text(model.num_unknown, "op")
-        yield f"{unknown} of unknown arithmetic or traffic, which the shares leave out"
+        yield f"{unknown} of unknown arithmetic or traffic; the shares leave them out"
     yield "Ops:"
     yield from table_lines(_kind_rows(model))
 

@@ -1,4 +1,4 @@
-"""Where commands write to: files that appear when they are complete, folders of new files, streams, or nowhere."""
+"""Destinations of output: files that appear when they are complete, folders, streams, or nothing."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ STDOUT, STDERR, NOWHERE = "-", "--", "none"
 def check_messages(
     path: str, others: Iterable[str], flag: str = "err", what: str = "the report"
 ) -> None:
-    """Refuses a place of a report that would make a command fail, or lose a file, when its work is done.
+    """Raises an error if a report cannot be written to a place, or would replace another file.
 
     Args:
-      path: the place.
-      others: files that it must not replace, of which "" is none; or `[tensor=]file`, as users name them.
-      flag: that says the place.
-      what: is written there.
+      path: Place of the report.
+      others: Files that the report must not replace, as paths or `[tensor=]file`; "" stands for no file.
+      flag: Name of the flag for the place.
+      what: The thing that is written, for the message.
     """
     if path in ("", STDOUT, STDERR, NOWHERE):
         return
@@ -39,7 +39,7 @@ def check_messages(
             )
     folder = os.path.dirname(path) or os.curdir
     if not os.path.isdir(folder):
-        problem = "no folder for it"
+        problem = "its folder does not exist"
     elif os.path.isdir(path):
         problem = "it is a folder"
     elif os.access(folder if _is_replaced(path) else path, os.W_OK):
@@ -52,14 +52,14 @@ def check_messages(
 
 
 def file_names(text: str) -> Iterator[str]:
-    """The files that `[tensor=]file` may mean: names of tensors, and of files, may have a `=`."""
+    """Returns the files that `[tensor=]file` may mean, since names of tensors and of files may contain a `=`."""
     while text:
         yield text
         _, _, text = text.partition("=")
 
 
 def print_to(place: str, text: str) -> None:
-    """Prints a text to a standard stream, a file, or nowhere."""
+    """Prints a text to a standard stream or a file, or drops the text."""
     standard = {STDOUT: sys.stdout, STDERR: sys.stderr}
     if place in standard:
         print_text(text, standard[place])
@@ -83,7 +83,7 @@ def _is_replaced(place: str) -> bool:
 
 @contextmanager
 def writes(paths: Iterable[str]) -> Iterator[None]:
-    """Has Ctrl-C in the block say which of some files, each written in one go, are there."""
+    """Makes the message of Ctrl-C in the block say which of the given files were written."""
     before = {path: _state(path) for path in paths if path}
 
     def sentence() -> str:
@@ -111,9 +111,11 @@ def _outcome(before: tuple[int, ...], now: tuple[int, ...]) -> str:
 
 @contextmanager
 def open_output(output: str) -> Iterator[str]:
-    """A path to write to; for the standard streams that of a file, which is copied there at the end.
+    """Provides a path to write to.
 
-    What extensions and vendors print meanwhile goes to standard error: it would be in the model otherwise.
+    For a standard stream, a temporary file, which is copied to the stream at the end.
+
+    Text that extensions and vendors print meanwhile goes to standard error, not into the model.
     """
     if output not in (STDOUT, STDERR):
         path = "" if output == NOWHERE else output
@@ -137,10 +139,10 @@ def open_output(output: str) -> Iterator[str]:
 
 
 def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable[str] = ()) -> None:
-    """Writes a file by a function; what was there stays until the file is complete.
+    """Writes a file by a function; an old file stays until the new file is complete.
 
     Raises:
-      LiteRtError: FILE_IO; INVALID_ARGUMENT, where the output is one of the sources, or no file.
+      LiteRtError: FILE_IO; INVALID_ARGUMENT, if the output is one of the sources or no regular file.
     """
     target = os.path.realpath(path)
     for source in sources:
@@ -161,10 +163,10 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
 
 
 def check_new_files(folder: str, names: Iterable[str], flag: str) -> None:
-    """Refuses a folder in which files of these names could not be written when a command's work is done.
+    """Raises an error if files with these names cannot be written to a folder.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS; NOT_FOUND, where the folder's own is not there; FILE_IO.
+      LiteRtError: ALREADY_EXISTS; NOT_FOUND, if the parent folder does not exist; FILE_IO.
     """
     from litert.model.atomic_file import check_place  # here: --help must not wait for it
 
@@ -173,31 +175,31 @@ def check_new_files(folder: str, names: Iterable[str], flag: str) -> None:
         if os.path.lexists(path):
             raise LiteRtError(
                 Status.ALREADY_EXISTS,
-                "the file is there already",
+                "the file exists already",
                 path,
-                f"Name another folder with {flag}, or remove it.",
+                f"Name another folder with {flag}, or remove the file.",
             )
     place = folder if os.path.lexists(folder) else os.path.dirname(folder.rstrip(os.sep)) or "."
     problem = "it is no folder" if not os.path.isdir(place) else "permission denied"
     if not os.path.isdir(place) or not os.access(place, os.W_OK):
-        what = f"cannot write files to it: {problem}"
+        what = f"cannot write files to the folder: {problem}"
         raise LiteRtError(Status.FILE_IO, what, folder, f"Name another folder with {flag}.")
 
 
 def write_new_files(
     folder: str, files: Mapping[str, str | Callable[[BinaryIO], object]], flag: str = "-o"
 ) -> list[str]:
-    """Writes files by their paths in the folder, which is made with those below; returns where they are now.
+    """Writes files to a folder, which is created together with its subfolders; returns the paths of the files.
 
     A new folder appears when it is complete.
 
     Args:
-      folder: where to.
-      files: what each is: a text, or a function that writes it.
-      flag: that names the folder.
+      folder: Folder for the files.
+      files: For each path in the folder, a text, or a function that writes the file.
+      flag: Name of the flag for the folder.
 
     Raises:
-      LiteRtError: as `check_new_files`. After an error none of the files is there.
+      LiteRtError: The same errors as `check_new_files`. After an error, none of the files exists.
     """
     from litert.model.atomic_file import folder_beside  # here: --help must not wait for it
 
@@ -251,9 +253,9 @@ def _write_text(text: str, file: BinaryIO) -> None:
 
 
 def open_stream(output: str) -> TextIO:
-    """The standard stream that an output goes to; FILE_IO, where it is closed."""
+    """Returns the standard stream for an output; FILE_IO, if the stream is closed."""
     stream = sys.stdout if output == STDOUT else sys.stderr
     if is_closed(stream):
-        what = "the output would go to a standard stream that is closed"
-        raise LiteRtError(Status.FILE_IO, what, output, "Name a file to write.")
+        what = "the output goes to a standard stream that is closed"
+        raise LiteRtError(Status.FILE_IO, what, output, "Name an output file.")
     return stream

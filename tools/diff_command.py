@@ -1,4 +1,4 @@
-"""`litert-npu diff`: which ops of a model came, went and changed."""
+"""`litert-npu diff`: shows which ops of a model were added, removed or changed."""
 
 from __future__ import annotations
 
@@ -75,9 +75,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "BEFORE AFTER\nShows which ops of a model came, went and changed (options, inputs, types, quantization, and "
-    "constants by\ndigest), and what is different in signatures, metadata and byte code.\n"
-    "The exit status is 0 if nothing is different, 1 if something is, and 2 if that cannot be said.",
+    "BEFORE AFTER\nCompares two models: ops that were added, removed or changed (in options, "
+    "inputs, types, quantization, or the digests of constants), and differences in signatures, "
+    "metadata and byte code. The exit status is 0 if the models are equal, 1 if the models "
+    "differ, and 2 after an error.",
     (REPORT,),
     _run,
     num_arguments=2,

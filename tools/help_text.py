@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 _WIDTH = 100
-"""Number of columns where the output is no terminal: a file, a pipe, a test."""
+"""Number of columns if the output is no terminal, but a file, a pipe or a test."""
 
 _LEAST_TEXT = 30  # columns of an explanation; a narrower terminal wraps the lines itself
 

@@ -1,4 +1,4 @@
-"""`litert-npu info`: what there is on this machine."""
+"""`litert-npu info`: lists vendors, OpenCL drivers and versions on this machine."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ _PACKAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Info(PrintedReport):
-    """What there is.
+    """The vendors, drivers and versions on a machine.
 
     Attributes:
-      versions: of this project, its interfaces, Python, the system, and packages that are installed.
-      plugins: compiler plugins, with what is wrong with those that do not load.
-      dispatch_tables: manufacturers with a dispatch table, and where each comes from; none is loaded.
-      opencl_drivers: a line for each device of each, or why it is not used.
-      problems: what could not be found out, in sentences.
+      versions: Versions of this project, its interfaces, Python, the system, and installed packages.
+      plugins: Compiler plugins, with the problem of each plugin that does not load.
+      dispatch_tables: Manufacturers with a dispatch table, and the origin of each table. The tables are not
+        loaded.
+      opencl_drivers: A line for each device of each driver, or the reason why a driver is not used.
+      problems: Sentences about things that could not be determined.
     """
 
     versions: Mapping[str, str]
@@ -60,7 +61,7 @@ class Info(PrintedReport):
 
 
 def find_info(libs: Sequence[str] = (), dispatch_library_path: str = "") -> Info:
-    """Looks for all there is, also in folders of plugins and of tables; what goes wrong is in `problems`."""
+    """Lists everything, also from folders of plugins and of tables; errors are in `problems`."""
     problems: list[str] = []
     plugins = ask(lambda: list_plugins(libs), problems) or []
     tables = ask(lambda: list_dispatch(dispatch_library_path), problems)
@@ -71,7 +72,7 @@ def find_info(libs: Sequence[str] = (), dispatch_library_path: str = "") -> Info
 
 
 def list_opencl_drivers() -> list[str]:
-    """A line for each device of each driver, and for each driver that is not used the reason."""
+    """Returns a line for each device of each driver, and the reason for each driver that is not used."""
     from vendor_reference.drivers.device_choice import choose_device
     from vendor_reference.drivers.installation import find_installations
     from vendor_reference.drivers.proof import prove
@@ -81,7 +82,7 @@ def list_opencl_drivers() -> list[str]:
     try:
         chosen = choose_device()
     except LiteRtError as error:
-        lines.append(f"none is used: {error}")
+        lines.append(f"no driver can be used: {error}")
     for proof in proofs:
         driver, origin = proof.installation, proof.installation.origin
         if proof.problem:
@@ -94,7 +95,7 @@ def list_opencl_drivers() -> list[str]:
             what = f"{info.platform}: {info.name} ({info.kind}, {info.compute_units} compute units{half}; "
             what += f"{info.platform_version}), {origin}"
             if driver.driver.is_simulator:
-                what += "; a simulator, used where it is named"
+                what += "; a simulator, used only if its name is given"
             lines.append(f"{driver.name}: {'used for the NPU: ' if is_used else ''}{what}")
     return lines
 

@@ -1,4 +1,4 @@
-"""Which numbers random inputs have: those that the user says, or those that ops take as indices."""
+"""Ranges of random inputs: the user's ranges, or valid indices for ops that read indices."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 INPUT_RANGE = Flag(
     "input_range",
     (),
-    "input:LOW:HIGH: the least and the greatest number of a random input, by name or index, as in ids:0:63. "
-    "Without it, inputs that GATHER and its like take as indices get valid ones. May be repeated.",
+    "Range of the random numbers for an input, as input:LOW:HIGH, such as ids:0:63. The input is "
+    "given by name or index. By default, an input that an op such as GATHER reads as indices "
+    "gets valid indices. May be repeated.",
     is_repeated=True,
 )
 
@@ -29,7 +30,7 @@ _MOVES = {
     "BROADCAST_TO", "CAST", "CONCATENATION", "EXPAND_DIMS", "PACK", "RESHAPE", "REVERSE_V2", "SLICE", "SPLIT",
     "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
 }  # fmt: skip
-"""Ops whose outputs are numbers of their inputs."""
+"""Ops whose outputs contain only numbers of their inputs."""
 
 _INTO_OUTPUT = {"SCATTER_ND", *(f"UNSORTED_SEGMENT_{n}" for n in ("MAX", "MIN", "PROD", "SUM"))}
 """Ops whose indices are those of their output."""
@@ -44,15 +45,15 @@ _INDICES = {
 def read_ranges(
     texts: Sequence[str], specs: Sequence[TensorSpec], given: Collection[str]
 ) -> dict[str, Range]:
-    """The ranges that the user says, by input; both ends are included.
+    """Returns the user's ranges by input; both ends are included.
 
     Args:
       texts: `input:LOW:HIGH`.
       specs: of all inputs.
-      given: inputs that have a file.
+      given: Names of the inputs that have a file.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for what is no range of the input's type, or a range of an input of `given`.
+      LiteRtError: INVALID_ARGUMENT, if a range does not fit the input's type, or its input is in `given`.
     """
     ranges: dict[str, Range] = {}
     for text in texts:
@@ -64,7 +65,7 @@ def read_ranges(
         if spec is None or limits is None:
             kind = f" of {spec.dtype}" if spec else ""
             what = f"--input_range={text} is no range{kind}"
-            hint = "Write an input, its least and its greatest number: ids:0:63."
+            hint = "Write the input, its least and its greatest number, as ids:0:63."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         if spec.name in given or spec.name in ranges:
             what = f"input '{spec.name}' has a {'file' if spec.name in given else 'range'} already"
@@ -81,7 +82,7 @@ def model_ranges(
     paths: Iterable[str],
     signature: str,
 ) -> dict[str, Range]:
-    """The ranges of a model's inputs: those of `read_ranges`, and of indices in the models at these paths."""
+    """Returns the ranges of a model's inputs: the user's, and those of indices in the models at these paths."""
     from litert.model.reader import read_model
 
     said = read_ranges(texts, specs, given)

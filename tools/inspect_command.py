@@ -1,4 +1,4 @@
-"""`litert-npu inspect`: what a compiled file holds."""
+"""`litert-npu inspect`: shows the contents of a compiled file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .page.writing import check_pages, is_page_wanted, write_pages
 
 
 def extract(path: str, name: str, output: str) -> int:
-    """Writes a part of a file to a file of its own; returns its size in bytes."""
+    """Writes a part of a file to another file; returns the part's size in bytes."""
     with read_model(path) as model:
         blob = next((blob for found, blob in _parts(model) if found == name), None)
         if blob is None:
             names = [found for found, _ in _parts(model)]
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"nothing in it is named '{name}'",
+                f"the file has no part named '{name}'",
                 path,
-                f"Name one of {', '.join(map(name_text, names)) or 'none: it holds no parts'}.",
+                f"Name one of {', '.join(map(name_text, names)) or 'none: the file has no parts'}.",
             )
         write_file(output, lambda file: file.write(blob.view), [path])
         return blob.size
@@ -50,13 +50,14 @@ def _parts(model: Model) -> Iterator[tuple[str, Blob]]:
 
 
 _FLAGS = (
-    Flag("dump", False, "Prints the whole graph, in MLIR's manner, instead."),
+    Flag("dump", False, "Print the whole graph in MLIR syntax instead of the summary."),
     Flag(
         "extract",
         "",
-        "Takes this out: an asset or companion by its name, byte_code:<index>, or metadata:<name>.",
+        "Part of the file to extract: the name of an asset or companion, byte_code:<index>, or "
+        "metadata:<name>.",
     ),
-    Flag("output", "", "The file that --extract writes."),
+    Flag("output", "", "File to which --extract writes the part."),
     REPORT,
     *PAGE,
 )
@@ -66,7 +67,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,) = arguments
     if bool(flags.extract) is not bool(flags.output):
         raise usage_error(
-            "--extract and --output go together", "Name what to take out, and the file to write."
+            "--extract and --output go together", "Name the part to extract, and the file to write."
         )
     if is_page_wanted(flags) and (flags.extract or flags.dump):
         raise usage_error("a page shows the whole file", "Leave out --extract and --dump.")
@@ -87,7 +88,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nShows whom a file was compiled for, its NPU calls, byte code and assets with their digests.",
+    "FILE\nShows the vendor and SoC model that a file was compiled for, and its NPU calls, byte "
+    "code and assets with their digests.",
     _FLAGS,
     _run,
     num_arguments=1,

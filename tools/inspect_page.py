@@ -1,4 +1,4 @@
-"""The page of `litert-npu inspect`: what a compiled file holds."""
+"""The page of `litert-npu inspect`: shows the contents of a compiled file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .page.page import Cell, Column, Page, Quantity, Table
 
 
 def inspect_page(inspection: Inspection) -> Page:
-    """The page of a file; reads its graph once more."""
+    """Returns the page of a file; reads its graph once more."""
     with read_model(inspection.path) as model:
         graph = show_graph(model)
     return Page(
         name_text(os.path.basename(inspection.path)),
-        "What the file holds: litert-npu inspect",
+        "Contents of the file: litert-npu inspect",
         list(_facts(inspection)),
         [name_text(problem) for problem in inspection.problems],
         graph,
@@ -86,4 +86,4 @@ def _tables(inspection: Inspection) -> Iterator[Table]:
         for part in found
     ]
     shown = [Column("Part"), Column("Name"), Column("Size", Quantity.BYTES), Column("SHA-256")]
-    yield Table("Parts", shown, parts, "Bytes that lie in the file whole.")
+    yield Table("Parts", shown, parts, "Parts that the file stores as a whole.")

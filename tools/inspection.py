@@ -1,4 +1,4 @@
-"""What a compiled file holds, as a report."""
+"""The contents of a compiled file, as a report."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class InspectedTensor:
     """An input or output of a signature.
 
     Attributes:
-      name: as the signature has it.
-      type: in MLIR's spelling.
+      name: Name of the input or output in the signature.
+      type: Type in MLIR syntax.
     """
 
     name: str
@@ -33,12 +33,12 @@ class InspectedTensor:
 
 @dataclass(frozen=True, slots=True)
 class SignatureInfo:
-    """A named entry of a model.
+    """A signature: a named entry point of a model.
 
     Attributes:
-      key: its name; "" for the main subgraph of a model without signatures.
-      inputs: in order.
-      outputs: in order.
+      key: Name of the signature; "" for the main subgraph of a model without signatures.
+      inputs: Inputs of the signature, in order.
+      outputs: Outputs of the signature, in order.
     """
 
     key: str
@@ -51,10 +51,10 @@ class InspectedCall:
     """An NPU call.
 
     Attributes:
-      name: of its function in the byte code.
-      module: index of the byte code module.
-      subgraph, op: where it stands in the graph.
-      inputs, outputs: types in MLIR's spelling.
+      name: Name of the call's function in the byte code.
+      module: Index of the call's byte code module.
+      subgraph, op: Index of the call's subgraph, and index of the call in the subgraph.
+      inputs, outputs: Types of the call's inputs and outputs in MLIR syntax.
     """
 
     name: str
@@ -67,11 +67,11 @@ class InspectedCall:
 
 @dataclass(frozen=True, slots=True)
 class InspectedPart:
-    """Something that lies in the file whole: an asset, a byte code module, a metadata entry.
+    """A part of the file that is stored as a whole: an asset, a byte code module or a metadata entry.
 
     Attributes:
-      name: an asset's or entry's; the index of a byte code module.
-      digest: of its bytes.
+      name: Name of the asset or metadata entry, or index of the byte code module.
+      digest: Digest of the part's bytes.
     """
 
     name: str
@@ -80,21 +80,21 @@ class InspectedPart:
 
 @dataclass(frozen=True, slots=True)
 class Inspection(PrintedReport):
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
       path: of the file.
-      size: in bytes.
-      stamp: whom the file is for; null where nothing says it.
-      manifest: how the file was made; null where nothing says it.
-      signatures: in the file's order.
-      ops: names of all ops, in order.
-      calls: of the NPU, in order.
-      modules: byte code, in the file's order.
-      assets: with companions, in the file's order.
-      metadata: what is not an asset.
-      memory: what lies where while a call runs, of those whose vendor said it.
-      problems: what could not be read, in sentences.
+      size: Size of the part in bytes.
+      stamp: Vendor and SoC model that the file is for; null if the file has no stamp.
+      manifest: Record of the compilation: options, assets and digests; null if the file has none.
+      signatures: Signatures, in the file's order.
+      ops: Names of all ops, in order.
+      calls: NPU calls, in order.
+      modules: Byte code modules, in the file's order.
+      assets: Assets and their companions, in the file's order.
+      metadata: Metadata entries that are not assets.
+      memory: Memory plans of the calls whose vendor describes them: the place of each buffer during a run.
+      problems: Sentences about parts that could not be read.
     """
 
     path: str
@@ -163,7 +163,7 @@ class Inspection(PrintedReport):
 
 
 def inspect_file(path: str) -> Inspection:
-    """Reads what a file holds, and takes the digest of each part."""
+    """Reads the contents of a file, and computes the digest of each part."""
     with read_model(path) as model:
         problems = list(model.warnings)
         return Inspection(

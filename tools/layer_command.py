@@ -1,18 +1,21 @@
-"""`litert-npu layer`: what the author of a kernel does with it; each command is a module of `layer/`."""
+"""`litert-npu layer`: commands for the author of a kernel; each command is a module of `layer/`."""
 
 from __future__ import annotations
 
 from .command import CommandGroup
 
 COMMAND = CommandGroup(
-    "The loop of a kernel's author: an edit, a check, a run on one op, a measurement.",
+    "Commands for the author of a kernel: create, check, run, measure and tune a layer for one "
+    "custom op.",
     ".layer.{}",
     {
-        "build": "compile a layer ahead, into a .bin",
-        "check": "read, bind and build a layer; show what its kernel gets",
-        "new": "begin a layer: a working skeleton from a model's op",
-        "run": "run a layer on one op; compare it with a reference, and measure it",
-        "stub": "make a layer that does nothing, to estimate what a network would gain",
-        "tune": "measure local sizes, and write the best into the description",
+        "build": "compile a layer ahead of time, into a .bin file",
+        "check": "read, bind and build a layer, and show the arguments of its kernel",
+        "new": "write a working skeleton of a layer for an op of a model",
+        "run": "run a layer on one op, compare the result with a reference, and measure the time",
+        "stub": (
+            "write a layer that does nothing, to estimate the largest possible gain of a kernel"
+        ),
+        "tune": "measure local sizes of a kernel, and write the best size into its description",
     },
 )

@@ -1,4 +1,4 @@
-"""The flags that say how a model is loaded and run, and compiled where it is not."""
+"""Flags for the load and the run of a model, and for its compilation if it is not compiled."""
 
 from __future__ import annotations
 
@@ -33,60 +33,70 @@ _TELLING_OF_DUMPS = "litert.model.kernel_files"
 _ACCELERATOR = Flag(
     "accelerator",
     ("npu", "cpu"),
-    "What the model may run on: npu, cpu or both. With npu alone, ops for the CPU are refused. Ops that were "
-    "compiled for the NPU always run there.",
+    "Devices that the model may use: npu, cpu or npu,cpu. With npu alone, a model with ops on "
+    "the CPU is an error. Ops that were compiled for the NPU always run on the NPU.",
 )
 RUN_FLAGS = (
-    Flag("signature", "", "The signature to run; the first by default."),
+    Flag(
+        "signature",
+        "",
+        ("Key of the signature to run. By default the model's first signature runs."),
+    ),
     Flag(
         "threads",
         1,
-        "Number of CPU threads. The NPU has its own; the emulated one takes --dispatch_option=threads=N.",
+        "Number of CPU threads for ops on the CPU. Set the threads of the emulated NPU with "
+        "--dispatch_option=threads=N.",
         least=1,
     ),
     DISPATCH_LIBRARY_PATH._replace(
-        help=f"{DISPATCH_LIBRARY_PATH.help} A library runs in this process, and ends it where it crashes, but for "
-        "--isolate."
+        help=f"{DISPATCH_LIBRARY_PATH.help} Without --isolate, a dispatch library runs in this "
+        "process, and a crash of the library ends the command."
     ),
     Flag(
         "dispatch_option",
         (),
-        "name=value: an option for the vendor's driver. May be repeated.",
+        "An option for the vendor's NPU driver, as name=value. May be repeated.",
         is_repeated=True,
     ),
     Flag(
         "isolate",
         False,
-        "Run the NPU's driver in a process of its own: a crash or a hang there fails the run alone.",
+        "Run the NPU's driver in its own process. A crash or hang of a kernel then only makes "
+        "the run fail.",
     ),
     Flag(
         "sandbox",
         "",
-        "Whether that process is in a sandbox, where kernels read no file: require, try or off; by default what "
-        "the variable LITERT_NPU_SANDBOX says, or try.",
+        "Whether the driver's own process runs in a sandbox, where kernels cannot read files: "
+        "require, try or off. The default is the value of the environment variable "
+        "LITERT_NPU_SANDBOX, or try.",
     ),
     Flag(
         "build_timeout",
         30.0,
-        "Seconds for each call of that process that loads something, and for an NPU call's first run.",
+        "Time limit of each load in the driver's own process (--isolate), and of the first run "
+        "of each NPU call there, in seconds.",
         least=0.001,
         is_duration=True,
     ),
     Flag(
         "call_timeout",
         10.0,
-        "Seconds for each other run of an NPU call in that process.",
+        "Time limit of every later run of an NPU call in the driver's own process (--isolate), "
+        "in seconds.",
         least=0.001,
         is_duration=True,
     ),
     Flag(
         "device_memory",
         0,
-        "MiB of data that the process may have, and of tensors; 0 for half of the machine's memory.",
+        "Memory limit of the driver's own process (--isolate), for its data and for tensors "
+        "each, in MiB. 0 means half of the machine's memory.",
         least=0,
     ),
 )
-"""How a model runs that is loaded, and compiled, in whatever way."""
+"""Flags for the run of a model, independent of its load and its compilation."""
 
 LOAD_FLAGS = (
     *RUN_FLAGS[:2],
@@ -97,21 +107,24 @@ LOAD_FLAGS = (
     Flag(
         "cache_folder",
         "",
-        "Where what is compiled is kept for the next time; made if it is not there.",
+        "Folder that keeps models compiled at load for the next load. The folder is created if "
+        "it is missing.",
     ),
     _DUMPS["dump_kernels"],
-    _DUMPS["dump_folder"]._replace(help="Where kernels are written to; made if it is not there."),
+    _DUMPS["dump_folder"]._replace(
+        help="Folder for the files of --dump_kernels. The folder is created if it is missing."
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LoadChoice:
-    """What is loaded, and how.
+    """The signature to run, and the options for the load.
 
     Attributes:
-      signature: its key; "" for the first.
-      options: of the model.
-      environment: where plugins and dispatch tables are, and where what is compiled is kept.
+      signature: Key of the signature to run; "" for the model's first signature.
+      options: Options for the load of the model.
+      environment: Folders of plugins, of dispatch tables, and of the cache of compiled models.
     """
 
     signature: str = ""
@@ -124,14 +137,15 @@ class LoadChoice:
 
 
 def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
-    """What a command's own flags say, and the unknown ones, which are options of vendors."""
+    """Reads the choices of a command's own flags, and of unknown flags, which are options of vendors."""
     options = read_run_options(flags)
     options.hardware_accelerators = _read_accelerators(flags.accelerator)
     options.dump_kernels = _read_dump_folder(flags)
     libs = [folder for folder in flags.libs if folder]
     if len(libs) > 1:
         raise usage_error(
-            f"--libs has {len(libs)} folders, where a program has one", "Name the one above them."
+            f"--libs has {len(libs)} folders, but this command takes only one",
+            "Name the folder that contains them.",
         )
     if _asks_to_compile(flags, unknown):
         _read_compiler_flags(flags, unknown, options)
@@ -144,7 +158,7 @@ def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
 
 
 def read_run_options(flags: FlagValues) -> Options:
-    """What `RUN_FLAGS` and the consent to native assets say."""
+    """Returns the options from `RUN_FLAGS` and `--allow_native_assets`."""
     return Options(
         cpu_options=CpuOptions(num_threads=flags.threads),
         dispatch_options=_read_dispatch_options(flags.dispatch_option),
@@ -170,10 +184,10 @@ def _read_dispatch_options(texts: Sequence[str]) -> dict[str, str]:
 
 @contextmanager
 def open_model(path: str, choice: LoadChoice) -> Iterator[tuple[CompiledModel, str]]:
-    """Loads a model, and closes it; with the key of the signature to run.
+    """Loads a model for the block, together with the key of the signature to run.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a signature that the model has not; what loading raises.
+      LiteRtError: NOT_FOUND, if the model does not have the signature; or an error of the load.
     """
     from litert.compiled_model import CompiledModel
     from litert.environment import Environment
@@ -186,10 +200,10 @@ def open_model(path: str, choice: LoadChoice) -> Iterator[tuple[CompiledModel, s
 
 
 def choose_signature(chosen: str, keys: Sequence[str], path: str) -> str:
-    """The key of the signature to run: the one that was chosen, or the first.
+    """Returns the key of the signature to run: the chosen key, or the first key.
 
     Raises:
-      LiteRtError: NOT_FOUND, where the model at a path has it not.
+      LiteRtError: NOT_FOUND, if the model at the path does not have the chosen signature.
     """
     if chosen and chosen not in keys:
         raise LiteRtError(
@@ -219,9 +233,11 @@ def _read_dump_folder(flags: FlagValues) -> str:
     """Where kernels go; "" for nowhere."""
     folder: str = flags.dump_folder
     if flags.dump_kernels and not folder:
-        raise usage_error("--dump_kernels, and no folder for them", "Add --dump_folder=FOLDER.")
+        raise usage_error("--dump_kernels needs a folder", "Add --dump_folder=FOLDER.")
     if folder and not flags.dump_kernels:
-        raise usage_error("--dump_folder, and nothing to dump", "Add --dump_kernels.")
+        raise usage_error(
+            "--dump_folder has no effect without a flag that dumps something", "Add --dump_kernels."
+        )
     return folder
 
 
@@ -235,7 +251,8 @@ def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Opt
     """Adds what a model is compiled with that is not."""
     if "npu" not in flags.accelerator:
         raise usage_error(
-            "flags to compile for an NPU, and --accelerator without it", "Add npu to it."
+            "the command line has flags to compile for an NPU, but --accelerator excludes the NPU",
+            "Add npu to --accelerator.",
         )
     if unknown:
         _check_place(unknown)
@@ -261,10 +278,10 @@ def _check_place(unknown: Sequence[str]) -> None:
 
 @contextmanager
 def told_of_loading(path: str, options: Options) -> Iterator[None]:
-    """Says on the standard error what is compiled in the block, and which kernels are written, where asked for.
+    """Reports compilations in the block, and written kernels, on standard error if flags ask for them.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS, for a model that is compiled, of which the flags say nothing.
+      LiteRtError: ALREADY_EXISTS, if the model is compiled although the command line has flags for compilation.
     """
     with ExitStack() as stack:
         if options.dump_kernels:
@@ -283,7 +300,10 @@ def _check_uncompiled(path: str) -> None:
     except LiteRtError as error:
         if error.status is not Status.ALREADY_EXISTS:
             raise
-        hint = "Leave out the flags that say how to compile it, or give the model that it was made from."
+        hint = (
+            "Leave out the flags for compilation, or name the model that the file was "
+            "compiled from."
+        )
         raise LiteRtError(error.status, error.what, error.where, hint) from error
 
 

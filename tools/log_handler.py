@@ -1,4 +1,4 @@
-"""What is logged goes to the standard error as all else that commands print; `--help` of many needs no logging."""
+"""Prints log records to standard error, like all other output of commands."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .console import print_text
 
 
 class LogHandler(logging.Handler):
-    """Prints what is logged as `print_text` does: it may have names of a model."""
+    """Prints log records in the same way as `print_text`, since they may contain names from a model."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Prints a record to the standard error."""
+        """Prints a record to standard error."""
         with suppress(LiteRtError, BrokenPipeError):  # there is nowhere else to say it
             print_text(continued(self.format(record)), sys.stderr)

@@ -1,6 +1,6 @@
-"""The flags that a compiled file was made with, as far as it says them itself, in its manifest and stamp.
+"""Reads the flags that a compiled file was made with from its manifest and stamp.
 
-A file may be a stranger's: it names no file or folder to read, load or write, and consents to nothing.
+The file is not trusted: it cannot name files or folders to read, load or write, and cannot allow machine code.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ _RECORDED = {
         if Goes.MANIFEST in o.goes and o.field != "allow_native_assets"
     ),
 }
-"""The flags that a file is believed; consent to machine code in assets is the user's to give."""
+"""The flags that are read from a file. Only the user can allow machine code in assets."""
 
 
 def is_compiled(path: str) -> bool:
-    """Whether a model was compiled for an NPU."""
+    """Returns whether a model was compiled for an NPU."""
     with read_model(path) as model:
         return read_stamp(model, path) is not None
 
 
 def add_made_with(flags: FlagValues, path: str) -> list[str]:
-    """Sets flags of compiling as a file was made with them, where the user has not.
+    """Sets the flags that a file was compiled with, unless the user has set them.
 
     Args:
-      flags: of a command, parsed.
-      path: of a compiled file.
+      flags: Parsed flags of a command.
+      path: Path of a compiled file.
 
     Returns:
-      Options of the file's vendor, as arguments, in the order of their names.
+      Options of the file's vendor as arguments, sorted by name.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, where the file has assets, whose paths it does not say, and the user neither;
+      LiteRtError: INVALID_ARGUMENT, if the file was compiled with assets and the user does not name their paths;
         INVALID_FLATBUFFER, for a value that a flag cannot have.
     """
     from absl.flags import Error
@@ -61,9 +61,10 @@ def add_made_with(flags: FlagValues, path: str) -> list[str]:
     if ops and not (by_flag or environment_layers()):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file was compiled with assets for {', '.join(ops)}, and does not say their paths",
+            f"the file was compiled with assets for {', '.join(ops)}, but does not contain their "
+            "paths",
             path,
-            "Give each with --npu_custom_op_info, as apply_plugin had it.",
+            "Give each asset with --npu_custom_op_info, as for apply_plugin.",
         )
     own = [n for n in given if n in _RECORDED and n in flags and not flags[n].present]
     try:

@@ -1,4 +1,4 @@
-"""Runs of a model on buffers of its own, and how long they take."""
+"""Runs a model on its own buffers, and measures the runs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from .pictures import Array
 
 
-WARM_UP = Flag("warm_up", 10, "Runs before it is measured.", least=0)
+WARM_UP = Flag("warm_up", 10, "Number of runs before the measurement.", least=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds of single runs: how they spread.
+    """Statistics of the times of single runs, in seconds.
 
     Attributes:
-      runs: how many were measured.
-      mean_s: seconds of a run in the mean.
-      deviation_s: standard deviation.
-      min_s: the fastest run.
-      p50_s: the median.
-      p90_s: 90 of 100 runs are as fast or faster.
-      p99_s: 99 of 100 runs are as fast or faster.
-      max_s: the slowest run.
+      runs: Number of measured runs.
+      mean_s: Mean time of a run, in seconds.
+      deviation_s: Standard deviation, in seconds.
+      min_s: Time of the fastest run, in seconds.
+      p50_s: Median time of a run, in seconds.
+      p90_s: 90th percentile of the times, in seconds: 90 % of the runs are at least as fast.
+      p99_s: 99th percentile of the times, in seconds: 99 % of the runs are at least as fast.
+      max_s: Time of the slowest run, in seconds.
     """
 
     runs: int
@@ -47,7 +47,7 @@ class Timing:
 
     @classmethod
     def of(cls, times_s: Sequence[float]) -> Timing:
-        """Summarizes one run or more."""
+        """Summarizes the times of one or more runs."""
         import numpy as np
 
         p50, p90, p99 = np.percentile(times_s, [50, 90, 99])
@@ -62,17 +62,17 @@ class Timing:
 
 
 class SignatureRuns:
-    """A signature of a loaded model, with inputs and outputs in its own buffers.
+    """A signature of a loaded model, with its own buffers for inputs and outputs.
 
     Attributes:
-      inputs: by name.
-      model: that it is of.
+      inputs: Values of the inputs, by name.
+      model: The loaded model.
     """
 
     def __init__(
         self, model: CompiledModel, signature: str, inputs: Mapping[str, InputArray]
     ) -> None:
-        """Takes the inputs by name, and makes the buffers."""
+        """Makes the buffers, and fills in the inputs, which are given by name."""
         self.inputs = {name: given.value for name, given in inputs.items()}
         self.model = model
         self._signature = signature
@@ -85,11 +85,11 @@ class SignatureRuns:
             buffer.write(value)
 
     def run(self) -> None:
-        """Runs it once."""
+        """Runs the signature once."""
         self.model.run_by_index(self._index, self._inputs, self._outputs)
 
     def outputs(self) -> Mapping[str, Array]:
-        """Those of a run more, by name, with the shapes that it gives them."""
+        """Runs the signature once more, and returns its outputs by name."""
         return self.model.run(self.inputs, self._signature)
 
 
@@ -99,7 +99,7 @@ def machine_text() -> str:
 
 
 def measure_s(run: Callable[[], None]) -> float:
-    """How many seconds a run takes."""
+    """Returns the time of one run, in seconds."""
     start = time.perf_counter()
     run()
     return time.perf_counter() - start

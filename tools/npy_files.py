@@ -1,6 +1,6 @@
-"""Reads `.npy` and `.npz`: only the arrays that are asked for, and none larger than its file can hold.
+"""Reads `.npy` and `.npz` files: only requested arrays, and none that is larger than its file can contain.
 
-A file may be anybody's: NumPy makes room for what a header says before it looks for the elements.
+The file is not trusted: NumPy makes room for what a header says before it looks for the elements.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ Choose: TypeAlias = Callable[[Sequence[str]], Iterable[str]]
 _NPY = b"\x93NUMPY"
 _NPZ = (b"PK\x03\x04", b"PK\x05\x06")  # a ZIP file, which may be empty
 _MOST_DEFLATED = 1100
-"""How many bytes one byte may become: deflate makes at most 1,032."""
+"""Maximum number of bytes from one compressed byte; deflate makes at most 1,032."""
 
 
 def read_arrays(path: str, choose: Choose) -> Array | dict[str, Array]:
-    """The array of a .npy, or of a .npz those that `choose` picks from the names.
+    """Returns the array of a .npy file, or the arrays of a .npz file that `choose` picks by their names.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a file that is none, is damaged or encrypted, or needs pickle; FILE_IO.
+      LiteRtError: INVALID_ARGUMENT, if the file has another format, is damaged or encrypted, or needs pickle;
+        FILE_IO.
     """
     with open_input(path) as file:
         try:
@@ -51,11 +52,11 @@ def read_arrays(path: str, choose: Choose) -> Array | dict[str, Array]:
             Exception
         ) as error:  # ZIP files and headers raise anything, as zlib.error and TokenError
             raise bad_input(path, f"a .npy or .npz that cannot be read: {error}") from None
-    raise bad_input(path, "no .npy or .npz, nor a picture")
+    raise bad_input(path, "the file is no .npy, no .npz and no picture")
 
 
 def bad_input(path: str, what: str) -> LiteRtError:
-    """The error for a file that is not as it has to be."""
+    """Returns the error for a file that is damaged or has another format."""
     hint = "Write it with numpy.save or numpy.savez."
     return LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
 

@@ -1,6 +1,6 @@
-"""`litert-npu opt`: runs passes of the reference compiler on IR text, as a dump that was edited, or compiles it.
+"""`litert-npu opt`: runs passes of the reference compiler on IR text, such as an edited dump, or compiles it.
 
-It does so in a child process with limits of time and memory: a text may be anybody's.
+The work is done in a child process with limits of time and memory, since the text is not trusted.
 """
 
 from __future__ import annotations
@@ -32,32 +32,53 @@ _OF_COMPILER = [
     for declared in options_of(CompilerOptions)
     if declared.field in ("custom_op_infos", "asset_root", "check_kernels", "allow_native_assets")
 ]
-"""The options of kernels, as `apply_plugin` has them."""
+"""Flags for kernels, the same as of `apply_plugin`."""
 
 _FLAGS = (
-    Flag("passes", "", "Passes to run, in order: adjust-layouts,optimize-reorders."),
-    Flag("list_passes", False, "Shows which passes there are."),
-    Flag("o", _STANDARD, "Where the result goes; - is the standard output."),
+    Flag(
+        "passes",
+        "",
+        ("Passes to run, in order, separated by commas, such as adjust-layouts,optimize-reorders."),
+    ),
+    Flag("list_passes", False, "List the available passes, and exit."),
+    Flag("o", _STANDARD, "Output file for the text. - means standard output."),
     Flag(
         "emit",
         "",
-        "Write a compiled file, for which the passes run that are left, too. Without -o no text is printed then.",
+        "Compiled file to write. The remaining passes of the compiler run for it. With --emit, "
+        "the text is printed only if -o is given.",
     ),
     Flag(
         "constants",
         "",
-        "The data that dense_resource<key> names: the constants.json of a dump, or a .npz with an array for each "
-        "key. By default the constants.json beside the text.",
+        "File with the constants that dense_resource<key> names in the text: the constants.json "
+        "of a dump, or a .npz with one array for each key. By default the file is constants.json "
+        "beside the text.",
     ),
     Flag(
         "function",
         "",
-        "The function of the text to compile; by default the one called main, or the only one.",
+        "Name of the function in the text to compile. By default the function is main, or the "
+        "only function.",
     ),
     *(declared.flag for declared in _OF_COMPILER),
-    Flag("soc_model", "", "The NPU to compile for, in place of the one that the text names."),
-    Flag("timeout", 600.0, "Seconds that reading and all passes may take.", least=0.1),
-    Flag("memory", 4096, "MiB of memory that they may take.", least=64),
+    Flag(
+        "soc_model",
+        "",
+        ("SoC model to compile for, in place of the SoC model that the text names."),
+    ),
+    Flag(
+        "timeout",
+        600.0,
+        "Time limit for reading the text and running all passes, in seconds.",
+        least=0.1,
+    ),
+    Flag(
+        "memory",
+        4096,
+        "Memory limit for reading the text and running all passes, in MiB.",
+        least=64,
+    ),
 )
 
 
@@ -70,7 +91,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         print_text("\n".join(f"{name:{width}}  {what}" for name, what in passes), sys.stdout)
         return 0
     if not arguments:
-        raise usage_error("no file", "Give one with IR text; - is the standard input.")
+        raise usage_error("no file", "Name a file with IR text, or - for standard input.")
     (path,) = arguments
     if flags.o == _STANDARD:
         open_stream(flags.o)
@@ -103,7 +124,7 @@ def transform(asked: dict[str, Any]) -> Iterator[list[str]]:
         Status.MEMORY_ALLOCATION_FAILURE,
         f"the text and its passes need more than {asked['memory']} MiB",
         asked["name"],
-        "Allow more with --memory.",
+        "Raise the limit with --memory.",
     )
 
 
@@ -146,7 +167,7 @@ def _open_constants(path: str, name: str) -> Iterator[Mapping[str, Constant]]:
         return
     arrays = read_arrays(path, lambda names: names)
     if not isinstance(arrays, dict):
-        raise bad_input(path, "one array, where there are several by their keys")
+        raise bad_input(path, "the file has only one array, but needs one array for each key")
     yield constants_of_arrays(arrays, path)
 
 
@@ -155,10 +176,14 @@ def _check_outputs(flags: FlagValues) -> None:
     if not flags.emit:
         idle = [name for name in ("constants", "function") if flags.flag_values_dict()[name]]
         if idle:
-            raise usage_error(f"--{idle[0]}, and nothing to compile", "Add --emit=FILE.")
+            raise usage_error(
+                f"--{idle[0]} has no effect, since nothing is compiled", "Add --emit=FILE."
+            )
         return
     if flags.o != _STANDARD and os.path.abspath(flags.o) == os.path.abspath(flags.emit):
-        raise usage_error(f"-o and --emit are both {flags.o}", "Write to two files.")
+        raise usage_error(
+            f"-o and --emit name the same file: {flags.o}", "Name two different files."
+        )
 
 
 def _transform_in_child(text: bytes, name: str, flags: FlagValues) -> tuple[str, str]:
@@ -195,10 +220,11 @@ def _read(path: str) -> bytes:
 
 
 COMMAND = Command(
-    "FILE --passes=A,B,C\n"
-    "Reads IR text of the reference compiler (a dump of apply_plugin --dump_ir_after=all, edited or not),\n"
-    "verifies it, runs passes, and prints what they leave. Without passes, it verifies and prints.\n"
-    "With --emit=FILE it becomes a compiled file, whose one NPU call is the text's function.",
+    "FILE --passes=A,B,C\nReads IR text of the reference compiler (a dump of apply_plugin "
+    "--dump_ir_after=all, edited or not), verifies the text, runs passes, and prints the "
+    "resulting text. Without --passes, the command only verifies and prints the text. With "
+    "--emit=FILE, the command also writes a compiled file, whose only NPU call is the text's "
+    "function.",
     _FLAGS,
     _run,
     num_arguments=1,

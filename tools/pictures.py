@@ -18,7 +18,7 @@ PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Range = tuple[float, float]
-"""The numbers that black and white are."""
+"""The numbers for black and for white."""
 
 _MOST_PIXELS = 1 << 26
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -27,9 +27,10 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 def read_picture(
     path: str, dtype: np.dtype[Any], shape: tuple[int, ...], value_range: Range
 ) -> Array:
-    """A picture, resized to a tensor's height and width, in its number of channels.
+    """Reads a picture, resized to a tensor's height and width, with the tensor's number of channels.
 
-    Real numbers go from black to white as `value_range` says, uint8 from 0 to 255, int8 from -128 to 127.
+    Floats go from black to white as in `value_range`, uint8 numbers from 0 to 255, int8 numbers from -128 to
+    127.
     """
     import numpy as np
 
@@ -44,7 +45,7 @@ def read_picture(
                 resized = image.convert(_MODES[channels]).resize((width, height), 2)  # bilinear
         except Exception as error:  # its decoders raise anything
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"no picture that can be read: {error}", path
+                Status.INVALID_ARGUMENT, f"the picture cannot be read: {error}", path
             ) from None
     pixels: Array = np.asarray(resized, np.uint8).reshape(shape)
     if dtype == np.uint8:
@@ -53,7 +54,9 @@ def read_picture(
         return (pixels.astype(np.int16) - 128).astype(np.int8)
     if dtype.kind != "f":
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"a picture for a tensor of {dtype} elements", path
+            Status.INVALID_ARGUMENT,
+            f"a picture cannot be read into a tensor of {dtype} elements",
+            path,
         )
     low, high = value_range
     return (low + pixels / 255 * (high - low)).astype(dtype)
@@ -90,9 +93,10 @@ def _picture_shape(path: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
         return height, width, channels
     raise LiteRtError(
         Status.INVALID_ARGUMENT,
-        f"a tensor of shape {list(shape)} holds no picture",
+        f"a tensor of shape {list(shape)} cannot hold a picture",
         path,
-        "That takes [1, height, width, channels], with 1, 3 or 4 channels; use .npy for others.",
+        "Pictures need the shape [1, height, width, channels] with 1, 3 or 4 channels. Use .npy "
+        "for other tensors.",
     )
 
 
@@ -105,5 +109,5 @@ def _pillow() -> ModuleType:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             "pictures need Pillow, which is not installed",
-            hint="pip install pillow, or use .npy.",
+            hint="Run pip install pillow, or use .npy files.",
         ) from None

@@ -1,4 +1,4 @@
-"""What a command does first: it opens streams that are closed, and guards against Ctrl-C and sudden ends.
+"""The first steps of a command: opens closed standard streams, and guards against Ctrl-C and sudden ends.
 
 Ctrl-C ends a command also where native code does not return: a kernel that never ends, for one. A vendor's code
 that runs in this process cannot end it as if all were well: see `guard_end`.
@@ -24,7 +24,7 @@ BROKEN_PIPE = 141  # 128 and SIGPIPE: who read the output wants no more
 
 
 class ProcessEnd(BaseException):
-    """Other code has tried to end this process, or to replace it."""
+    """Other code has tried to end or to replace this process."""
 
 
 def run_process(main: Callable[[Sequence[str]], int]) -> None:
@@ -43,12 +43,12 @@ def run_process(main: Callable[[Sequence[str]], int]) -> None:
 
 
 def end_on_signals(grace_s: float = _GRACE_S) -> None:
-    """Makes SIGINT and SIGTERM a `KeyboardInterrupt`, so that what is half written is removed.
+    """Turns SIGINT and SIGTERM into a `KeyboardInterrupt`, so that incomplete files are removed.
 
-    Python raises it when the main thread is back in Python. Where that takes too long, the process ends as it is.
+    Python raises it when the main thread is back in Python. If that takes too long, the process ends at once.
 
     Args:
-      grace_s: what the main thread gets to come back and clean up.
+      grace_s: Time for the main thread to return and clean up, in seconds.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     reader, writer = os.pipe()
@@ -60,7 +60,7 @@ def end_on_signals(grace_s: float = _GRACE_S) -> None:
 
 
 def guard_end() -> None:
-    """Makes an error of what ends or replaces a process at once: `os._exit`, and `os.execv` with all that use it.
+    """Makes calls of `os._exit`, and of `os.execv` and its variants, raise an error.
 
     When other code calls these, the command has not done what it was asked for, whatever status they say. In the
     main thread the error goes up like others: what is half written is removed, and the message names whose code it
@@ -97,18 +97,18 @@ def _watch(reader: int, grace_s: float) -> None:
     while os.read(reader, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
         continue
     time.sleep(grace_s)
-    said = f"{after_ctrl_c()}CANCELLED: interrupted, in a call that does not return"
+    said = f"{after_ctrl_c()}CANCELLED: interrupted in a call that does not return"
     print(said, file=sys.stderr, flush=True)
     _end(INTERRUPTED)
 
 
 def after_ctrl_c() -> str:
-    """What a message begins with after Ctrl-C, which a terminal shows as `^C`: a line of its own."""
+    """Returns the begin of a message after Ctrl-C: a line break on a terminal, which shows `^C` before it."""
     return "\n" if sys.stderr.isatty() else ""
 
 
 def open_standard_streams() -> None:
-    """Opens those that are closed: there is nothing to read, and what is written goes nowhere."""
+    """Opens closed standard streams as the null device."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 (as long as the process)

@@ -1,4 +1,4 @@
-"""`litert-npu profile`: where the time of a model's runs goes."""
+"""`litert-npu profile`: measures the parts of a model's runs."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _TRACED_RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class ProfileOptions:
-    """What is measured.
+    """The model to measure, and the conditions.
 
     Attributes:
       inputs: `[input=]file`; others are random.
-      warm_up: runs before.
-      runs: that are measured, and as many that are not in between.
+      warm_up: Number of runs before the measurement.
+      runs: Number of measured runs, and of the runs between them without measurement.
       ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
     """
 
@@ -62,7 +62,7 @@ class ProfileOptions:
 
 
 def profile_model(path: str, options: ProfileOptions | None = None) -> ProfileReport:
-    """Measures where the time of a model's runs goes; runs that are not measured are in between."""
+    """Measures the parts of a model's runs, in turn with runs without measurement."""
     from litert.analysis.profile import profile_rows
 
     options = options or ProfileOptions()
@@ -155,25 +155,41 @@ def _notes(collections: Sequence[RunMetrics]) -> list[str]:
     notes = list(dict.fromkeys(p for collection in collections for p in collection.problems))
     count = sum(len(collection.run_times_s) for collection in collections)
     if count < _ENOUGH_RUNS:
-        notes.append(f"the mean of {count_text(count, 'run')} says little: measure {_ENOUGH_RUNS}")
+        notes.append(
+            f"the mean of {count_text(count, 'run')} is not reliable: measure at least "
+            f"{_ENOUGH_RUNS} runs",
+        )
     return notes
 
 
 _FLAGS = (
     WARM_UP,
-    Flag("runs", 100, "Runs that are measured; as many run in between that are not.", least=1),
     Flag(
-        "rows", MOST_ROWS, "Number of rows that the text shows, the longest; 0 shows all.", least=0
+        "runs",
+        100,
+        "Number of measured runs. Just as many runs without measurement alternate "
+        "with the measured runs.",
+        least=1,
+    ),
+    Flag(
+        "rows",
+        MOST_ROWS,
+        ("Number of rows in the text report: the rows with the longest times. 0 shows all rows."),
+        least=0,
     ),
     INPUT,
     INPUT_RANGE,
     SEED,
     *LOAD_FLAGS,
     TRACE._replace(
-        help=f"{TRACE.help} It has the load, and {_TRACED_RUNS} runs after the measured ones, with ops of the CPU."
+        help=(
+            f"{TRACE.help} The time line shows the load, and {_TRACED_RUNS} runs after the "
+            "measured runs, with each op on the CPU."
+        )
     ),
     REPORT._replace(
-        help="text, json with all rows, or csv with all rows.", choices=("text", "json", "csv")
+        help="Format of the report: text, json with all rows, or csv with all rows.",
+        choices=("text", "json", "csv"),
     ),
     *PAGE,
 )
@@ -210,9 +226,10 @@ def _page(report: ProfileReport, spans: Sequence[Span]) -> Page:
 
 
 COMMAND = Command(
-    "FILE\nShows where the time of a model's runs goes: each NPU call, each op of the CPU, and the rest.\n"
-    "With flags of apply_plugin, also a vendor's own, one that is not compiled is compiled when it is loaded.\n"
-    "Kernels run in this process, with your privileges, whoever has compiled the file, unless --isolate is given.",
+    "FILE\nShows how the time of a model's run is divided among NPU calls, ops on the CPU, and "
+    "the rest. If FILE is not compiled, flags of apply_plugin and of a vendor say how FILE is "
+    "compiled when it is loaded. Without --isolate, kernels run in this process with your "
+    "privileges, no matter who compiled the file.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -1,4 +1,4 @@
-"""The page of `litert-npu profile`: where the time of a model's runs goes, on its graph."""
+"""The page of `litert-npu profile`: shows the times of a model's parts on the model's graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .profile_report import ProfileReport
 
 
 def profile_page(report: ProfileReport, spans: Sequence[Span]) -> Page:
-    """The page of a report; reads the model's graph, and shows the last run of `spans`."""
+    """Returns the page of a report; reads the model's graph, and shows the last run of `spans`."""
     with read_model(report.path) as model:
         calls = find_calls(model) or _calls_at_load(report.rows, model)
         graph = show_graph(model, calls)
@@ -29,13 +29,13 @@ def profile_page(report: ProfileReport, spans: Sequence[Span]) -> Page:
     shown, note = show_spans(_last_run(spans))
     return Page(
         name_text(os.path.basename(report.path)),
-        "Where the time of its runs goes: litert-npu profile",
+        "Time of its runs, part by part: litert-npu profile",
         list(_facts(report)),
         [name_text(text) for text in report.notes],
         graph,
         measures=[times],
         spans=shown,
-        spans_note=f"One run, measured in every part. {note}".rstrip(),
+        spans_note=f"One run, with measurements of every part. {note}".rstrip(),
         memory=memory,
         tables=[_row_table(report.rows)],
     )
@@ -110,7 +110,7 @@ def _facts(report: ProfileReport) -> Iterator[tuple[str, str]]:
         f"{1e3 * run.p50_s:.3f} ms, the median of {count_text(run.runs, 'run')}",
     )
     yield "A run, not measured", f"{1e3 * plain.p50_s:.3f} ms"
-    names = {"npu_call": "In NPU calls", "cpu_op": "In CPU ops", "rest": "In nothing of these"}
+    names = {"npu_call": "In NPU calls", "cpu_op": "In CPU ops", "rest": "In no part of these"}
     for kind, name in names.items():
         yield name, f"{report.shares[kind]:.1%} of a run"
     yield "Load", f"{report.load_s:.3f} s"
@@ -149,5 +149,8 @@ def _row_table(rows: Sequence[ProfileRow]) -> Table:
         else ""
         for row in rows
     ]
-    about = "Rows that are a part of nothing add up to a run, and parts of a row to the row."
+    about = (
+        "The times of all rows that are no part of another row add up to the time of a run. "
+        "The times of a row's parts add up to the row's time."
+    )
     return Table("Rows", columns, shown, about, nodes)

@@ -1,4 +1,4 @@
-"""What `litert-npu profile` says: where the time of a model's runs goes."""
+"""The report of `litert-npu profile`: the times of a model's parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from litert.analysis.profile import ProfileRow
 
 MOST_ROWS = 40
-"""That people are shown."""
+"""Number of rows in the text report."""
 
 _NUMBERS = ("mean_s", "median_s", "deviation_s", "share", "runs_per_run")
 _PLURALS = {"task": "tasks", "transfer": "transfers", "wait": "waits"}
@@ -23,19 +23,19 @@ _IN_CALLS = ("task", "transfer", "wait", "invoke", "host")
 
 @dataclass(frozen=True, slots=True)
 class ProfileReport(PrintedReport):
-    """Where the time goes.
+    """The times of a model's parts.
 
     Attributes:
-      path: of the model.
-      signature: which one ran.
+      path: Path of the model.
+      signature: Key of the signature that ran.
       threads: number of CPU threads.
-      machine: processor, system and Python.
-      sdk_version: of this project.
-      load_s: seconds that loading took.
-      run: runs that are measured.
-      plain_run: runs in between that are not.
-      rows: each NPU call, op of the CPU, and part of one; a part follows what it is a part of.
-      notes: what was not measured, and why.
+      machine: Processor, operating system and Python version.
+      sdk_version: Version of this project.
+      load_s: Duration of the load, in seconds.
+      run: Times of the runs with measurement of parts.
+      plain_run: Times of the runs without measurement of parts, which alternate with the measured runs.
+      rows: A row for each NPU call, op on the CPU, and part of these; a part follows its whole.
+      notes: Sentences about parts that were not measured, with reasons.
     """
 
     answers = ("cost", "is_cost_noise", "shares")
@@ -53,12 +53,12 @@ class ProfileReport(PrintedReport):
 
     @property
     def cost(self) -> float:
-        """The fastest run that is measured over the fastest that is not: other work slows runs at random."""
+        """Ratio of the fastest measured run to the fastest run without measurement."""
         return self.run.min_s / self.plain_run.min_s
 
     @property
     def is_cost_noise(self) -> bool:
-        """Whether single runs of one side vary by more than the two differ."""
+        """Whether single runs vary by more than the measurement costs."""
         between = abs(self.run.min_s - self.plain_run.min_s)
         return max(self.run.deviation_s, self.plain_run.deviation_s) > between
 
@@ -73,16 +73,19 @@ class ProfileReport(PrintedReport):
         return {**found, "cpu_op": max(0.0, 1 - found["npu_call"] - rest), "rest": rest}
 
     def lines(self, most_rows: int = MOST_ROWS) -> Iterator[str]:
-        """What people read, with the longest rows; 0 for all."""
+        """Yields the lines of the text report, with the longest rows; 0 shows all rows."""
         threads = count_text(self.threads, "CPU thread")
         yield f"{self.path}: {count_text(self.run.runs, 'run')} on {threads}, {self.machine}"
         yield f"  loaded in {self.load_s:.3f} s"
         yield f"  measured      {self.run}"
         yield f"  not measured  {self.plain_run}"
-        noise = ", less than single runs vary" if self.is_cost_noise else ""
-        yield f"  cost of measuring: {self.cost - 1:+.1%} of a run{noise}"
+        noise = ", which is less than single runs vary" if self.is_cost_noise else ""
+        yield f"  cost of the measurement: {self.cost - 1:+.1%} of a run{noise}"
         if self.run.deviation_s > self.run.mean_s / 2:
-            yield "  runs vary much, as beside other work: medians say more than means and shares here"
+            yield (
+                "  runs vary much, perhaps because of other programs: use the medians, since "
+                "means and shares are not reliable"
+            )
         yield from (f"  note: {note}" for note in self.notes)
         yield from self._sums()
         yield ""

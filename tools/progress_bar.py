@@ -1,4 +1,4 @@
-"""How far long work is, on standard error: a line that changes on a terminal, or lines as in a log."""
+"""Shows the progress of long work on standard error: one changing line on a terminal, else many lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LARGE = 1_000_000  # bytes, not things: 1.07G
 
 
 class ProgressStyle(Enum):
-    """How progress is shown."""
+    """The way to show progress."""
 
     AUTOMATIC = auto()  # as the stream allows
     LINES = auto()  # as in a log, on terminals too
@@ -36,18 +36,21 @@ class ProgressStyle(Enum):
 
 
 class ProgressBar:
-    """How far long work is: a line that changes on a terminal; elsewhere, as in logs, a line every few seconds.
+    """Shows the progress of long work: a changing line on a terminal.
 
-    A context manager, which listens to what is told in its block, and clears the terminal's line at its end. Short
-    work shows nothing. While a step takes long, a thread shows that time passes. What Python code prints meanwhile
-    stands above the terminal's line; native code writes to the terminal itself, behind the line.
+    Elsewhere, as in logs, a line every few seconds.
+
+    The bar is a context manager: it shows the progress of work in its block, and clears the terminal's line at
+    the end. Short work shows nothing. While a step takes long, a thread shows that time passes. Text that Python
+    code prints meanwhile appears above the terminal's line. Native code writes to the terminal itself, behind
+    the line.
     """
 
     style: ClassVar[ProgressStyle] = ProgressStyle.AUTOMATIC
-    """That of all progress; each command line sets it."""
+    """Style of all progress bars; each command line sets it."""
 
     _shown: ClassVar[ProgressBar | None] = None
-    """The one whose line stands on the terminal."""
+    """The progress bar whose line is on the terminal."""
 
     def __init__(self, stream: TextIO | None = None, interval_s: float | None = None) -> None:
         """Shows on a stream, by default the standard error, at most once in so many seconds."""
@@ -99,7 +102,7 @@ class ProgressBar:
         self._block.__exit__(kind, error, trace)
 
     def note(self, text: str) -> None:
-        """Prints lines about the work, unless progress is not wanted."""
+        """Prints lines about the work, unless `--quiet` is given."""
         if self.style is not ProgressStyle.QUIET:
             print_text(text, _above(self._stream, self))
 

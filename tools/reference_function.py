@@ -1,4 +1,4 @@
-"""A reference of a custom op: the user's function in a Python file, which computes what the op is to give."""
+"""The reference of a custom op: a function in the user's Python file that computes the expected outputs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 REFERENCE_FUNCTION = Flag(
     "reference_function",
     (),
-    "op,file.py:function: the function computes an op, custom or builtin, for the reference; it is as in "
-    "`litert-npu layer run`. May be repeated.",
+    "A Python function that computes an op, custom or builtin, for the reference, as "
+    "op,file.py:function. The function has the same parameters as for `litert-npu layer run "
+    "--reference`. May be repeated.",
     is_repeated=True,
 )
 
 
 def read_op_function(text: str, flag: str) -> tuple[str, str]:
-    """An op's name and its function, of `op,file.py:function`."""
+    """Returns an op's name and its function, from a text `op,file.py:function`."""
     op, _, function = text.partition(",")
     if not op or not function:
         raise usage_error(
@@ -42,16 +43,16 @@ def read_op_function(text: str, flag: str) -> tuple[str, str]:
 
 
 def load_functions(texts: Sequence[str]) -> dict[str, Callable[[Op, Sequence[Any]], list[Any]]]:
-    """The functions of `--reference_function`, by their ops."""
+    """Returns the functions of `--reference_function`, by the names of their ops."""
     named = [read_op_function(text, REFERENCE_FUNCTION.name) for text in texts]
     return {op: load_reference(function) for op, function in named}
 
 
 def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
-    """What calls the function of `file.py:function`, for an op and all its inputs, constants too.
+    """Returns a callable for `file.py:function`, which takes an op and all its inputs, constants too.
 
-    The function gets the inputs and the op's options; where it has a parameter `quantization`, it gets that, too.
-    It must return an array for each of the op's outputs; one may come alone.
+    The function receives the inputs and the op's options, and the tensors' quantization if it has a parameter
+    `quantization`. The function must return an array for each of the op's outputs; a single array needs no list.
     """
     from runpy import run_path
 
@@ -63,7 +64,7 @@ def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
         # Without a name of its own, which may be that of a module that it imports.
         module = run_path(os.path.abspath(path))
     except Exception as error:
-        raise _reference_error("it cannot be imported", error, path) from error
+        raise _reference_error("the file cannot be imported", error, path) from error
     function: Callable[..., Any] | None = module.get(name)
     if not callable(function):
         raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no function '{name}' in it", path)
@@ -93,7 +94,7 @@ def _call(function: Callable[..., Any], path: str, op: Op, inputs: Sequence[Any]
     arrays = list(result) if isinstance(result, (list, tuple)) else [result]
     if len(arrays) != len(op.outputs):
         returned, wanted = count_text(len(arrays), "array"), count_text(len(op.outputs), "output")
-        what = f"the reference returns {returned}, the op has {wanted}"
+        what = f"the reference returns {returned}, but the op has {wanted}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
     return [np.asarray(array) for array in arrays]
 

@@ -1,4 +1,4 @@
-"""`litert-npu run`: a model on inputs from files, or on random ones."""
+"""`litert-npu run`: runs a model on inputs from files, or on random inputs."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ from .trace_file import TRACE, traced
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What is run, on what, and where the results go.
+    """The model to run, its inputs, and the files for the results.
 
     Attributes:
       inputs: `[input=]file`, as `read_inputs` has it; other inputs come from the golden file, or are random.
       outputs: `[output=]file`, as `plan_outputs` has it.
-      golden: a .npz with outputs (by name or `out0`), and possibly inputs (`in0`); "" for none.
-      tolerance: the greatest difference from golden outputs that passes.
-      value_range: what black and white are in pictures.
+      golden: Path of a .npz file with expected outputs (by name or `out0`), and optionally inputs (`in0`); ""
+        for no comparison.
+      tolerance: Maximum difference between an output and its golden output.
+      value_range: Numbers that stand for black and white in pictures.
       ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
-      timeout_s: of the run of a file that runs in a process of its own.
+      timeout_s: Time limit of the run of a file that runs in its own process, in seconds.
     """
 
     load: LoadChoice = field(default_factory=LoadChoice)
@@ -63,12 +64,12 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class InputReport:
-    """An input, and where its value came from.
+    """An input, and the origin of its value.
 
     Attributes:
-      name: of the input in the signature.
+      name: Name of the input in the signature.
       type: shape and element type.
-      origin: the file, or how the value was made.
+      origin: File of the value, or the way in which the value was made.
     """
 
     name: str
@@ -78,12 +79,12 @@ class InputReport:
 
 @dataclass(frozen=True, slots=True)
 class OutputReport:
-    """An output in numbers; not a number where it holds none.
+    """Statistics of an output; they are not a number if no element of the output is a number.
 
     Attributes:
-      name: of the output in the signature.
+      name: Name of the output in the signature.
       type: shape and element type.
-      min, max, mean: over all elements.
+      min, max, mean: Minimum, maximum and mean of all elements.
     """
 
     name: str
@@ -95,17 +96,17 @@ class OutputReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport(PrintedReport):
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
-      path: of the model.
-      signature: which one ran.
-      load_s: seconds that loading took.
-      run_s: seconds that the run took.
+      path: Path of the model.
+      signature: Key of the signature that ran.
+      load_s: Duration of the load, in seconds.
+      run_s: Duration of the run, in seconds.
       inputs: in the signature's order.
       outputs: in the signature's order.
-      written: paths of the files that outputs were written to.
-      comparisons: of outputs with golden ones; empty without `--golden`.
+      written: Paths of the files with the outputs.
+      comparisons: Comparisons of outputs with golden outputs; empty without `--golden`.
     """
 
     answers = ("passed",)
@@ -121,7 +122,7 @@ class RunReport(PrintedReport):
 
     @property
     def passed(self) -> bool:
-        """Whether all comparisons did; True without one."""
+        """Whether all comparisons passed; True if there are no comparisons."""
         return all(comparison.passed for comparison in self.comparisons)
 
     def lines(self) -> Iterator[str]:
@@ -135,7 +136,7 @@ class RunReport(PrintedReport):
 
 
 def run_model(path: str, options: RunOptions | None = None) -> RunReport:
-    """Runs a model once; outputs are written before they are compared."""
+    """Runs a model once, writes the outputs, and then compares them."""
     options = options or RunOptions()
     tell("load", 0, 0)
     start = time.perf_counter()
@@ -188,7 +189,7 @@ def _golden_outputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
         names = ", ".join(spec.name for spec in specs)
         raise LiteRtError(
             Status.NOT_FOUND,
-            "no golden output in it",
+            "the file contains no golden output",
             path,
             f"Name the arrays out0, out1, ..., or {names}.",
         )
@@ -215,28 +216,32 @@ _FLAGS = (
     Flag(
         "output",
         (),
-        "[output=]file: a .npy, .npz or .png to write an output to; a .npz takes all of them. May be "
-        "repeated.",
+        "A file to write an output to, as [output=]file: a .npy, a .png, or a .npz for all "
+        "outputs. May be repeated.",
         is_repeated=True,
     ),
     Flag(
         "golden",
         "",
-        "A .npz with outputs to compare with, by name or as out0; inputs in it (in0) are used.",
+        "A .npz file with the expected outputs, under the outputs' names or as out0. If the file "
+        "also has inputs (in0), the model runs on these inputs.",
     ),
     Flag(
-        "tolerance", 0.0001, "The greatest difference from the golden outputs that passes.", least=0
+        "tolerance", 0.0001, "Maximum difference between an output and its golden output.", least=0
     ),
     INPUT_RANGE,
     SEED,
     Flag(
-        "picture_range", ("0", "1"), "The real numbers that stand for black and white in pictures."
+        "picture_range",
+        ("0", "1"),
+        "Numbers that the model uses for black and for white in pictures, as LOW,HIGH.",
     ),
     *LOAD_FLAGS,
     Flag(
         "run_timeout",
         600.0,
-        "Seconds for the run of a file that you have not compiled, ops of the CPU included.",
+        "Time limit of the run, including ops on the CPU, in seconds. The limit applies only to "
+        "a file that you have not compiled on this machine.",
         least=0.001,
         is_duration=True,
     ),
@@ -280,10 +285,11 @@ def _range(texts: Sequence[str]) -> Range:
 
 
 COMMAND = Command(
-    "FILE\nRuns a model once, and shows its outputs in numbers. With flags of apply_plugin, also a vendor's own,\n"
-    "one that is not compiled is compiled when it is loaded.\n"
-    "A compiled file that you have not compiled here runs in a sandboxed process; --sandbox=off trusts it.\n"
-    "With --golden, the exit status is 1 if an output differs by more than the tolerance.",
+    "FILE\nRuns a model once, and shows statistics of its outputs. If FILE is not compiled, "
+    "flags of apply_plugin and of a vendor say how FILE is compiled when it is loaded. A file "
+    "that you have not compiled on this machine runs in a sandboxed process; --sandbox=off turns "
+    "the sandbox off. With --golden, the exit status is 1 if an output differs from the golden "
+    "output by more than the tolerance.",
     _FLAGS,
     _run,
     num_arguments=1,

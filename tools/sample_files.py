@@ -1,4 +1,4 @@
-"""Samples to compare a model on: given by files, recorded several at once, or random."""
+"""Input samples for the comparison of a model: from files, from recordings of several samples, or random."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SAMPLE_FLAGS = (
     Flag(
         "inputs",
         "",
-        "Recorded samples: a folder of .npz, one for each sample; or a .npz, whose arrays may have one more "
-        "dimension in front, with an index for each sample.",
+        "Recorded input samples: a folder with one .npz file for each sample, or one .npz file "
+        "whose arrays may have an additional first dimension for the samples.",
     ),
-    Flag("num_samples", 1, "How many random samples there are.", least=1),
+    Flag("num_samples", 1, "Number of random samples.", least=1),
     INPUT_RANGE,
     SEED,
 )
@@ -36,14 +36,14 @@ SAMPLE_FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class SampleOptions:
-    """Where samples come from.
+    """The sources of samples.
 
     Attributes:
       inputs: `[input=]file`, as `read_inputs` has it.
-      recorded: a .npz or a folder of them; "" for none.
-      golden: a .npz that may have inputs, too; "" for none.
-      count: of random samples.
-      seed: of the first; others have the next ones.
+      recorded: Path of a .npz file, or of a folder with .npz files; "" for no recordings.
+      golden: Path of a .npz file of golden tensors, which may also have inputs; "" for no file.
+      count: Number of random samples.
+      seed: Seed of the first random sample; each further sample has the next number.
       ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
     """
 
@@ -56,10 +56,11 @@ class SampleOptions:
 
 
 def read_samples(source: SourceGraph, options: SampleOptions) -> list[Sample]:
-    """Reads samples, and makes up what they lack.
+    """Reads samples, and adds random values for inputs without a value.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for what does not fit the model's inputs; NOT_FOUND.
+      LiteRtError: INVALID_ARGUMENT, if an array does not fit the model's inputs; NOT_FOUND, if a file is
+        missing.
     """
     from litert.analysis.compare_options import Sample  # here: --help must not wait for it
 
@@ -104,7 +105,7 @@ def _specs(source: SourceGraph) -> list[TensorSpec]:
 
 
 def _read_recorded(path: str, specs: Sequence[TensorSpec]) -> list[tuple[str, dict[str, Array]]]:
-    """Samples of a file or a folder, with where each comes from."""
+    """Yields the samples of a file or a folder, each with its origin."""
     if not os.path.isdir(path):
         return _split(path, find_arrays(path, specs, "in"), specs)
     names = sorted(name for name in os.listdir(path) if name.endswith(".npz"))
@@ -119,7 +120,10 @@ def _read_recorded(path: str, specs: Sequence[TensorSpec]) -> list[tuple[str, di
 def _split(
     path: str, arrays: dict[str, Array], specs: Sequence[TensorSpec]
 ) -> list[tuple[str, dict[str, Array]]]:
-    """The samples of one file: of arrays with one more dimension than the inputs, one for each index."""
+    """Yields the samples of one file.
+
+    Arrays with one more dimension than the inputs have one sample for each index.
+    """
     if not arrays:
         names = ", ".join(spec.name for spec in specs) or "none"
         raise LiteRtError(
@@ -148,7 +152,7 @@ def _split(
 
 
 def _check(array: Array, spec: TensorSpec, where: str) -> None:
-    """Refuses an array that the model cannot have, as the runtime would in the middle of the work."""
+    """Refuses an array that does not fit an input, before the work begins."""
     if array.dtype.name != spec.dtype:
         what = f"input '{spec.name}' is {spec}, and the array {array.dtype.name}{list(array.shape)}"
         hint = f"Convert it with array.astype({spec.dtype!r})."

@@ -1,4 +1,4 @@
-"""`litert-npu sign`: who gives a file away says so."""
+"""`litert-npu sign`: signs a file with a private key."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from .command_line import FlagValues, usage_error
 from .console import print_lines
 from .signature import sign_file
 
-SIGNATURE = Flag("signature", "", "The file with the signature; by default FILE.sig.")
+SIGNATURE = Flag("signature", "", "File with the signature. By default the file is FILE.sig.")
 
 
 def key_flag(which: str) -> Flag:
-    """The flag that names a key."""
-    return Flag("key", "", f"The {which} key: Ed25519 in PEM, as openssl makes it.")
+    """Returns the flag for the file of a key."""
+    return Flag(
+        "key", "", (f"File with the {which} Ed25519 key in PEM format, as openssl writes it.")
+    )
 
 
 def read_paths(flags: FlagValues, arguments: Sequence[str]) -> tuple[str, str, str]:
-    """Paths of the file, of the key, and of the signature."""
+    """Returns the paths of the file, of the key and of the signature."""
     (path,) = arguments
     if not flags.key:
         raise usage_error("no key", "Name it with --key.")
@@ -38,8 +40,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nSigns a file, compiled or not, and writes the signature beside it. With the public key,\n"
-    "litert-npu verify says that the file came from you, and is as it was.",
+    "FILE\nSigns a file, compiled or not, with a private key, and writes the signature to a "
+    "second file beside the first. With the public key, litert-npu verify confirms that the file "
+    "comes from you and has not changed.",
     (key_flag("private"), SIGNATURE),
     _run,
     num_arguments=1,

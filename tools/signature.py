@@ -28,16 +28,16 @@ _NEW_KEY = (
 
 
 def sign_file(path: str, key_path: str, signature_path: str) -> None:
-    """Writes the signature of a file.
+    """Signs a file, and writes the signature to another file.
 
     Args:
-      path: of the file.
-      key_path: of the private key.
-      signature_path: is written.
+      path: Path of the file to sign.
+      key_path: Path of the private key.
+      signature_path: Path of the signature to write.
 
     Raises:
-      LiteRtError: NOT_FOUND, also where the package `cryptography` is missing; FILE_IO; INVALID_ARGUMENT, for what
-        is no such key.
+      LiteRtError: NOT_FOUND, also if the package `cryptography` is missing; FILE_IO; INVALID_ARGUMENT, if the
+        key has another format.
     """
     from_pem = _serialization().load_pem_private_key
     key = _read_key(key_path, lambda data: from_pem(data, None), "Ed25519PrivateKey", "private")
@@ -47,7 +47,10 @@ def sign_file(path: str, key_path: str, signature_path: str) -> None:
 
 
 def is_signed(path: str, key_path: str, signature_path: str) -> bool:
-    """Whether a signature is that of a file, by the private key of a public one. Raises as `sign_file`."""
+    """Returns whether a signature is valid for a file and a public key.
+
+    Raises the same errors as `sign_file`.
+    """
     key = _read_key(key_path, _serialization().load_pem_public_key, "Ed25519PublicKey", "public")
     from cryptography.exceptions import InvalidSignature
 
@@ -56,9 +59,9 @@ def is_signed(path: str, key_path: str, signature_path: str) -> bool:
     if len(signature) != _SIZE:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"no signature, which has {_SIZE} bytes",
+            f"the file is no signature, which has {_SIZE} bytes",
             signature_path,
-            "Name the file that litert-npu sign has written.",
+            "Name the file that litert-npu sign wrote.",
         )
     try:
         key.verify(signature, _message(path))
@@ -98,12 +101,17 @@ def _read_key(path: str, load: Callable[[bytes], object], kind: str, which: str)
             Status.INVALID_ARGUMENT,
             "the key is encrypted",
             path,
-            f"Decrypt it for the signature: openssl pkey -in {path} -out KEY.",
+            f"Decrypt the key for the signature: openssl pkey -in {path} -out KEY.",
         ) from None
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, getattr(ed25519, kind)):
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"no {which} Ed25519 key in PEM", path, _NEW_KEY)
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"the file contains no {which} Ed25519 key in PEM format",
+            path,
+            _NEW_KEY,
+        )
     return key
 
 

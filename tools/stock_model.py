@@ -1,4 +1,4 @@
-"""A model in stock LiteRT on the CPU: what a benchmark has beside it."""
+"""A model in stock LiteRT on the CPU, for comparison in a benchmark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pictures import Array
 class StockModel:
     """A signature of the main subgraph, in `ai_edge_litert.interpreter.Interpreter`.
 
-    Its inputs and outputs stay where the interpreter has them: a run copies nothing.
+    The inputs and outputs stay in the interpreter's memory, so that a run copies nothing.
     """
 
     def __init__(
@@ -24,8 +24,8 @@ class StockModel:
         """Loads the model, and runs a signature of it once.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if stock cannot run it, with what stock says, or the signature is of another
-            subgraph; NOT_FOUND, for a signature or input that the model has not.
+          LiteRtError: UNSUPPORTED, if stock LiteRT cannot run the model, or the signature belongs to another
+            subgraph; NOT_FOUND, for a signature or input that the model does not have.
         """
         from ai_edge_litert.interpreter import Interpreter
 
@@ -35,7 +35,9 @@ class StockModel:
             self._interpreter = Interpreter(path, num_threads=threads)
             for name, index in input_indices.items():
                 if name not in inputs:
-                    raise LiteRtError(Status.NOT_FOUND, f"its input '{name}' has no value", path)
+                    raise LiteRtError(
+                        Status.NOT_FOUND, f"the model's input '{name}' has no value", path
+                    )
                 self._interpreter.resize_tensor_input(index, inputs[name].shape)
             self._interpreter.allocate_tensors()
             for name, index in input_indices.items():
@@ -45,15 +47,15 @@ class StockModel:
             if isinstance(error, LiteRtError):
                 raise
             raise LiteRtError(
-                Status.UNSUPPORTED, f"stock LiteRT cannot run it: {str(error).strip()}", path
+                Status.UNSUPPORTED, f"stock LiteRT cannot run the model: {str(error).strip()}", path
             ) from error
 
     def run(self) -> None:
-        """Runs it once."""
+        """Runs the model once."""
         self._interpreter.invoke()
 
     def outputs(self) -> Mapping[str, Array]:
-        """Copies of the outputs of the last run, by name."""
+        """Returns copies of the outputs of the last run, by name."""
         return {name: self._interpreter.get_tensor(index) for name, index in self._outputs.items()}
 
 
@@ -65,7 +67,8 @@ def _find_tensors(model: Model, key: str, path: str) -> tuple[dict[str, int], di
     if entry.subgraph is not model.subgraphs[0]:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"signature '{key}' is not of the main subgraph, and stock would copy its arrays",
+            f"signature '{key}' does not belong to the main subgraph, so stock LiteRT would copy "
+            "its arrays",
             path,
         )
     places = {tensor: index for index, tensor in enumerate(entry.subgraph.tensors)}

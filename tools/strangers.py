@@ -1,4 +1,4 @@
-"""Compiled files that this user has not compiled: what commands do with the graphs and the code in them."""
+"""Handles compiled files that this user has not compiled: their graphs and their code are not trusted."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def open_guarded(
     """Loads a model so that a stranger's can do no harm, and closes it; with the key of the signature to run.
 
     A compiled file that this user has not compiled is opened, and run, in a sandboxed process; a line on the
-    standard error says so. A file of this user, one that is not compiled, and any with `--sandbox=off` are loaded
-    as `choice` says. What is loaded is what was looked at, whatever has the file's name by then.
+    standard error says so. A file that this user has compiled, a file that is not compiled, and any file with
+    `--sandbox=off` are loaded with the options of `choice`. The function loads the same file that it examined,
+    even if another file gets its name meanwhile.
 
     Raises:
-      LiteRtError: what is wrong with the file, or with the options; what loading raises.
+      LiteRtError: The file or the options are wrong, or the load failed.
     """
     with told_of_loading(path, choice.options):
         loaded = _load_guarded(path, choice, run_timeout_s)
@@ -61,7 +62,7 @@ def guarded(path: str, choice: LoadChoice) -> LoadChoice:
 
 
 def tell_inline(path: str, options: Options) -> None:
-    """Says on the standard error that kernels of a stranger's file run in this process, where they do.
+    """Prints a warning to standard error if kernels of an untrusted file run in this process.
 
     Raises:
       LiteRtError: what is wrong with the file, or with the options.
@@ -76,11 +77,11 @@ def tell_inline(path: str, options: Options) -> None:
 
 
 class _Stranger(NamedTuple):
-    """Who has made a file that is not known to be this user's.
+    """The maker of a file that is not known to be compiled by this user.
 
     Attributes:
       why: nobody knows that it is.
-      manufacturer: whom its NPU calls are for; "" where it has none.
+      manufacturer: Vendor of the file's NPU calls; "" if the file has no NPU calls.
     """
 
     why: str

@@ -21,28 +21,29 @@ if TYPE_CHECKING:
 TRACE = Flag(
     "trace",
     "",
-    "Write a time line of the work to this file, as JSON for ui.perfetto.dev and chrome://tracing.",
+    "File to write a time line of the command's work to, as JSON for ui.perfetto.dev and "
+    "chrome://tracing.",
 )
 
 _HOST, _NPU = 1, 2
 
 Event = Mapping[str, Any]
-"""One of Chrome's, as JSON has it."""
+"""An event of Chrome's format, as a JSON object."""
 
 
 @contextmanager
 def traced(
     path: str, others: Iterable[str] = (), *, is_wanted: bool = False
 ) -> Iterator[Recording]:
-    """Writes the time line of the block, once it has ended well; "" is no file.
+    """Records the block, and writes its time line after the block succeeded; "" writes no file.
 
     Args:
-      path: of the file.
-      others: that it must not replace, as in `check_messages`.
-      is_wanted: whether to record also where there is no file.
+      path: Path of the time line.
+      others: Files that the time line must not replace, as in `check_messages`.
+      is_wanted: Whether to record even if there is no file to write.
 
     Yields:
-      What is recorded; nothing where nobody wants it.
+      The recording; it stays empty if no trace is wanted.
 
     Raises:
       LiteRtError: before the block INVALID_ARGUMENT, for a path that is one of the others; FILE_IO, for one that
@@ -61,7 +62,7 @@ def traced(
 
 
 def write_trace(file: BinaryIO, spans: Sequence[Span]) -> None:
-    """Writes spans, by their start, one event a line."""
+    """Writes spans, sorted by their start, one event on each line."""
     from json import JSONEncoder  # here: --help must not wait for it
 
     encode = JSONEncoder(allow_nan=False, separators=(",", ":")).encode

@@ -1,4 +1,4 @@
-"""`litert-npu transform`: transformations on a TFLite model, without a vendor."""
+"""`litert-npu transform`: runs transformations on a TFLite model, without a vendor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from .transform_flags import (
     same,
 )
 
-_BY_DEFAULT = "Where none is named, those of ours and of --extensions that are enabled."
+_BY_DEFAULT = (
+    "By default, all enabled transformations run: the built-in ones and those of --extensions."
+)
 _FLAGS = [
     flag._replace(help=flag.help.replace(WITHOUT_SELECTION, _BY_DEFAULT))
     for flag in (
@@ -43,7 +45,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if flags.list_transformations:
         if arguments:
             raise usage_error(
-                f"--list_transformations takes no model, and was given {arguments[0]}"
+                f"--list_transformations takes no model, but the command line has {arguments[0]}"
             )
         options = read_transform_options(flags, "", ["all"])
         print_text(list_transformations(options, flags.report), sys.stdout)
@@ -55,7 +57,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if not output:
         raise usage_error("no output", "Give it as the second argument; --o=none writes nothing.")
     if flags.dump_folder and not flags.dump_model_after:
-        raise usage_error("--dump_folder, and nothing to dump", "Add --dump_model_after=all.")
+        raise usage_error(
+            "--dump_folder has no effect without a flag that dumps something",
+            "Add --dump_model_after=all.",
+        )
     selection = flags.transformations
     if all(word.startswith("-") for word in selection):  # nothing is named: all that is enabled
         selection = ["all", *selection]
@@ -71,9 +76,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "IN OUT\n"
-    "Transforms a TFLite model: what comes out runs as before, in stock LiteRT too. Says how often each\n"
-    "transformation matched, and how long it took.",
+    "IN OUT\nRuns transformations on a TFLite model and writes the resulting model, which "
+    "computes the same results, in stock LiteRT too. Reports the number of matches and the time "
+    "of each transformation.",
     _FLAGS,
     _run,
     num_arguments=2,

@@ -1,4 +1,4 @@
-"""What `apply_plugin` and `litert-npu transform` are told of transformations, output and report."""
+"""Flags of `apply_plugin` and `litert-npu transform` for transformations, output and report."""
 
 from __future__ import annotations
 
@@ -17,28 +17,33 @@ if TYPE_CHECKING:
 OUTPUT = Flag(
     "o",
     "",
-    "The output, if it is not the second argument: a path, - (standard output), -- (standard error) or "
-    "none.",
+    "The output file, in place of the second argument: a path, - (standard output), -- (standard "
+    "error) or none.",
 )
-REPORT_FORM = REPORT._replace(help="How the report is printed.")
-REPORT_PLACE = Flag("err", "", "Where the report goes: a path, - (the default), -- or none.")
+REPORT_FORM = REPORT._replace(help="Format of the report: text for people, json for programs.")
+REPORT_PLACE = Flag(
+    "err",
+    "",
+    "Destination of the report: a path, - (standard output, the default), -- "
+    "(standard error) or none.",
+)
 LIST_TRANSFORMATIONS = Flag(
     "list_transformations",
     False,
-    "Show which transformations there are, also those of --extensions.",
+    "List the available transformations, including those of --extensions, and exit.",
 )
 
 
 def read_transform_options(
     values: FlagValues, output: str, selection: list[str], keep_layout: bool = False
 ) -> TransformOptions | None:
-    """What the flags ask for; None where they ask for nothing.
+    """Reads the options for transformations from flags; None if the flags ask for no transformation.
 
     Args:
-      values: of the flags.
-      output: where the folder of dumps is beside, where none is named.
-      selection: what `--transformations` names.
-      keep_layout: whether no partition changes its layout.
+      values: Values of the flags.
+      output: Path of the output; by default the folder for dumps is beside the output.
+      selection: Items of `--transformations`.
+      keep_layout: Whether all partitions keep their layout.
     """
     names = ("extensions", "transformations_config", "ops_mapping", "input_shape", "data_layout")
     asked = [selection, *(values[name].value != values[name].default for name in names)]
@@ -48,8 +53,8 @@ def read_transform_options(
             flag = values[option.flag.name]
             if option.section is Section.TRANSFORMATIONS and flag.value != flag.default:
                 raise usage_error(
-                    f"--{flag.name}, and no transformation runs",
-                    "Name some with --transformations, or all.",
+                    f"--{flag.name} has no effect, since no transformation runs",
+                    "Name transformations with --transformations, or use --transformations=all.",
                 )
         if not keep_layout:
             return None
@@ -64,17 +69,20 @@ def read_transform_options(
 
 
 def dump_folder(folder: str, output: str) -> str:
-    """Where dumps go: a folder that was given, whose own must be there, or `OUTPUT.dump`."""
+    """Returns the folder for dumps: the given folder, whose parent folder must exist, or `OUTPUT.dump`."""
     from litert.model.atomic_file import check_place  # here: --help must not wait for it
 
     check_place(folder)
     if not folder and output in ("", STDOUT, STDERR, NOWHERE):
-        raise usage_error("a dump needs a folder", "Give one with --dump_folder.")
+        raise usage_error("a dump needs a folder", "Name a folder with --dump_folder.")
     return folder or f"{output}.dump"
 
 
 def same(name: str, value: str, other_name: str, other: str) -> str:
-    """What a flag says, or another way to say the same; they must not differ."""
+    """Returns the value of a flag, or of another way to give the same value.
+
+    Raises an error if both are given and differ.
+    """
     if value and other and value != other:
         raise usage_error(
             f"--{name} is '{value}', and {other_name} '{other}'",
@@ -84,7 +92,7 @@ def same(name: str, value: str, other_name: str, other: str) -> str:
 
 
 def print_report(report: Report, values: FlagValues, output: str) -> None:
-    """Prints what a command came to: where `--err` says, or where its output does not go."""
+    """Prints the report of a command to the place that `--err` names, by default to standard output."""
     if report.output_path:
         report.output_path = output
     text = report.to_json() if values.report == "json" else report.to_text()
@@ -92,7 +100,7 @@ def print_report(report: Report, values: FlagValues, output: str) -> None:
 
 
 def list_transformations(options: TransformOptions | None, form: str) -> str:
-    """The transformations that there are, ours and those of the extensions, phase by phase in running order."""
+    """Returns a list of all transformations, built-in and of extensions, by phase and in running order."""
     from dataclasses import asdict
 
     from compiler_plugin.transformations.transformation_plan import describe_transformations
@@ -103,7 +111,7 @@ def list_transformations(options: TransformOptions | None, form: str) -> str:
     width = max((len(info.name) for info in infos), default=0)
     lines = []
     for info in infos:
-        state = "" if info.enabled else " (runs where it is named)"
+        state = "" if info.enabled else " (runs only if --transformations names it)"
         origin = f" [{info.path}]" if info.path else ""
         text = f"  {info.description}" if info.description else ""
         lines.append(f"{info.phase:6}  {info.name:{width}}{text}{state}{origin}")

@@ -1,4 +1,4 @@
-"""`litert-npu tune`: measures the firmware's block and vector sizes on this device, and keeps the fastest."""
+"""`litert-npu tune`: measures the firmware's block and vector sizes on this device, and stores the fastest."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TuningReport(PrintedReport):
-    """What the firmware is built with on this device.
+    """The sizes that the firmware uses on this device.
 
     Attributes:
-      device: that was measured.
-      width: floats in a vector.
-      rows: rows of a product that a worker makes at once.
-      unit_operations: the least work that workers share out at once.
-      is_kept: whether a measurement is kept for this device; else it is the default.
-      tried: all that was measured, the default first.
+      device: Name of the measured device.
+      width: Number of floats in a vector.
+      rows: Number of rows of a matrix product that a worker computes at once.
+      unit_operations: Minimum number of operations in a unit of work.
+      is_kept: Whether the cache stores measured sizes for this device; otherwise the device uses the default.
+      tried: All measured sizes, the default first.
     """
 
     device: str
@@ -48,11 +48,11 @@ class TuningReport(PrintedReport):
             yield f"{numbers}  {one.relative:.2f}  {one.problem}".rstrip()
         chosen = f"vectors of {self.width}, {self.rows} rows, units of {self.unit_operations}"
         stays = (
-            "The default stays: nothing is clearly better"
+            "The default stays in use: no other choice is clearly faster"
             if self.tried
-            else "The default is used again"
+            else "The default is in use again"
         )
-        yield f"{'Kept for the runs to come' if self.is_kept else stays}: {chosen}."
+        yield f"{'Stored for later runs' if self.is_kept else stays}: {chosen}."
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
@@ -67,8 +67,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     try:
         keep_tuning(device.info, tuning) if is_kept else forget_tuning(device.info)
     except OSError as error:
-        what = f"the choice cannot be kept: {error.strerror}"
-        hint = "Name a folder that can be written in LITERT_NPU_CACHE_DIR."
+        what = f"the choice cannot be stored: {error.strerror}"
+        hint = "Set LITERT_NPU_CACHE_DIR to a writable folder."
         raise LiteRtError(Status.FILE_IO, what, error.filename or "", hint) from error
     numbers = tuning.width, tuning.rows, tuning.unit_operations
     TuningReport(str(device.info), *numbers, is_kept, tried).show(flags.report)
@@ -76,11 +76,15 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "\nMeasures standard layers of the builtin ops' library on this device, with different sizes of vectors,\n"
-    "blocks and units of work. If other sizes are clearly faster than the default, the cache keeps them, and\n"
-    "later runs on this device, with this version of its driver, use them.",
+    "\nMeasures the kernels of builtin ops on this device, with different sizes of vectors, "
+    "blocks and units of work. If other sizes are clearly faster than the default, the cache "
+    "stores these sizes, and later runs with the same device and driver version use them.",
     (
-        Flag("reset", False, "Measures nothing, and goes back to the default."),
+        Flag(
+            "reset",
+            False,
+            ("Forget the measured sizes, and return to the default sizes without a measurement."),
+        ),
         REPORT,
     ),
     _run,

@@ -1,4 +1,4 @@
-"""`litert-npu vendor`: what the author of a plugin and a dispatch table does with them.
+"""`litert-npu vendor`: commands for the author of a compiler plugin and a dispatch table.
 
 Each command is a module of `vendor/`, `<command>_command.py`.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 from .command import CommandGroup
 
 COMMAND = CommandGroup(
-    "A vendor's compiler plugin and dispatch table, in Python or in shared libraries.",
+    "Commands for the author of a vendor's compiler plugin and dispatch table, in Python or in "
+    "shared libraries.",
     ".vendor.{}_command",
     {
-        "check": "find the rules of the contract that a vendor breaks",
-        "export": "make shared libraries of a Python vendor, for stock LiteRT",
-        "new": "begin a vendor: a working one, in Python or in C",
+        "check": "check a vendor against each rule of the contract",
+        "export": "make shared libraries from a Python vendor, for stock LiteRT",
+        "new": "write a working vendor to start from, in Python, C or C++",
     },
 )

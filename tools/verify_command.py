@@ -1,4 +1,4 @@
-"""`litert-npu verify`: a file came from whom it should come from, and is as it was signed."""
+"""`litert-npu verify`: checks the signature of a file with a public key."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .signature import is_signed
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     path, key, signature = read_paths(flags, arguments)
     is_good = is_signed(path, key, signature)
-    outcome = "is as its signer has signed it" if is_good else "is not what this key has signed"
+    outcome = "has a valid signature" if is_good else "does not match the signature and this key"
     print_lines([f"{path} {outcome}."], sys.stdout)
     return 0 if is_good else 1
 
 
 COMMAND = Command(
-    "FILE\nSays whether a file is what litert-npu sign has signed with the private key of this public one.\n"
-    "The exit status is 0 if it is, 1 if not, and 2 if that cannot be said.",
+    "FILE\nChecks the signature that litert-npu sign made of a file, with the public key of the "
+    "signer. The exit status is 0 if the signature is valid for the file and the key, 1 if not, "
+    "and 2 after an error.",
     (key_flag("public"), SIGNATURE),
     _run,
     num_arguments=1,

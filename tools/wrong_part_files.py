@@ -1,4 +1,4 @@
-"""The files of a model's smallest wrong part: itself, its inputs, and what is expected of it."""
+"""Writes the smallest part of a model with wrong results: the part, its inputs, and its expected outputs."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class PartFiles:
-    """The smallest part of a model that is wrong by itself, in files.
+    """Files of the smallest part of a model that gives wrong results by itself.
 
     Attributes:
-      path: of the part, which is a model.
-      transformed: path of what transformations have made of it; "" where the fault is not theirs.
-      inputs: path of the part's inputs.
-      expected: path of what the reference makes of them.
-      ops: of the source model that are in the part, in execution order.
-      blamed: the one of them that a comparison of the part blames.
-      is_smallest: whether the fault needs each of these ops, as far as that was tried.
-      command: that finds the fault again, for a shell.
+      path: Path of the part, which is a model.
+      transformed: Path of the part after the transformations; "" if the transformations do not cause the error.
+      inputs: Path of the part's inputs.
+      expected: Path of the outputs that the reference computes.
+      ops: Ops of the source model that are in the part, in execution order.
+      blamed: The op that causes the wrong results, by a comparison of the part.
+      is_smallest: Whether the error needs each of these ops, as far as the command has tried.
+      command: Shell command that reproduces the error.
     """
 
     path: str
@@ -51,31 +51,31 @@ class PartFiles:
     command: str
 
     def lines(self) -> Iterator[str]:
-        """What people read."""
+        """Yields the lines of the text report."""
         names = ", ".join(f"{op.index} {name_text(op.name)}" for op in self.ops[:_SHOWN])
         more = f" and {len(self.ops) - _SHOWN} more" if len(self.ops) > _SHOWN else ""
         which = f"op {names} alone" if len(self.ops) == 1 else f"ops {names}{more}"
         kind = (
-            "The smallest wrong part"
+            "The smallest part with wrong results"
             if self.is_smallest
-            else "A wrong part, maybe not the smallest"
+            else "A part with wrong results, perhaps not the smallest"
         )
-        yield f"{kind}: {which}, in {self.path}. This shows the fault again:"
+        yield f"{kind}: {which}, in {self.path}. Command that reproduces the error:"
         yield f"  {self.command}"
 
 
 def check_folder(folder: str) -> None:
-    """Refuses a folder that the files of a part cannot be written to."""
+    """Raises an error if the files of a part cannot be written to a folder."""
     check_new_files(folder, (_PART, _TRANSFORMED, _INPUTS, _EXPECTED), "--bisect")
 
 
 def write_part_files(part: WrongPart, folder: str, flags: Sequence[str]) -> PartFiles:
-    """Writes the files of a part to a folder, which is made if it is not there.
+    """Writes the files of a part to a folder, which is created if it is missing.
 
     Args:
-      part: the part.
-      folder: where to.
-      flags: of the comparison that it was found by, but for those that say what was compared.
+      part: The part of the model.
+      folder: Folder for the files.
+      flags: Flags of the comparison that found the part, except the flags that chose what was compared.
     """
     models = {_PART: part.path} | ({_TRANSFORMED: part.transformed} if part.transformed else {})
     arrays = {_INPUTS: part.inputs, _EXPECTED: part.expected}

@@ -42,7 +42,7 @@ class Hosting:
         Flag(
             "plugin_timeout",
             600.0,
-            "Seconds that each call of a plugin in a process of its own may take.",
+            "Time limit of each call of a plugin that runs in its own process, in seconds.",
             least=0.001,
             is_duration=True,
         ),
@@ -52,7 +52,8 @@ class Hosting:
         Flag(
             "plugin_in_process",
             False,
-            "Run a plugin in a shared library in this process, where a crash is its end.",
+            "Run a plugin that is a shared library in this process. A crash of the plugin then "
+            "ends the command.",
         ),
         Section.PLUGINS,
     )
@@ -60,8 +61,8 @@ class Hosting:
         Flag(
             "isolate_plugin",
             False,
-            "Run a plugin in Python in a process of its own, as one in a shared library always "
-            "does.",
+            "Run a Python plugin in its own process too. A plugin that is a shared library "
+            "always runs in its own process.",
         ),
         Section.PLUGINS,
     )
@@ -69,7 +70,7 @@ class Hosting:
         Flag(
             "plugin_memory",
             0,
-            "The most memory of a plugin in a process of its own, in MiB; 0 is no limit.",
+            "Memory limit of a plugin that runs in its own process, in MiB. 0 means no limit.",
             least=0,
         ),
         Section.PLUGINS,

@@ -149,7 +149,11 @@ class DumpOptions:
     """
 
     folder: str = option(
-        Flag("dump_folder", "", "Where dumps go; OUTPUT.dump by default."),
+        Flag(
+            "dump_folder",
+            "",
+            "Folder for the files of the --dump flags. By default the folder is OUTPUT.dump.",
+        ),
         Section.DUMP_FOLDER,
         _TO_PLUGIN,
     )
@@ -157,7 +161,8 @@ class DumpOptions:
         Flag(
             "dump_ir_after",
             "",
-            "Write the vendor's IR after this pass, or after all, to --dump_folder.",
+            "Name of a pass of the vendor's compiler, or all: the IR after the pass is written "
+            "to --dump_folder.",
         ),
         Section.DUMPS,
         _TO_PLUGIN,
@@ -166,7 +171,8 @@ class DumpOptions:
         Flag(
             "dump_kernels",
             False,
-            "Write each kernel as its compiler gets it to --dump_folder.",
+            "Write the source of each kernel, exactly as the OpenCL compiler receives the "
+            "source, to --dump_folder.",
         ),
         Section.DUMPS,
         _TO_PLUGIN,
@@ -203,7 +209,8 @@ class CompilerOptions:
         Flag(
             "npu_custom_op_info",
             (),
-            "op,path: the asset of a custom op. Once for each op; the path may hold commas and spaces.",
+            "The asset of an op, as op,path: the file with the op's kernel. Give the flag once "
+            "for each op. The path may contain commas and spaces.",
             is_repeated=True,
         ),
         Section.ASSETS,
@@ -214,14 +221,20 @@ class CompilerOptions:
         Flag(
             "compiler_options_max_partitions",
             0,
-            "The most partitions, of which the largest are kept; 0 is no limit.",
+            "Maximum number of partitions. The largest partitions go to the NPU, the others stay "
+            "on the CPU. 0 means no limit.",
             least=0,
         ),
         Section.PARTITIONS,
         Goes.ENVIRONMENT | Goes.MANIFEST,
     )
     check_kernels: bool = option(
-        Flag("check_kernels", True, "Build each kernel once, so that its errors show now."),
+        Flag(
+            "check_kernels",
+            True,
+            "Build each kernel during compilation, so that its build errors appear now and "
+            "not at the first load.",
+        ),
         Section.LAYERS,
         _TO_PLUGIN | Goes.LOAD | Goes.MANIFEST,
     )
@@ -229,7 +242,7 @@ class CompilerOptions:
         Flag(
             "allow_native_assets",
             False,
-            "Let machine code in assets run here, with all that you may do.",
+            "Let machine code in assets (.so, .bin) run in this process, with your privileges.",
         ),
         Section.ASSETS,
         _TO_PLUGIN | Goes.LOAD | Goes.MANIFEST,
@@ -239,8 +252,9 @@ class CompilerOptions:
         Flag(
             "custom_layers",
             (),
-            "Descriptions of custom layers for any model: a file, or a folder of them. May be repeated. The "
-            f"variable {CUSTOM_LAYERS_VARIABLE} names more, for ops that have none here.",
+            "A file that describes custom layers, or a folder of such files. The layers apply to "
+            "any model that has their ops. May be repeated. The environment variable "
+            f"{CUSTOM_LAYERS_VARIABLE} names more files, for ops without a layer in this flag.",
             is_repeated=True,
         ),
         Section.LAYERS,
@@ -250,7 +264,8 @@ class CompilerOptions:
         Flag(
             "asset_root",
             "",
-            "The folder that the files which assets name may lie in; each asset's own by default.",
+            "Folder that must contain all files that assets name. By default, an asset may name "
+            "only files in its own folder.",
         ),
         Section.LAYERS,
         _TO_PLUGIN | Goes.LOAD,
@@ -259,7 +274,8 @@ class CompilerOptions:
         Flag(
             "shape_bounds",
             (),
-            "input:100x3x300x300: the largest shape of a tensor of dynamic shape. Once for each.",
+            "The largest shape of a tensor whose shape is dynamic, as input:100x3x300x300. Give "
+            "the flag once for each tensor.",
             is_repeated=True,
         ),
         Section.LAYERS,
@@ -273,7 +289,8 @@ class CompilerOptions:
         Flag(
             "partition_strategy",
             PARTITION_STRATEGIES[0],
-            "How ops become partitions: as the plugin has it, or all that data join, as far as no cycle closes.",
+            "How ops are grouped into partitions. default: the plugin's way. weakly_connected: "
+            "the largest connected groups without a cycle.",
             choices=PARTITION_STRATEGIES,
         ),
         Section.PARTITIONS,
@@ -284,7 +301,8 @@ class CompilerOptions:
         Flag(
             "taps",
             False,
-            "Ask the vendor to keep tensors' names in the byte code: a debugger can then look inside NPU calls.",
+            "Ask the vendor's compiler to keep the names of tensors in the byte code, so that a "
+            "debugger can read tensors inside NPU calls.",
         ),
         Section.DUMPS,
         _TO_PLUGIN | Goes.MANIFEST,
@@ -294,8 +312,8 @@ class CompilerOptions:
         Flag(
             "replace_ir",
             (),
-            "Partition_0=edited.mlir: compile a function from this text on, a file of --dump_ir_after that was "
-            "edited. Once for each function.",
+            "An edited IR file of --dump_ir_after from which the compiler continues a function, "
+            "as Partition_0=edited.mlir. Give the flag once for each function.",
             is_repeated=True,
         ),
         Section.DUMPS,

@@ -104,8 +104,8 @@ def test_who_compiled_a_file_is_said(
     write_sealed("own.tflite", user_seal(told.append))
     write_sealed("nobodys.tflite", None)
     own = check_file("own.tflite")
-    assert found_about(own, "maker") == [(Verdict.PASSED, "compiled here by you")]
-    assert found_about(own, "digests")[0][1] == "the whole file is as it was compiled"
+    assert found_about(own, "maker") == [(Verdict.PASSED, "compiled by you on this machine")]
+    assert found_about(own, "digests")[0][1] == "the file has not changed since its compilation"
     ((outcome, text),) = found_about(check_file("nobodys.tflite"), "maker")
     assert outcome is Verdict.UNKNOWN and "nobody has sealed it" in text
     monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / "another user's"))
@@ -187,7 +187,7 @@ def test_what_keeps_a_file_from_running_is_found(
 
 @pytest.mark.parametrize(
     ("is_compiled", "remedy"),
-    [(True, "The report of apply_plugin says why"), (False, "Compile them for the NPU.")],
+    [(True, "The report of apply_plugin says why"), (False, "Compile the model for the NPU.")],
 )
 def test_a_custom_op_without_a_kernel_gets_the_remedy_that_is_left(
     in_folder: Path, is_compiled: bool, remedy: str

@@ -75,7 +75,7 @@ def test_a_wrong_kernel_is_told_and_the_exit_status_is_1(
     assert "element [1, 1] is 0, and 6.48924 on the CPU" in out
     assert "8 of 16 elements are beyond it, all in [1, :]" in out
     status, out, _ = compare(model, ALL)
-    assert status == 0 and out.endswith("No tensor is beyond its limit\n")
+    assert status == 0 and out.endswith("The errors of all tensors are within their limits\n")
 
 
 def test_the_report_for_machines_names_op_tensor_and_call(
@@ -153,7 +153,7 @@ def test_a_compiled_file_alone_cannot_be_compared(
     options = CompilerOptions(vendor_options={"reference_ops": "all"})
     apply_plugin(model, compiled, ApplyOptions(compiler=options))
     status, _, error = compare(compiled)
-    assert status == 2 and "does not hold the model that it was made from" in error
+    assert status == 2 and "does not contain the model that it was compiled from" in error
     status, _, error = compare(model, f"--reference={compiled}")
     assert status == 2 and "the reference is compiled for an NPU" in error
     b = ModelBuilder()
@@ -219,11 +219,11 @@ def nothing(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (empty, "no array in it is of a tensor of the model"),
+        (empty, "no array in the file belongs to a tensor of the model"),
         (another_model_s, "'scores': no op of the model computes a tensor of this name"),
         (with_objects, "Object arrays cannot be loaded"),
-        (a_pickle, "no .npy or .npz"),
-        (a_text, "no .npy or .npz"),
+        (a_pickle, "the file is no .npy, no .npz"),
+        (a_text, "the file is no .npy, no .npz"),
         (nothing, "no such file"),
     ],
 )

@@ -143,7 +143,7 @@ def test_a_model_of_unknown_arithmetic_fails_where_some_is_asked_for(
     write_model(b.build(), "m.tflite")
     assert litert_npu("coverage", "m.tflite", *FAKE) == 0
     assert litert_npu("coverage", "m.tflite", *FAKE, "--fail_under=1") == 1
-    assert "Failed: m.tflite: its arithmetic is not known" in capsys.readouterr().out
+    assert "Failed: m.tflite: the cost of some ops is unknown" in capsys.readouterr().out
 
 
 def test_a_table_has_a_row_for_each_op(

@@ -190,7 +190,7 @@ def test_a_file_that_holds_no_array_is_not_taken_for_a_pickle(
     (in_folder / "kernel.cl").write_text("__kernel void K() {}")
     with pytest.raises(LiteRtError) as error:
         run_model(original, RunOptions(inputs=["kernel.cl"]))
-    assert error.value.what == "no .npy or .npz, nor a picture"
+    assert error.value.what == "the file is no .npy, no .npz and no picture"
 
 
 def test_a_disk_that_numpy_finds_full_is_said_to_be(in_folder: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_picture_of_what_is_none_leaves_the_old_output(in_folder: Path) -> Non
     b.output(b.op("RELU", [b.input("x", "float32", (5,))], [("y", "float32", (5,))]))
     write_model(b.build(), "flat.tflite")
     (in_folder / "out.png").write_bytes(b"old")
-    with pytest.raises(LiteRtError, match="holds no picture"):
+    with pytest.raises(LiteRtError, match="cannot hold a picture"):
         run_model("flat.tflite", RunOptions(outputs=["out.png"]))
     assert (in_folder / "out.png").read_bytes() == b"old"
 
@@ -409,7 +409,7 @@ def test_a_vendor_in_a_folder_compiles_and_runs(
         (["--soc_manufacturer=Nobody"], "for manufacturer 'Nobody'"),
         (["--require_npu=all"], "apply_plugin has --require_npu: compile the model with that."),
         (["--acme_tiles=4"], "Options of 'Reference' begin with its name"),
-        (["--soc_manufacturer=Null", "--accelerator=cpu"], "--accelerator without it"),
+        (["--soc_manufacturer=Null", "--accelerator=cpu"], "--accelerator excludes the NPU"),
         (["--libs=a,b"], "--libs has 2 folders"),
         (["--reference_ops=ADD", "--reference_ops=MUL"], "given twice"),
     ],
@@ -429,4 +429,4 @@ def test_flags_to_compile_with_mean_nothing_to_a_compiled_file(
     assert litert_npu("run", copying, "--soc_manufacturer=Null") == 2
     printed = capsys.readouterr().err
     assert "the model is already compiled for Null" in printed
-    assert "Leave out the flags that say how to compile it" in printed
+    assert "Leave out the flags for compilation" in printed

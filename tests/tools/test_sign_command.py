@@ -47,9 +47,9 @@ def test_a_file_is_what_its_signer_signed(litert_npu: LitertNpu, capsys: Capture
     assert litert_npu("sign", "model.tflite", "--key=mine.pem") == 0
     assert capsys.readouterr().out == "Wrote model.tflite.sig\n"
     assert litert_npu("verify", "model.tflite", "--key=mine.pub") == 0
-    assert "is as its signer has signed it" in capsys.readouterr().out
+    assert "has a valid signature" in capsys.readouterr().out
     assert litert_npu("verify", "model.tflite", "--key=other.pub") == 1
-    assert "is not what this key has signed" in capsys.readouterr().out
+    assert "does not match the signature and this key" in capsys.readouterr().out
     Path("model.tflite").write_bytes(b"another")
     assert litert_npu("verify", "model.tflite", "--key=mine.pub") == 1
 

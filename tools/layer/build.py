@@ -1,4 +1,4 @@
-"""`litert-npu layer build`: compiles a layer ahead, into a `.bin` that stands for its description and sources."""
+"""`litert-npu layer build`: compiles a layer ahead of time, into a `.bin` file that replaces its sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .safe_process import answer, run_safely, stage
 
 
 def build(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """The child's part."""
+    """Does the work of the child process."""
     from vendor_reference.authoring.layer_build import build_layer
 
     with open_layer(request) as layer:
@@ -36,7 +36,7 @@ def build(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     request = layer_request(flags, arguments[0], "source", "o")
     if not flags.o.lower().endswith(".bin"):
-        raise usage_error(f"-o is '{flags.o}'", "Name a file that ends in .bin.")
+        raise usage_error(f"-o is '{flags.o}'", "Name an output file that ends in .bin.")
     check_place(flags.o)
     with writes([flags.o]):
         with ProgressBar():
@@ -48,16 +48,17 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE -o OUT.bin\nCompiles a layer ahead on each device that is here: for the different ops of a model, or\n"
-    "for given shapes. The .bin takes the place of FILE in --npu_custom_op_info; where it has no code for a\n"
-    "device, or machine code is not allowed, its source is built.",
+    "FILE -o OUT.bin\nCompiles a layer ahead of time, for each device of this machine and for "
+    "each different op of a model, or for given shapes. Use the .bin file in place of FILE in "
+    "--npu_custom_op_info. If the .bin file has no code for a device, or machine code is not "
+    "allowed, the source in it is built.",
     (
         *LAYER_FLAGS,
-        Flag("o", "", "The .bin to write."),
+        Flag("o", "", "Path of the .bin file to write."),
         Flag(
             "source",
             True,
-            "Whether the sources go into the file, for devices that it has no code for.",
+            "Put the sources into the .bin file too, for devices for which the file has no code.",
         ),
     ),
     _run,

@@ -1,4 +1,4 @@
-"""`litert-npu layer check`: reads, binds and builds a layer, and shows what its kernel will get."""
+"""`litert-npu layer check`: reads, binds and builds a layer, and shows the arguments of its kernel."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SanitizedLayer(PlainReport):
-    """What Oclgrind found when it ran a layer.
+    """The faults that Oclgrind found while it ran a layer.
 
     Attributes:
-      op: the op, as people read it.
-      findings: each kind of fault once.
+      op: Name and place of the op.
+      findings: Faults; each kind is listed once.
     """
 
     answers = ("passed",)
@@ -38,12 +38,12 @@ class SanitizedLayer(PlainReport):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """Whether Oclgrind found no fault."""
         return not self.findings
 
 
 def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """The child's part."""
+    """Does the work of the child process."""
     from vendor_reference.authoring.layer_check import LayerReport, check_subject
 
     with open_layer(request) as layer:
@@ -55,7 +55,7 @@ def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 
 def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """The child's part with --sanitize; nothing has loaded OpenCL before it."""
+    """Does the work of the child process with --sanitize, before anything loads OpenCL."""
     from vendor_reference.authoring.sanitizer import sanitize as run_sanitized
     from vendor_reference.authoring.sanitizer import show_faults, simulated_device
 
@@ -64,10 +64,11 @@ def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
         arrays = input_values(subject, request)
         tell("simulate", 0, 0)
         yield stage(
-            "Oclgrind ran the kernel, a thousand times slower than a device: try smaller --inputs"
+            "Oclgrind, which is a thousand times slower than a device, was running the kernel: "
+            "try smaller --inputs",
         )
         findings, text = run_sanitized(subject, layer.options, arrays, log)
-    found = count_text(len(findings), "finding") if findings else "nothing to complain of"
+    found = count_text(len(findings), "finding") if findings else "no faults found"
     lines = [f"Oclgrind, {subject.title}: {found}"]
     lines += [f"  {line}" for line in show_faults(findings, text)]
     sanitized = SanitizedLayer(subject.title, findings)
@@ -79,13 +80,14 @@ _FLAGS = (
     Flag(
         "show_kernel",
         False,
-        "Prints all that the OpenCL compiler gets, also where it does not build.",
+        "Print the whole text that the OpenCL compiler receives, even if the kernel does not "
+        "build.",
     ),
     Flag(
         "sanitize",
         False,
-        "Runs the layer on Oclgrind instead, which finds accesses out of bounds, races and reads of what "
-        "nobody wrote.",
+        "Run the layer on the simulator Oclgrind instead, which finds accesses out of bounds, "
+        "data races and reads of uninitialized memory.",
     ),
     *INPUT_FLAGS,
     WATCH,
@@ -100,8 +102,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nReads a layer, binds it to each different op of a model (or to given shapes), builds it, and shows\n"
-    "what its kernel will get. The exit status is 1 if it does not fit an op.",
+    "FILE\nReads a layer, binds it to each different op of a model (or to given shapes), builds "
+    "its kernel, and shows the kernel's arguments. The exit status is 1 if the layer does not "
+    "fit an op, or if its kernel does not build.",
     _FLAGS,
     _run,
     num_arguments=1,

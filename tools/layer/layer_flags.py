@@ -1,4 +1,4 @@
-"""The flags that say which layer, for which op: those that the commands of `layer` share."""
+"""Flags that choose a layer and its op, shared by the commands of `layer`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LAYER = ("soc_model", "asset_root", "allow_native_assets", "shape_bounds", "tim
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """An asset, and the ops that it is tried on."""
+    """A layer, and the ops to try it on."""
 
     options: LayerOptions
     op_name: str
@@ -35,12 +35,12 @@ class Layer:
 
 @contextmanager
 def open_ops(flags: FlagValues) -> Iterator[tuple[str, Sequence[Subject]]]:
-    """The name of the ops that `OP_FLAGS` mean, and each different one."""
+    """Provides the name of the ops that `OP_FLAGS` choose, and each different op of that name."""
     from vendor_reference.authoring.subject import OpChoice, choose_op_name, find_subjects
 
     if not flags.model:
         raise usage_error(
-            "no model", "Give --model=FILE, and --op where it has several custom ops."
+            "no model", "Give --model=FILE, and --op if the model has several custom ops."
         )
     choice = OpChoice(flags.model, flags.op)
     with read_model(flags.model) as model:
@@ -52,19 +52,20 @@ REFERENCE_FLAGS = tuple(Flag(name, "", explanation) for name, explanation in OPT
 """The options of the reference vendor, as flags."""
 
 OP_FLAGS = (
-    Flag("model", "", "A model whose ops the layer is for."),
+    Flag("model", "", "A model with the op that the layer implements."),
     Flag(
         "op",
         "",
-        "The op: its name, or its place, which is its index in the main subgraph or SUBGRAPH:INDEX; by default "
-        "the one named like FILE, or the only custom op.",
+        "The op that the layer implements: the op's name, its index in the main subgraph, or "
+        "SUBGRAPH:INDEX. By default the op has the same name as FILE, or is the model's only "
+        "custom op.",
     ),
     *REFERENCE_FLAGS,
 )
 
 
 def given_vendor_options(flags: FlagValues) -> dict[str, str]:
-    """The options of the reference vendor that were given, by name."""
+    """Returns the given options of the reference vendor, by name."""
     given = {name: str(flags[name].value) for name in OPTIONS if flags[name].present}
     check_options(given)
     return given
@@ -75,28 +76,39 @@ LAYER_FLAGS = (
     Flag(
         "inputs",
         "",
-        "Without a model: the op's inputs, as 1x8x8x4xf32,4xi32; behind integers may stand scale and zero point, "
-        "as in 1x8xi8:0.05:3.",
+        "Shapes and types of the op's inputs, for use without --model, as 1x8x8x4xf32,4xi32. "
+        "Integer types may have a scale and a zero point, as in 1x8xi8:0.05:3.",
     ),
-    Flag("outputs", "", "Likewise its outputs; ? is a size that a run tells."),
+    Flag(
+        "outputs",
+        "",
+        "Shapes and types of the op's outputs, for use without --model, as in "
+        "--inputs. ? stands for a size that is known only at run time.",
+    ),
     Flag(
         "options",
         "",
-        "Likewise its options: JSON of a FlexBuffer map, or @FILE with the bytes of a C struct.",
+        "Options of the op, for use without --model: JSON of a FlexBuffer map, or @FILE for a "
+        "file with the bytes of a C struct.",
     ),
     Flag(
         "shape_bounds",
         (),
-        "keep:100: the largest shape of a tensor of the op that is dynamic. Once for each. May be repeated.",
+        "The largest shape of a tensor of the op whose shape is dynamic, as keep:100. Give the "
+        "flag once for each tensor.",
         is_repeated=True,
     ),
-    Flag("soc_model", "", "For which SoC model; EMU8 by default."),
-    Flag("asset_root", "", "The folder that files named by FILE may lie in, in place of its own."),
-    Flag("allow_native_assets", False, "Whether machine code in FILE may run."),
+    Flag("soc_model", "", "SoC model to compile for. By default EMU8."),
+    Flag(
+        "asset_root",
+        "",
+        ("Folder that must contain all files that FILE names. By default, the folder of FILE."),
+    ),
+    Flag("allow_native_assets", False, "Let machine code in FILE run."),
     Flag(
         "timeout_s",
         60.0,
-        "Seconds after which a build or a run is stopped.",
+        "Time limit of each build and of each run, in seconds.",
         least=0.1,
         is_duration=True,
     ),
@@ -104,7 +116,7 @@ LAYER_FLAGS = (
 
 
 def layer_request(flags: FlagValues, path: str, *own: str) -> dict[str, Any]:
-    """What `LAYER_FLAGS` and a command's own flags say of an asset, for `open_layer` in a child process."""
+    """Returns the request of `LAYER_FLAGS` and a command's own flags, for `open_layer` in a child process."""
     check_input(path)
     values = {name: flags[name].value for name in (*_CHOICE, *_LAYER, *own)}
     return {"path": path, "vendor_options": given_vendor_options(flags), **values}
@@ -112,11 +124,11 @@ def layer_request(flags: FlagValues, path: str, *own: str) -> dict[str, Any]:
 
 @contextmanager
 def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterator[Layer]:
-    """The layer, and each different op that it is for; the model that they are in stays open.
+    """Provides a layer and each different op that it implements; keeps the ops' model open in the block.
 
     Args:
-      request: of `layer_request`.
-      is_frozen: whether ops have the shapes that the model starts with; only outputs whose shape a kernel finds
+      request: Result of `layer_request`.
+      is_frozen: Whether ops keep the model's initial shapes, so that only outputs whose shape a kernel computes
         need bounds.
     """
     from compiler_plugin.checks import check_shape_bounds
@@ -140,8 +152,8 @@ def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterat
     described = described_names(path, compiler.asset_root)
     if choice.model and (choice.inputs or choice.outputs or choice.options):
         raise usage_error(
-            "a model, and shapes or options beside it",
-            "Give --model, or --inputs, --outputs and --options.",
+            "the command line has both a model, and shapes or options",
+            "Give either --model, or --inputs, --outputs and --options.",
         )
     with read_model(choice.model) if choice.model else nullcontext() as model:
         name = choose_op_name(choice, path, model, described)

@@ -1,4 +1,4 @@
-"""`litert-npu layer new`: a working skeleton of a layer, from an op of a model."""
+"""`litert-npu layer new`: writes a working skeleton of a layer for an op of a model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _FLAGS = (
     Flag(
         "kind",
         "",
-        "Kind of the asset; by default cl, and json for an op whose options are a C struct.",
+        "Kind of the asset to write. By default cl, or json for an op whose options are a C "
+        "struct.",
         choices=["", "cl", "json", "xml"],
     ),
-    Flag("o", "", "The folder to write to; by default the op's name."),
+    Flag("o", "", "Output folder. By default the folder has the op's name."),
 )
 
 
@@ -36,13 +37,15 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         files = new_layer(kind, op_name, subjects, model, given_vendor_options(flags))
     paths = write_new_files(folder, files)
     lines = [f"Wrote {path}" for path in paths]
-    print_lines([*lines, f"{paths[-1]} has the commands."], sys.stdout)
+    print_lines([*lines, f"{paths[-1]} lists the next commands."], sys.stdout)
     return 0
 
 
 COMMAND = Command(
-    "--model=MODEL --op=NAME\nWrites a working skeleton of a layer: kernel with the op's arguments, its options,\n"
-    "a description where one is wanted, a reference in NumPy, and the commands. It builds and runs at once.",
+    "--model=MODEL --op=NAME\nWrites a working skeleton of a layer for an op: a kernel with the "
+    "op's arguments and options, a description if the kind of asset needs one, a reference "
+    "function in NumPy, and a README with the next commands. The skeleton builds and runs at "
+    "once.",
     _FLAGS,
     _run,
 )

@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     from vendor_reference.authoring.subject import Subject
 
 VALUE_RANGE = (-1.0, 1.0)
-"""Of random real numbers."""
+"""Range of random floats."""
 
 
 INPUT_FLAGS = (
     Flag(
         "input",
         (),
-        "[input=]file: a .npy or .npz for an input, by name or index; without one, for the next. Inputs that "
-        "have none are random, real ones from -1 to 1. May be repeated.",
+        "A file with the data of an input, as [input=]file: a .npy or .npz. The input is given "
+        "by name or index; by default the file is for the next input. Inputs without a file get "
+        "random data, floats from -1 to 1. May be repeated.",
         is_repeated=True,
     ),
     INPUT_RANGE,
@@ -43,12 +44,12 @@ INPUT_FLAG_NAMES = tuple(flag.name for flag in INPUT_FLAGS)
 
 
 def input_values(subject: Subject, request: Mapping[str, Any]) -> list[Any]:
-    """Arrays for the inputs that are no constants, in order."""
+    """Arrays for the inputs that are not constants, in order."""
     return [given.value for given in read_op_inputs(subject, request).values()]
 
 
 def read_op_inputs(subject: Subject, request: Mapping[str, Any]) -> dict[str, InputArray]:
-    """Values of the inputs that are no constants, by name and in order, as `INPUT_FLAGS` say."""
+    """Returns values for the inputs that are not constants, by name and in order, from `INPUT_FLAGS`."""
     specs = input_specs(subject)
     given = read_inputs(request["input"], specs, VALUE_RANGE)
     for spec in specs:
@@ -66,14 +67,14 @@ def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
     if array.shape != spec.shape or not np.can_cast(array.dtype, dtype, "same_kind"):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"input '{spec.name}' is {array_text(array)}, the op takes {spec}",
+            f"input '{spec.name}' is {array_text(array)}, but the op takes {spec}",
             given.origin,
         )
     return InputArray(array.astype(dtype), given.origin)
 
 
 def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
-    """Outputs to compare with, by name; those that no file gives are not there."""
+    """Returns expected outputs by name, for the outputs that have a file."""
     specs = output_specs(op)
     whole = [path for path in files if path.endswith(".npz")]
     single = read_inputs([path for path in files if path not in whole], specs, VALUE_RANGE)
@@ -84,9 +85,9 @@ def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
 
 
 def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
-    """Each input of an op in a model of its own, given those that are no constants; None where it is left out.
+    """Returns all inputs of an op in its own model, from values for the inputs that are not constants.
 
-    Those that are given are copied: who gets them may change them.
+    The given values are copied, since the receiver may change them. An input that is left out is None.
     """
     from vendor_reference.authoring.layer_run import constant_value
 
@@ -100,12 +101,15 @@ def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
 
 
 def input_specs(subject: Subject) -> list[TensorSpec]:
-    """The op's inputs that are not constants, by name: `input0`, ... if names are missing or not unique."""
+    """Returns the op's inputs that are not constants, by name: `input0`, .
+
+    If names are missing or not unique.
+    """
     return _specs(subject.inputs, "input")
 
 
 def output_specs(op: Op) -> list[TensorSpec]:
-    """The op's outputs, and likewise `output0`."""
+    """Returns the op's outputs, by name: `output0`, ... if names are missing or not unique."""
     return _specs(list(enumerate(op.outputs)), "output")
 
 

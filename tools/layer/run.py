@@ -1,4 +1,4 @@
-"""`litert-npu layer run`: one layer on the device, compared with a reference, and measured."""
+"""`litert-npu layer run`: runs a layer on the device, compares it with a reference, and measures it."""
 
 from __future__ import annotations
 
@@ -39,15 +39,17 @@ _OWN = ("output", "golden", "reference", "tolerance", "repeat", "flops")
 
 @dataclass(frozen=True, slots=True)
 class LayerRun(PlainReport):
-    """A layer that ran on one op.
+    """The result of a layer's run on one op.
 
     Attributes:
-      op: the op, as people read it.
-      kernel: the kernel's name.
-      comparisons: outputs beside those of the reference, or golden ones; empty where nothing was compared.
-      problems: what the kernel must not do: elements past its tensors, or outputs that it leaves unwritten.
-      notes: what is legal, and may be a mistake.
-      speed: how fast it ran; null where that was not measured.
+      op: Name and place of the op.
+      kernel: Name of the kernel.
+      comparisons: Comparisons of outputs with the reference or with golden outputs; empty if nothing was
+        compared.
+      problems: Sentences about faults of the kernel: writes past its tensors, or outputs that it leaves
+        unwritten.
+      notes: Sentences about legal code that may be a mistake.
+      speed: Speed of the kernel; null if it was not measured.
     """
 
     answers = ("passed",)
@@ -65,7 +67,7 @@ class LayerRun(PlainReport):
         return not self.problems and all(c.passed for c in self.comparisons)
 
     def lines(self, inputs: Mapping[str, InputArray], outputs: Mapping[str, Any]) -> Iterator[str]:
-        """For people, with what went in and came out."""
+        """Yields the lines of the text report, with inputs and outputs."""
         yield f"kernel {self.kernel}, {self.op}"
         for name, given in inputs.items():
             yield f"  in   {name_text(name)}: {array_text(given.value)}, {given.origin}"
@@ -73,7 +75,10 @@ class LayerRun(PlainReport):
             yield f"  out  {name_text(name)}: {array_text(array)}, {_range_text(array)}"
         yield from (f"  {name_text(c.name)}: {c}" for c in self.comparisons)
         if not self.comparisons:
-            yield "  compared with nothing: give --reference=file.py:function or --golden=out.npy"
+            yield (
+                "  the outputs were not compared: give --reference=file.py:function or "
+                "--golden=out.npy"
+            )
         yield from (f"  FAILED: {problem}" for problem in self.problems)
         yield from (f"  note: {note}" for note in self.notes)
         if self.speed:
@@ -81,7 +86,7 @@ class LayerRun(PlainReport):
 
 
 def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """The child's part."""
+    """Does the work of the child process."""
     from litert.core.formula import Formula
     from vendor_reference.authoring.compiled_layer import compile_layer
     from vendor_reference.authoring.layer_run import run_on_device
@@ -91,7 +96,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     with open_layer(request, is_frozen=True) as layer:
         subject = layer.subjects[0]
         tell("compute the reference", 0, 0)
-        yield stage("inputs were read, and the reference was computed")
+        yield stage("the inputs were read and the reference was computed")
         inputs = read_op_inputs(subject, request)
         expected = _expected(subject.op, inputs, request)
         plan = plan_outputs(request["output"], output_specs(subject.op))
@@ -116,7 +121,10 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     notes = [*compiled.report.notes, *compiled.report.warnings, *_unusual_numbers(outputs)]
     if others:
         place = layer.subjects[1].place
-        notes.append(f"the model has {others} more that differ: --op={place} runs the next")
+        notes.append(
+            f"the model has {others} more ops that differ from this op: --op={place} "
+            "runs the next op",
+        )
     found = LayerRun(subject.title, running.entry, comparisons, problems, notes, speed)
     yield answer(
         found.passed, "\n".join(map(continued, found.lines(inputs, outputs))), found.to_values()
@@ -126,7 +134,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 def _expected(
     op: Op, inputs: Mapping[str, InputArray], request: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What outputs are to be, by name: the reference's, else golden ones."""
+    """Returns the expected outputs by name: outputs of the reference, or golden outputs."""
     expected = read_golden(op, request["golden"])
     if request["reference"]:
         reference = load_reference(request["reference"])
@@ -149,7 +157,7 @@ def _range_text(array: Any) -> str:
 
 
 def _unusual_numbers(outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Says which outputs have NaN or infinity."""
+    """Yields notes about outputs with NaN or infinite elements."""
     import numpy as np
 
     for name, array in outputs.items():
@@ -170,28 +178,35 @@ _FLAGS = (
     Flag(
         "reference",
         "",
-        "file.py:function to compare with: it gets a list of all inputs, constants too, and the op's options "
-        "(a dictionary, or the bytes of a C struct), and returns the outputs. A parameter 'quantization' gets the "
-        "tensors' scales and zero points.",
+        "A Python function that computes the expected outputs, as file.py:function. The function "
+        "receives a list of all inputs (constants too) and the op's options (a dictionary, or "
+        "the bytes of a C struct), and returns the outputs. An optional parameter 'quantization' "
+        "receives the tensors' scales and zero points.",
     ),
     Flag(
         "golden",
         (),
-        "[output=]file: a .npy or .npz with outputs to compare with. May be repeated.",
+        "A file with an expected output, as [output=]file: a .npy or .npz. May be repeated.",
         is_repeated=True,
     ),
-    Flag("tolerance", 0.0001, "The greatest difference that passes.", least=0),
+    Flag(
+        "tolerance",
+        0.0001,
+        "Maximum difference between an output and the expected output.",
+        least=0,
+    ),
     Flag(
         "output",
         (),
-        "[output=]file: a .npy or .npz to write an output to. May be repeated.",
+        "A file to write an output to, as [output=]file: a .npy or .npz. May be repeated.",
         is_repeated=True,
     ),
-    Flag("repeat", 20, "Runs that are measured; 0 measures nothing.", least=0),
+    Flag("repeat", 20, "Number of measured runs. 0 turns the measurement off.", least=0),
     Flag(
         "flops",
         "",
-        "Floating-point operations of a run: a formula over B, F, Y, X of output 0, such as 2*B*F*Y*X.",
+        "Number of floating-point operations of one run, as a formula. The formula may use the "
+        "dimensions B, F, Y, X of output 0, as in 2*B*F*Y*X.",
     ),
     REPORT,
 )
@@ -204,9 +219,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nRuns a layer on one op, on the device, compares it with a reference or golden arrays, and measures it\n"
-    "beside the device's own limits. The exit status is 1 if an output differs by more than the tolerance,\n"
-    "or the kernel does what it must not: it writes past its tensors, or leaves part of an output unwritten.",
+    "FILE\nRuns a layer on one op on the device, compares the outputs with a reference function "
+    "or golden arrays, and compares the time with the limits of the device. The exit status is 1 "
+    "if an output differs by more than the tolerance, or if the kernel writes past its tensors "
+    "or leaves a part of an output unwritten.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -1,6 +1,6 @@
-"""A command's work in a process of its own: a kernel that crashes or hangs only produces an error message.
+"""Runs a command's work in its own process: a kernel that crashes or hangs only produces an error message.
 
-The child's part is a generator function. It yields `stage(...)` before what may go wrong, and in the end one
+The child's work is a generator function. It yields `stage(...)` before what may go wrong, and in the end one
 `answer(...)`; what the device prints comes to the standard error at once.
 """
 
@@ -18,58 +18,59 @@ from litert.host.child import call_in_child
 from ..console import json_text, print_text
 
 _HINTS = {
-    Status.RUNTIME_FAILURE: "If the kernel reads or writes past its tensors, litert-npu layer check FILE "
-    "--sanitize finds where.",
-    Status.TIMEOUT_EXPIRED: "The kernel may have an endless loop; if it only needs longer, give it more time with "
-    "--timeout_s.",
+    Status.RUNTIME_FAILURE: "If the kernel reads or writes past its tensors, litert-npu layer "
+    "check FILE --sanitize finds the place.",
+    Status.TIMEOUT_EXPIRED: "The kernel may have an endless loop. If the kernel only needs more "
+    "time, raise --timeout_s.",
 }
 _COMPILER_HINT = (
-    "OpenCL compilers crash or hang on some kernels: simplify it, or use another driver (LITERT_NPU_OPENCL); "
-    "if it only needs longer, give it more time with --timeout_s."
+    "OpenCL compilers crash or hang on some kernels: simplify the kernel, or use another driver "
+    "(LITERT_NPU_OPENCL). If the compiler only needs more time, raise --timeout_s."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the child found: what the exit status says, a text for people, and values for machines."""
+    """The result of the child: whether it passed, a text for people, and values for programs."""
 
     passed: bool
     text: str
     values: Any
 
     def show(self, report: str) -> int:
-        """Prints it as `text` or `json`; gives the exit status."""
+        """Prints the result as `text` or `json`; returns the exit status."""
         print_text(json_text(self.values) if report == "json" else self.text, sys.stdout)
         return 0 if self.passed else 1
 
 
 def stage(what: str, crash_cause: str = "") -> dict[str, object]:
-    """Says what comes next, should it be the last that is heard: `kernel 'X' was running`.
+    """Returns a message about the next step, for the error if the child ends there: `kernel 'X' was running`.
 
-    `crash_cause` is a sentence about what is known to crash there.
+    `crash_cause` is a sentence about a known cause of crashes in this step.
     """
     return {"stage": what, "crash_cause": crash_cause}
 
 
 def compiling(path: str) -> dict[str, object]:
-    """Says that a layer is being compiled."""
+    """Returns the message that a layer is being compiled."""
     return {"stage": f"{path} was being compiled", "hint": _COMPILER_HINT}
 
 
 def answer(passed: bool, text: str, values: object) -> dict[str, object]:
-    """The end of the child's work."""
+    """Returns the last message of the child, with its result."""
     return {"passed": passed, "text": text, "values": values}
 
 
 def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
-    """Runs the child's part.
+    """Runs a function in a child process.
 
     Args:
       target: `package.module:function`.
-      request: its argument, as `layer_request` makes it; its time limit is for each stage.
+      request: Argument of the function, as made by `layer_request`; its time limit is for each step.
 
     Raises:
-      LiteRtError: what the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with what was going on.
+      LiteRtError: The error that the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with the step that was
+        running.
     """
     last: dict[str, Any] = stage("it was starting")
     try:
@@ -93,7 +94,7 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
         if error.status is Status.RUNTIME_FAILURE and last.get("crash_cause"):
             hint = f"{last['crash_cause']} {hint}"
         raise LiteRtError(error.status, what, request["path"], hint) from error
-    raise LiteRtError(Status.RUNTIME_FAILURE, "the process gave no answer", request["path"])
+    raise LiteRtError(Status.RUNTIME_FAILURE, "the process ended without a result", request["path"])
 
 
 def _pass_on(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""`litert-npu layer stub`: the infinitely fast kernel, to estimate what a network would gain."""
+"""`litert-npu layer stub`: writes a kernel that does nothing, to estimate the largest possible gain."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     commands = stub_commands(op_name, paths[-1], flags.model, vendor_options)
     lines = [
         *(f"Wrote {path}" for path in paths),
-        "Its kernel does nothing. These say how long the network takes when the layer costs nothing: what one",
-        "can gain at the most is the difference to its time today.",
+        "Its kernel does nothing. These commands measure the network's time if the layer takes "
+        "no time. The largest",
+        "possible gain is the difference to the network's time today.",
         *(f"  {command}" for command in commands),
-        "The outputs are wrong, so the estimate holds only where they decide no branch and no loop.",
+        "The outputs are wrong, so the estimate is valid only if no branch and no loop depends "
+        "on them.",
     ]
     print_lines(lines, sys.stdout)
     return 0
 
 
 COMMAND = Command(
-    "--model=MODEL --op=NAME\nWrites a layer that does nothing, and so is infinitely fast: compiled and run,\n"
-    "it tells what a network would gain before a kernel is written.",
-    (*OP_FLAGS, Flag("o", ".", "The folder to write to.")),
+    "--model=MODEL --op=NAME\nWrites a layer whose kernel does nothing. The time of a network "
+    "with this layer shows the largest possible gain of a real kernel, before that kernel is "
+    "written.",
+    (*OP_FLAGS, Flag("o", ".", "Output folder.")),
     _run,
 )

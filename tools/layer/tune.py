@@ -39,13 +39,13 @@ _FINALISTS = 4
 
 @dataclass(slots=True)
 class Candidate:
-    """A local size that was tried.
+    """A measured local size.
 
     Attributes:
-      local_size: empty is the driver's choice.
-      median_us: of its kernel, alone; None where it did not run.
-      final_us: of its kernel, in turn with the other good ones.
-      problem: why it did not run.
+      local_size: Local size; empty for the driver's choice.
+      median_us: Median time of the kernel alone, in microseconds; null if the kernel did not run.
+      final_us: Median time of the kernel in turn with the other good sizes, in microseconds.
+      problem: Reason why the kernel did not run.
     """
 
     local_size: LocalSize
@@ -56,12 +56,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TunedLayer(PlainReport):
-    """Local sizes that were measured; an empty one is the driver's choice.
+    """Measured local sizes of a layer. An empty size is the driver's choice.
 
     Attributes:
-      old: what the layer had.
-      best: what it should have: the old one, unless another is clearly better.
-      candidates: all that were tried.
+      old: Local size of the layer before.
+      best: Recommended local size: the old size, unless another size is clearly better.
+      candidates: All measured sizes.
     """
 
     old: LocalSize
@@ -70,7 +70,7 @@ class TunedLayer(PlainReport):
 
 
 def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """The first child's part: the layer as it is, and what it makes of its inputs."""
+    """Runs in the first child: measures the layer with its present size, and keeps its outputs."""
     import numpy as np
 
     from vendor_reference.authoring.layer_tune import begin_tuning, run_outputs
@@ -93,7 +93,7 @@ def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 
 def try_one(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """The part of a child for one local size."""
+    """Runs in a child for one local size."""
     import numpy as np
 
     from vendor_reference.authoring.layer_tune import try_local_size
@@ -106,7 +106,7 @@ def try_one(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 
 def compare(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """The last child's part: the best ones in turn."""
+    """Runs in the last child: measures the best sizes in turn."""
     from vendor_reference.authoring.layer_tune import compare_local_sizes
 
     yield stage("the best ones were compared")
@@ -118,21 +118,21 @@ def compare(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 @contextmanager
 def _measured(request: Mapping[str, Any]) -> Iterator[tuple[Subject, LayerOptions, list[Any]]]:
-    """The op that is measured, what its layer is compiled with, and its inputs."""
+    """Returns the op to measure, the options of its layer, and its inputs."""
     with open_layer(request, is_frozen=True) as layer:
         subject = layer.subjects[request["measured"]]
         yield subject, layer.options, input_values(subject, request)
 
 
 class Tuning:
-    """One run of the command: the local size that the layer has, and those that were tried.
+    """A run of the command: the present local size of the layer, and the measured sizes.
 
     Attributes:
-      description: as `find_description` finds it.
+      description: Result of `find_description`.
     """
 
     def __init__(self, request: Mapping[str, Any], note: Callable[[str], object]) -> None:
-        """Tunes nothing yet; `note` gets lines about what was tried, as it comes."""
+        """Prepares a run. `note` receives a line about each measured size."""
         self._request = dict(request)
         self._note = note
         self.old: LocalSize = ()
@@ -141,7 +141,7 @@ class Tuning:
         self.candidates: list[Candidate] = []
 
     def run(self, most: int) -> LocalSize:
-        """Measures; gives the local size that the layer should have."""
+        """Measures the sizes; returns the recommended local size."""
         from vendor_reference.authoring.local_sizes import find_candidates, is_clearly_better
 
         with temporary_folder() as folder:
@@ -187,12 +187,12 @@ class Tuning:
         self._note(f"  local {local_text(size):12} {said}")
 
     def file_text(self) -> str:
-        """A sentence about the description, as long as it is not written."""
+        """Returns a sentence about the description, before it is written."""
         path = self.description[0]
         return f"{path} {'is as it was' if os.path.exists(path) else 'was not written'}"
 
     def best_text(self) -> str:
-        """A sentence about the best so far; "" where nothing was tried."""
+        """Returns a sentence about the best size so far; "" if no size was measured."""
         from vendor_reference.authoring.local_sizes import local_text
 
         tried = [(c.median_us, c) for c in self.candidates if c.median_us is not None]
@@ -238,16 +238,18 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             best = tuning.run(flags.candidates)
     old = tuning.old
     if best == old:
-        said = f"{local_text(old)} stays: nothing is clearly better"
+        said = f"{local_text(old)} stays in use: no other size is clearly better"
     elif flags.dry_run:
-        said = f"{local_text(best)} is better than {local_text(old)}; nothing was written"
+        said = (
+            f"{local_text(best)} is better than {local_text(old)}; no file was written (--dry_run)"
+        )
     else:
         target, new_text = tuning.description
         data = edit_local_size(target, tuning.op_name, best, new_text)
         with open_atomic(target) as fd:
             write_at(fd, data, 0)
         said = f"{local_text(best)} is better than {local_text(old)}, and was written to {target}"
-        said += f", which stands for {path} from now on" if new_text else ""
+        said += f"; use this file in place of {path} from now on" if new_text else ""
     values = TunedLayer(old, best, tuning.candidates).to_values()
     lines = [*_table(tuning.candidates, old), f"Local size: {said}."]
     text = "\n".join(map(continued, lines))
@@ -256,14 +258,15 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nMeasures a kernel with different local sizes, each in a process of its own, then the best in turn,\n"
-    "and writes the best into the description (.json, .xml) where it is clearly better. Its other text stays.\n"
-    "A .cl gets a .json beside it.",
+    "FILE\nMeasures a kernel with different local sizes, each in its own process, and then the "
+    "best sizes in turn. If a size is clearly better than the present size, the command writes "
+    "the better size into the layer's description (.json, .xml) and keeps the other text. For a "
+    ".cl file, the command writes a .json description beside it.",
     (
         *LAYER_FLAGS,
         *INPUT_FLAGS,
-        Flag("candidates", 16, "How many local sizes are tried.", least=1),
-        Flag("dry_run", False, "Writes nothing."),
+        Flag("candidates", 16, "Number of local sizes to try.", least=1),
+        Flag("dry_run", False, "Do not change the description, only print the result."),
         REPORT,
     ),
     _run,

@@ -1,4 +1,4 @@
-"""`--watch`: does a command's work again whenever one of its files changes, until Ctrl-C."""
+"""`--watch`: repeats a command's work whenever one of its files changes, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _SETTLE_S = 0.1  # an editor writes a file in several steps
 WATCH = Flag(
     "watch",
     False,
-    "Does it again whenever FILE, or a file that it names or includes, changes; until Ctrl-C.",
+    "Repeat the work whenever FILE, or a file that FILE names or includes, changes, until Ctrl-C.",
 )
 
 
 def run_watched(
     flags: FlagValues, target: str, request: Mapping[str, Any], others: Sequence[str]
 ) -> int:
-    """Runs the child's part and prints its answer, once or, with --watch, after each change.
+    """Runs a function in a child and prints its result, once or, with --watch, after each change.
 
     Args:
-      flags: with those of a layer.
-      target: the part, as `run_safely` has it, and likewise the request.
-      request: names the asset.
-      others: files that the part reads, too.
+      flags: Flags, including those of a layer.
+      target: Function for `run_safely`.
+      request: Argument of the function, with the path of the asset.
+      others: Other files that the child reads.
 
     Returns:
-      The exit status; with --watch that of the last time.
+      The exit status; with --watch, the exit status of the last run.
     """
     if not flags.watch:
         return _run_once(flags, target, request)

@@ -1,4 +1,4 @@
-"""`litert-npu vendor check`: does a vendor keep the contract of the headers?"""
+"""`litert-npu vendor check`: checks whether a vendor follows the contract in LiteRT's headers."""
 
 from __future__ import annotations
 
@@ -20,42 +20,47 @@ _FLAGS = (
     Flag(
         "model",
         (),
-        "A TFLite model to check with, before small ones of common ops. Custom ops that are in none of them "
-        "are checked with one float input and output. May be repeated.",
+        "A TFLite model to check the vendor with, before small models of common ops. Custom ops "
+        "that no model contains are checked with one float input and one float output. May be "
+        "repeated.",
         is_repeated=True,
     ),
     *(o.flag for o in _DECLARED if o.section is Section.ASSETS),
     Flag(
         "companion",
         (),
-        "op/relative/path,path: a file that an asset names, for a vendor in C. May be repeated.",
+        "A file that an asset names, for a vendor in C, as op/relative/path,path. May be repeated.",
         is_repeated=True,
     ),
     Flag(
         "reference",
         (),
-        "op,file.py:function: the function computes a custom op, for its outputs to be compared; it is as in "
-        "`litert-npu layer run`. May be repeated.",
+        "A Python function that computes the expected outputs of a custom op, as "
+        "op,file.py:function. The function has the same parameters as for `litert-npu layer run "
+        "--reference`. May be repeated.",
         is_repeated=True,
     ),
-    Flag("option", (), "name=value: an option of the vendor's. May be repeated.", is_repeated=True),
+    Flag(
+        "option", (), "An option of the vendor, as name=value. May be repeated.", is_repeated=True
+    ),
     *(o.flag for o in _DECLARED if o.field == "soc_model"),
     Flag(
         "rule",
         (),
-        "A rule to look at, or what is before its dot; all. May be repeated.",
+        "A rule to check, or the part of its name before the dot. By default all rules are "
+        "checked. May be repeated.",
         is_repeated=True,
     ),
     Flag(
         "tolerance",
         0.01,
-        "How far floats may be from LiteRT's on the CPU, as a part of the magnitudes that an op sums, or of the "
-        "largest output.",
+        "Maximum difference between float results of the vendor and of LiteRT's CPU kernels, as "
+        "a fraction of the magnitudes that an op sums, or of the largest output.",
         least=0,
     ),
-    Flag("timeout", 60.0, "Seconds that each check may take.", least=0.1, is_duration=True),
-    Flag("strict", False, "Recommendations are rules, too."),
-    Flag("verbose", False, "Shows the checks that passed, too."),
+    Flag("timeout", 60.0, "Time limit of each check, in seconds.", least=0.1, is_duration=True),
+    Flag("strict", False, "Treat broken recommendations as broken rules."),
+    Flag("verbose", False, "Show passed checks too."),
     REPORT,
 )
 
@@ -67,7 +72,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from .vendor_libraries import find_libraries
 
     if not arguments:
-        raise usage_error("no vendor is named", "Give its name, or its libraries.")
+        raise usage_error("no vendor is named", "Give the vendor's name, or its libraries.")
     infos = [CustomOpInfo.parse(text) for text in flags.npu_custom_op_info]
     options = CheckOptions(
         models=flags.model,
@@ -114,9 +119,10 @@ def _options(texts: Sequence[str]) -> dict[str, str]:
 
 
 COMMAND = Command(
-    "NAME | FILES\nChecks a vendor's compiler plugin and dispatch library, in Python or C, against each rule of "
-    "the contract:\nan installed vendor by name, or a folder, or one or two files. Crashes, hangs and exits\n"
-    "are findings. The exit status is 1 where a rule is broken, or nothing could be looked at.",
+    "NAME | FILES\nChecks a vendor's compiler plugin and dispatch library, in Python or C, "
+    "against each rule of the contract. Give the name of an installed vendor, a folder, or one "
+    "or two files. A crash, a hang or an exit of the vendor's code is reported like a broken "
+    "rule. The exit status is 1 if a rule is broken, or if no rule could be checked.",
     _FLAGS,
     _run,
     num_arguments=2,

@@ -1,4 +1,4 @@
-"""What the checks of a vendor came to, for people and as JSON."""
+"""The report about the checks of a vendor, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SIGNS = {
 NOT_CHECKABLE = {
     "compile.subgraphs": "what the calls give is compared by invoke.values",
 }
-"""Rules without a check of their own, and why."""
+"""Rules without a check of their own, with the reasons."""
 
 _WORK = {"compile.ok": "nothing was compiled", "dispatch.runs": "nothing was run"}
 """Rules without which the others say little of a vendor, and what it means that one was not looked at."""
@@ -36,7 +36,7 @@ _WORK = {"compile.ok": "nothing was compiled", "dispatch.runs": "nothing was run
 
 @dataclass(frozen=True, slots=True)
 class CheckedLibrary:
-    """The findings of one library, in the order of the checks, and sentences about what was checked."""
+    """The findings about one library, in the order of the checks, and remarks about the checks."""
 
     title: str
     origin: str
@@ -46,16 +46,16 @@ class CheckedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """What one check came to, with the rule that it looks at.
+    """The result of one check of a rule.
 
     Attributes:
-      rule: its name.
-      case: which of several checks of the rule; "" for the only one.
-      outcome: `note` is a broken rule that is only recommended; `unseen` was not looked at.
-      text: what was found; "" where the check passed.
-      printed: what the process printed; "" where the check did not fail.
-      contract: the rule's sentences.
-      where: the header and function that the rule is written at.
+      rule: Name of the rule.
+      case: Name of the check among several checks of the rule; "" for the only check.
+      outcome: `note` means a broken recommendation; `unseen` means that the rule was not checked.
+      text: Description of the fault; "" if the check passed.
+      printed: Output of the process; "" if the check did not fail.
+      contract: Sentences of the rule.
+      where: Header and function whose comments contain the rule.
     """
 
     rule: str
@@ -73,9 +73,9 @@ class LibraryFindings:
 
     Attributes:
       title: `compiler plugin` or `dispatch library`.
-      origin: where the library was found.
-      remarks: sentences about what was checked.
-      findings: one for each check.
+      origin: Place where the library was found.
+      remarks: Sentences about the checks.
+      findings: A finding for each check.
     """
 
     title: str
@@ -90,12 +90,12 @@ class VendorFindings(PlainReport):
 
     Attributes:
       vendor: its name.
-      conforms: whether rules were looked at, and no rule is broken that is more than recommended.
-      gaps: why that says little, in phrases; empty where the vendor has done its work.
-      counts: checks by their outcome.
-      parts: the vendor's libraries.
-      compared: models whose outputs were compared with LiteRT's on the CPU, or why they were not.
-      not_checkable: rules without a check of their own, and why.
+      conforms: Whether rules were checked, and no rule is broken except recommendations.
+      gaps: Phrases about things that could not be checked; empty if the vendor could do all its work.
+      counts: Numbers of checks by their outcome.
+      parts: Reports about the vendor's libraries.
+      compared: Models whose outputs were compared with LiteRT's CPU kernels, or the reasons why they were not.
+      not_checkable: Rules without a check of their own, with the reasons.
     """
 
     vendor: str
@@ -113,10 +113,10 @@ class ConformanceReport:
 
     Attributes:
       vendor: its name.
-      parts: its libraries.
-      contract: all rules, by name.
+      parts: Reports about the vendor's libraries.
+      contract: All rules, by name.
       compared: see `VendorFindings`.
-      asked: the rules that were asked for; none for all.
+      asked: Names of the rules to check; empty for all rules.
     """
 
     vendor: str
@@ -132,24 +132,24 @@ class ConformanceReport:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a rule is broken that is more than recommended."""
+        """Whether a rule is broken that is not only a recommendation."""
         return any(finding.outcome is Outcome.FAILED for finding in self.findings)
 
     @property
     def conforms(self) -> bool:
-        """Whether rules that were asked for were looked at, and none is broken that is more than recommended."""
+        """Whether rules to check were checked, and no rule is broken except recommendations."""
         asked = (f for f in self.findings if not self.asked or is_named(f.rule, self.asked))
         is_looked_at = any(finding.outcome is not Outcome.UNSEEN for finding in asked)
         return is_looked_at and not self.has_failed
 
     @property
     def gaps(self) -> Sequence[str]:
-        """Why that no rule is broken says little, in phrases; none where the vendor has done its work."""
+        """Phrases about things that could not be checked; empty if the vendor could do all its work."""
         unseen = {f.rule for f in self.findings if f.outcome is Outcome.UNSEEN}
         return [phrase for rule, phrase in _WORK.items() if rule in unseen]
 
     def to_json(self) -> str:
-        """All of it, as one JSON object."""
+        """Returns the whole report as one JSON object."""
         parts = [
             LibraryFindings(
                 part.title,
@@ -173,7 +173,10 @@ class ConformanceReport:
         return json_text(values.to_values())
 
     def to_text(self, *, verbose: bool = False) -> str:
-        """A block for each rule that is broken, and what was not looked at; all checks where `verbose`."""
+        """Yields a block of lines for each broken rule, and lines about unchecked rules.
+
+        All checks if `verbose`.
+        """
         lines: list[str] = []
         for part in self.parts:
             lines.append(f"{name_text(self.vendor)}, {part.title}: {name_text(part.origin)}")

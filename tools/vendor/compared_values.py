@@ -1,4 +1,4 @@
-"""Compares a vendor's outputs with those of LiteRT's CPU kernels, and says why some were not compared."""
+"""Compares a vendor's outputs with LiteRT's CPU kernels, with reasons for outputs that were not compared."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ NOT_ASKED = "--rule names others"
 
 @dataclass(frozen=True, slots=True)
 class ComparedValues:
-    """A probe, or an NPU call of another model.
+    """The comparison of a probe, or of an NPU call of another model.
 
     Attributes:
-      op, types, variant: what it is; of another model its ops, and its name.
-      difference: the greatest of its outputs; None where nothing was compared.
-      limit: the greatest difference that may be; None where nothing was compared.
-      unit: of difference and limit: steps of quantization, a part of the magnitude, or "" for what must be equal.
-      check: the case of the check that compares it.
-      why: why nothing was compared; "" where something was.
+      op, types, variant: Description of the probe; for another model, its ops and its name.
+      difference: Greatest difference of the outputs; null if nothing was compared.
+      limit: Maximum difference that passes; null if nothing was compared.
+      unit: Unit of difference and limit: steps of quantization, a fraction of the magnitude, or "" for outputs
+        that must be equal.
+      check: Case of the check that makes the comparison.
+      why: Reason why nothing was compared; "" if something was compared.
     """
 
     op: str
@@ -42,12 +43,12 @@ class ComparedValues:
 def read_compared(
     entries: Sequence[Mapping[str, Any]], findings: Sequence[Finding], tolerance: float
 ) -> list[ComparedValues]:
-    """What became of each probe and model.
+    """Returns a row for each probe and model.
 
     Args:
       entries: what `write_cases` yields, with what `add_expected` adds.
       findings: of the dispatch library, whose checks have left outputs in files.
-      tolerance: of floats.
+      tolerance: Tolerance of floats.
     """
     from litert.conformance.probe import OTHERS, find_probes
 
@@ -97,7 +98,7 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
-    """A line for each row where something was compared, for people; none where nothing was."""
+    """Yields a line for each row with a comparison."""
     from litert.analysis.difference import amount_text
 
     compared = [row for row in rows if row.difference is not None]
@@ -117,7 +118,7 @@ def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
 
 
 def left_out(rows: Sequence[ComparedValues]) -> Mapping[str, list[str]]:
-    """What was not compared, by reason: names of models, and of ops with the number of their probes."""
+    """Returns the models and ops that were not compared, by reason, with the numbers of probes."""
     counts: dict[str, dict[str, int]] = {}
     for row in rows:
         if row.why and row.why != NOT_ASKED:

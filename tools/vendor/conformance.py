@@ -1,4 +1,4 @@
-"""Checks a vendor: its compiler plugin, then byte code that it makes, with its dispatch library."""
+"""Checks a vendor: first its compiler plugin, then its dispatch library with the plugin's byte code."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ END_RULES = (_PLUGIN.end_rule, _DISPATCH.end_rule)
 
 
 def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> ConformanceReport:
-    """Runs all checks, in processes of their own.
+    """Runs all checks, each in its own process.
 
     Raises:
-      LiteRtError: what keeps the checks from being run; what a vendor does is in the report.
+      LiteRtError: The checks cannot run. Faults of the vendor are in the report instead.
     """
     contract = read_rules()
     _check_request(options, libraries.manufacturer)

@@ -1,4 +1,4 @@
-"""`litert-npu vendor export`: shared libraries of a Python vendor, for stock LiteRT."""
+"""`litert-npu vendor export`: makes shared libraries from a Python vendor, for stock LiteRT."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """What a library is made of: its kind, and the place of the vendor's object, `module:attribute` or a file."""
+    """The source of a library: its kind, and the place of the vendor's object, `module:attribute` or a file."""
 
     kind: str
     manufacturer: str
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
 def export(origins: Sequence[Origin], folder: str) -> list[str]:
     """Makes a vendor's libraries in a folder, and tries each; returns their paths.
 
-    It makes all or none: after an error, what was there before is as it was.
+    The function makes all libraries or none: after an error, old files are unchanged.
     """
     from litert.abi.headers import INCLUDE_FOLDER
     from litert.host.python_library.building import Interpreter, build_libraries
@@ -69,7 +69,7 @@ def _plan(origin: Origin, folder: str) -> PlannedLibrary:
     if isinstance(vendor, (str, os.PathLike)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "it is a shared library already, and runs in stock LiteRT as it is",
+            "the vendor is a shared library already, and runs in stock LiteRT without an export",
             os.fspath(vendor),
         )
     output = os.path.join(folder, f"lib{KINDS[kind].stem}_{manufacturer}.so")
@@ -85,21 +85,25 @@ def read_origin(path: str) -> Origin:
             return Origin(kind, name.removeprefix(prefix), os.path.abspath(path))
     raise LiteRtError(
         Status.INVALID_TOOL_CONFIG,
-        "not a vendor's file by its name",
+        "the file's name is not the name of a vendor's file",
         path,
-        "Call it LiteRtCompilerPlugin_<manufacturer>.py or LiteRtDispatch_<manufacturer>.py.",
+        "Call the file LiteRtCompilerPlugin_<manufacturer>.py or LiteRtDispatch_<manufacturer>.py.",
     )
 
 
 _FLAGS = (
-    Flag("manufacturer", "", "Name of an installed vendor."),
-    Flag("output", "", "The folder to write to; by default this one.", short_name="o"),
+    Flag(
+        "manufacturer",
+        "",
+        ("Name of an installed vendor whose plugin and dispatch table are exported."),
+    ),
+    Flag("output", "", "Output folder. By default the current folder.", short_name="o"),
 )
 
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if bool(arguments) == bool(flags.manufacturer):
-        raise usage_error("one of --manufacturer and FILES has to be given, and not both")
+        raise usage_error("the command takes either --manufacturer or FILES")
     if arguments:
         origins = [read_origin(path) for path in arguments]
     else:
@@ -121,8 +125,8 @@ def _needs() -> list[str]:
 
     interpreter = Interpreter.of_this_process()
     lines = [
-        f"They start Python {interpreter.version} with the packages of {interpreter.program}: "
-        "LITERT_NPU_PYTHON names another interpreter.",
+        f"The libraries start Python {interpreter.version} with the packages of "
+        f"{interpreter.program}. To use another interpreter, set LITERT_NPU_PYTHON.",
     ]
     if interpreter.libpython:
         lines.append(f"libpython is {interpreter.libpython}: LITERT_NPU_LIBPYTHON names another.")
@@ -135,8 +139,9 @@ def _needs() -> list[str]:
 
 
 COMMAND = Command(
-    "(--manufacturer=NAME | FILES)\nMakes libLiteRtCompilerPlugin_NAME.so and libLiteRtDispatch_NAME.so of a "
-    "Python vendor,\nwhich unmodified LiteRT loads, with the C compiler that is here. Each is tried at once.",
+    "(--manufacturer=NAME | FILES)\nMakes two shared libraries from a Python vendor, "
+    "libLiteRtCompilerPlugin_NAME.so and libLiteRtDispatch_NAME.so, which unmodified LiteRT can "
+    "load. The command needs a C compiler, and tries each library at once.",
     _FLAGS,
     _run,
     num_arguments=2,

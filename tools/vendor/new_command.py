@@ -1,7 +1,7 @@
-"""`litert-npu vendor new`: a whole vendor to start from, in Python, C or C++.
+"""`litert-npu vendor new`: writes a whole vendor to start from, in Python, C or C++.
 
-The templates are examples of the repository, which are vendors themselves; their name gives way to the new one's.
-A vendor in C++ is the one in C with other sources.
+The templates are the repository's examples of vendors; the new vendor's name replaces their names. The vendor in
+C++ is the vendor in C with other sources.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..destinations import write_new_files
 TEMPLATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
 
 _NAMES = {"python": "Nickel", "c": "Cobalt", "cpp": "Cobalt"}
-"""Of the templates' vendors, by language."""
+"""Names of the templates' vendors, by language."""
 
 _IN_CPP = {
     "-std=c11": "-std=c++17",
@@ -48,16 +48,16 @@ _find_made = ignore_patterns("__pycache__", ".*_cache", "*.egg-info", "*.so", "*
 
 
 def new_vendor(name: str, lang: str) -> Mapping[str, str]:
-    """The files of a vendor, in `python`, `c` or `cpp`, by their paths in its folder.
+    """Returns the files of a vendor in `python`, `c` or `cpp`, by their paths in its folder.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a name that cannot be one; ALREADY_EXISTS, for another package's.
+      LiteRtError: INVALID_ARGUMENT, if the name is not allowed; ALREADY_EXISTS, if another package has the name.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,23}", name):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"'{name}' is no name for a vendor's files and packages",
-            hint="Take up to 24 letters and digits, a letter first.",
+            f"'{name}' cannot be the name of a vendor's files and packages",
+            hint="Use up to 24 letters and digits, and begin with a letter.",
         )
     _check_free(name)
     files = _read_template(lang)
@@ -97,7 +97,7 @@ def _check_free(name: str) -> None:
     if takers:
         raise LiteRtError(
             Status.ALREADY_EXISTS,
-            f"the name '{name}' is taken by the installed package {min(takers)}",
+            f"the installed package {min(takers)} already has the vendor '{name}'",
             hint="Take another, or uninstall that.",
         )
 
@@ -117,7 +117,7 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 
 _FLAGS = (
     Flag("lang", "python", "Language of the new vendor.", choices=sorted(_NAMES)),
-    Flag("o", "", "The folder to write to; by default the name, small, with _npu."),
+    Flag("o", "", "Output folder. By default the vendor's name in lower case, followed by _npu."),
 )
 
 
@@ -126,13 +126,14 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     paths = write_new_files(flags.o or f"{arguments[0].lower()}_npu", files)
     lines = [f"Wrote {path}" for path in paths]
     readme = next(path for path in paths if path.endswith("README.md"))
-    print_lines([*lines, f"{readme} has the commands."], sys.stdout)
+    print_lines([*lines, f"{readme} lists the next commands."], sys.stdout)
     return 0
 
 
 COMMAND = Command(
-    "NAME\nWrites a vendor that works: compiler plugin, dispatch table, a package with entry "
-    "points,\na model to try and tests. Comments that say YOUR are where your own goes.",
+    "NAME\nWrites a working vendor: a compiler plugin, a dispatch table, a package with entry "
+    "points, a model to try, and tests. Comments with the word YOUR mark the places for your own "
+    "code.",
     _FLAGS,
     _run,
     num_arguments=1,

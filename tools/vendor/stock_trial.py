@@ -1,4 +1,4 @@
-"""Whether stock LiteRT loads the libraries that were made of a vendor: release, tool, and the rule for folders."""
+"""Tries whether stock LiteRT loads the libraries that were made from a vendor."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _REASON = re.compile(r"ERROR: \[litert_npu\] (.*)|└ (.*)")
 
 
 def stock_limits(libraries: Mapping[str, str]) -> Iterator[str]:
-    """Says, in lines for people, where stock LiteRT loads a vendor's libraries, and where it does not.
+    """Yields lines about the parts of stock LiteRT that load a vendor's libraries, or do not load them.
 
     Args:
-      libraries: their paths by kind, `compiler_plugin` and `dispatch`; one may be missing.
+      libraries: Paths of the libraries by kind, `compiler_plugin` and `dispatch`; one may be missing.
     """
     first = ".".join(map(str, FIRST_RELEASE))
     try:

@@ -1,4 +1,4 @@
-"""Where the two libraries of a vendor are: by the vendor's name, or by the names of files and folders."""
+"""Finds the two libraries of a vendor, by the vendor's name or by names of files and folders."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from litert.core.suggestion import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class LibraryKind:
-    """One of the two libraries that a vendor has.
+    """One of the two kinds of libraries of a vendor.
 
     Attributes:
-      title: for people.
-      stem: what the names of its files begin with, but for `lib`.
-      constant: what a Python module calls the vendor's object.
-      export: makes C functions of that object, as `module:function`.
+      title: Name of the kind in messages.
+      stem: Begin of the names of its files, without `lib`.
+      constant: Name of the vendor's object in a Python module.
+      export: Function that makes C functions from that object, as `module:function`.
     """
 
     title: str
@@ -46,7 +46,7 @@ class VendorLibraries:
     """A vendor's libraries.
 
     Attributes:
-      manufacturer: whose they are; "" where their names do not say.
+      manufacturer: Name of the vendor; "" if the files' names do not contain it.
       origins: by kind, `compiler_plugin` and `dispatch`: `module:attribute`, or a file. One may be missing.
     """
 
@@ -55,7 +55,7 @@ class VendorLibraries:
 
 
 def find_libraries(names: Sequence[str]) -> VendorLibraries:
-    """Finds what a command line names: a vendor, installed or in stock's wheel, or its files and folders."""
+    """Finds a command line's vendor: installed, in stock LiteRT's wheel, or in files and folders."""
     from litert.host.stock_vendors import stock_vendor_folder
 
     manufacturer = ""
@@ -84,10 +84,10 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
 
 
 def find_installed(vendor: str) -> VendorLibraries:
-    """An installed vendor's plugin and table, by any of its names.
+    """Finds an installed vendor's plugin and dispatch table, by any of its names.
 
     Raises:
-      LiteRtError: NOT_FOUND, naming the vendors that there are; ALREADY_EXISTS, for a name of several.
+      LiteRtError: NOT_FOUND, with the names of all vendors; ALREADY_EXISTS, if several vendors have the name.
     """
     from litert.host.extensions import (
         COMPILER_PLUGINS,

@@ -16,10 +16,12 @@ DEFAULT_OPS = NONE
 """Default value of `--reference_ops`."""
 
 OPTIONS = {
-    REFERENCE_OPS: "Builtin ops that the NPU takes where it can: auto takes those that are expected to gain; all; "
-    "none, the default; or names with commas between them.",
-    REFERENCE_FP16: "What half tensors are in kernels that ask for no type: half or float on every device; or "
-    "device, the default: half where the device has fp16 arithmetic, float elsewhere.",
+    REFERENCE_OPS: "Builtin ops that the reference vendor's NPU takes if it supports them: auto "
+    "(the ops that are expected to run faster there), all, none (the default), or "
+    "names of ops, separated by commas.",
+    REFERENCE_FP16: "Element type of float16 tensors in kernels that do not name a type: half, "
+    "float, or device (the default: half on a device with fp16 arithmetic, float "
+    "on others).",
 }
 """Names of the options, with their descriptions."""
 

@@ -123,7 +123,7 @@ def test_profile_in_a_browser(
     assert 'data-drawn="yes"' in drawn.document and not drawn.console
     assert drawn.count('class="node npu') == 1
     assert drawn.count(r"<h4>Time</h4><div>[\d.]+ µs</div>") == 1
-    assert "One run, measured in every part" in drawn.document
+    assert "One run, with measurements of every part" in drawn.document
 
 
 def test_coverage_has_costs_and_reasons_at_nodes(scale: Path, litert_npu: LitertNpu) -> None:
