@@ -1,1 +1,1 @@
-"""Answers about a model: which op is wrong, which ops an NPU takes, and what they cost."""
+"""Analyses of a model: the op that computes wrong results, the ops that an NPU takes, and their cost."""

@@ -1,27 +1,27 @@
-"""Fewer and fewer things that are wrong together, in few trials."""
+"""A search for few things that fail together, with few trials."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 _MOST_TRIALS = 24
-"""With which things are left out in between, where each trial may take long."""
+"""Limit on the trials that leave out things in the middle, since a trial may take long."""
 
 IsWrong = Callable[[Sequence[int]], bool]
 
 
 def bisect(things: Sequence[int], is_wrong: IsWrong) -> tuple[Sequence[int], bool]:
-    """Finds few of some things that are wrong together, as all of them are.
+    """Finds a small subset of things that fails as all of them do.
 
-    First a shortest beginning that is wrong, then a shortest end of it, by halves; then what is left out in
-    between, in ever smaller parts.
+    Bisects for the shortest failing beginning and then for its shortest failing end; then leaves out ever smaller
+    parts in between.
 
     Args:
-      things: in an order in which those that are wrong together lie close to each other.
-      is_wrong: whether some of them are wrong; in their order.
+      things: The things, ordered so that things that fail together lie close to each other.
+      is_wrong: Function that tells whether a subset, in order, fails.
 
     Returns:
-      Them, in their order; and whether all are needed, as far as leaving out single ones tells.
+      The subset, in order; and whether leaving out any single thing of it makes the failure vanish.
     """
     count = _shortest(len(things), lambda size: is_wrong(things[:size]))
     things = things[:count]
@@ -30,7 +30,7 @@ def bisect(things: Sequence[int], is_wrong: IsWrong) -> tuple[Sequence[int], boo
 
 
 def _shortest(count: int, is_wrong: Callable[[int], bool]) -> int:
-    """The least size that is wrong, where `count` is."""
+    """Finds the least failing size by bisection; `count` fails."""
     right = 0
     while count - right > 1:
         middle = (right + count) // 2
@@ -42,7 +42,7 @@ def _shortest(count: int, is_wrong: Callable[[int], bool]) -> int:
 
 
 def _leave_out(things: Sequence[int], is_wrong: IsWrong) -> tuple[Sequence[int], bool]:
-    """Leaves out what is not needed between the first and the last, both of which are."""
+    """Leaves out unneeded things between the first and the last, which are needed."""
     trials, size = 0, len(things) - 2
     start = 1
     while size > 0:

@@ -1,4 +1,4 @@
-"""What is compared, and how."""
+"""Options of a comparison."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.options import Options
 
 AUTO, CUTS, TAPS = "auto", "cuts", "taps"
-"""How `compare` gets tensors inside NPU calls: it makes them outputs of the model (cuts), or the vendor hands them
-out while the call runs (taps)."""
+"""How `compare` gets tensors inside NPU calls: as outputs of a cut model (cuts), or from the vendor (taps)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Inputs to compare on.
+    """The inputs of one compared run.
 
     Attributes:
-      origin: where they come from, for people.
-      inputs: by name.
+      origin: Where the inputs come from, for messages.
+      inputs: The input arrays by name.
     """
 
     origin: str
@@ -31,17 +30,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """How a model is compared.
+    """Options of a comparison.
 
     Attributes:
-      reference: what computes the reference.
-      golden: tensors of the first sample, by their places in the source, which are the reference instead.
-      tolerance: of floats: the greatest error of an op, as a part of what it accumulates.
-      num_runs: how often each sample is run, since runs may differ.
-      inside: `AUTO`, `CUTS` or `TAPS`; `AUTO` is taps where the vendor has them, and cuts for the rest.
-      apply: how the model is compiled.
-      load: how it is loaded.
-      environment: where dispatch tables are.
+      reference: Options of the reference's computation.
+      golden: Golden tensors of the first sample, by place in the source; they replace the computed reference.
+      tolerance: Largest accepted float error of an op, relative to the magnitudes that the op sums.
+      num_runs: Number of runs of each sample, since results may differ from run to run.
+      inside: `AUTO`, `CUTS` or `TAPS`; `AUTO` uses taps if the vendor has them, and cuts for the other tensors.
+      apply: Options of the compilation.
+      load: Options for loading the compiled model.
+      environment: Environment that finds dispatch tables.
     """
 
     reference: ReferenceOptions = field(default_factory=ReferenceOptions)

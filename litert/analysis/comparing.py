@@ -1,7 +1,7 @@
-"""Which op is wrong: a model on the NPU beside stock LiteRT's plain kernels, tensor by tensor and op by op.
+"""Compares a model on the NPU with stock LiteRT's plain kernels, tensor by tensor and op by op.
 
-The model is compiled as it is, and also with its inner tensors as outputs, so that each vendor hands them out. An
-op is to blame for what it adds: stock's kernels compute each op from the values that the NPU's run gave it.
+The model is compiled unchanged, and also with its inner tensors as outputs, so that any vendor returns them. An
+op is to blame for the error that it adds: stock LiteRT's kernels compute each op from the inputs of the NPU's run.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ def compare_model(
     samples: Sequence[Sample],
     options: CompareOptions,
 ) -> ModelComparison:
-    """Compares a model on the NPU with stock's kernels on the CPU.
+    """Compares a model on the NPU with stock LiteRT's kernels on the CPU.
 
     Args:
-      source: the model, not compiled.
-      compiled: a file that it was compiled to; "" to compile it.
-      samples: at least one.
+      source: The model before compilation.
+      compiled: Path of the compiled file; "" to compile the source now.
+      samples: Inputs of the compared runs; at least one.
       options: how.
 
     Raises:
-      LiteRtError: what compiling, loading and running the model raises; UNSUPPORTED, where nothing at all could
-        be compared.
+      LiteRtError: The model cannot be compiled, loaded or run; UNSUPPORTED, if no tensor could be compared.
     """
     return _compare(source, samples, options, lambda comparing: comparing.compare_on_npu(compiled))
 
@@ -54,9 +53,9 @@ def compare_transformed(
     samples: Sequence[Sample],
     options: CompareOptions,
 ) -> ModelComparison:
-    """Compares a model with the one that it was made from, both on the CPU by the kernels of the reference.
+    """Compares a model with the model that it was made from, both on the CPU with the reference's kernels.
 
-    Args and errors are those of `compare_model`; tensors are matched by their names.
+    See `compare_model` for arguments and errors; tensors are matched by name.
     """
     return _compare(
         source, samples, options, lambda comparing: comparing.compare_on_cpu(model_path)
@@ -68,9 +67,9 @@ def compare_as_it_is(
     samples: Sequence[Sample],
     options: CompareOptions,
 ) -> ModelComparison:
-    """Compares a compiled file, of which there is no original, with golden tensors.
+    """Compares a compiled file with golden tensors, without its original model.
 
-    Args and errors are those of `compare_model`; the source is the compiled file.
+    See `compare_model` for arguments and errors; the source is the compiled file.
     """
     return _compare(source, samples, options, _Comparing.compare_file)
 
@@ -88,7 +87,7 @@ def _compare(
 
 
 class _Comparing:
-    """A comparison under way."""
+    """A running comparison."""
 
     def __init__(
         self,
@@ -108,13 +107,13 @@ class _Comparing:
         self._check_source(source, samples)
 
     def _check_source(self, source: SourceGraph, samples: Sequence[Sample]) -> None:
-        """Begins to check trials of a source, of which nothing is known yet."""
+        """Prepares the checks of a source's trials."""
         self._source, self._samples = source, samples
         self._findings = Findings(source)
         self._checks = TrialChecks(source, samples, self._options, self._findings, self._folder)
 
     def compare_on_npu(self, compiled: str) -> None:
-        """Compares the compiled file, and what is inside of its calls."""
+        """Compares the compiled file and the tensors inside its calls."""
         path = compiled or self._compile_plain()
         with closing(self._files.open(self._source, path)) as plain:
             tapped = (
@@ -141,23 +140,23 @@ class _Comparing:
             if place not in matched:
                 name = self._source.tensor(place).name
                 self._findings.not_compared[name] = (
-                    "the model has no tensor of this name: its op is checked with those that read it"
+                    "the model has no tensor of this name: its op is checked together with its readers"
                 )
         trial = StockTrial(model, places, self._options.reference, self._folder)
         self._checks.check(trial, trial, [shown.place for shown in trial.shown])
 
     def compare_file(self) -> None:
-        """Compares the source, which is compiled."""
+        """Compares the source, which is a compiled file."""
         with closing(self._files.open(self._source, self._source.path)) as trial:
             self._checks.check(
                 trial, trial, [shown.place for shown in trial.shown], checks_ops=False
             )
         self._findings.notes[
-            "Without the model that the file was made from, no op is checked by itself"
+            "Ops are not checked one by one, since the original model is missing"
         ] = None
 
     def report(self) -> ModelComparison:
-        """What came of it."""
+        """Makes the report of the comparison."""
         findings = self._findings
         if not findings.num_compared:
             reasons = "; ".join(dict.fromkeys(findings.not_compared.values()))
@@ -184,9 +183,9 @@ class _Comparing:
         )
 
     def _compare_tapped(self, plain: Trial, path: str, is_given: bool) -> set[int]:
-        """Compares what a compiled file shows, inside its calls by taps; returns its places, none without taps."""
+        """Compares a compiled file's tensors, inside calls by taps; returns their places, none without taps."""
         outside = {shown.place for shown in plain.shown}
-        if outside.issuperset(self._source.results):  # nothing is inside of a call
+        if outside.issuperset(self._source.results):  # no tensor is inside a call
             self._checks.check(plain, plain, self._source.results)
             return outside
         must = self._options.inside == TAPS
@@ -198,31 +197,35 @@ class _Comparing:
                 raise
             return set()
         with closing(trial):
-            if trial.inside or (must and not is_given):  # it has taps, and nothing that they show
+            if trial.inside or (
+                must and not is_given
+            ):  # the vendor has taps, but they show no tensor
                 places = [shown.place for shown in trial.shown]
                 self._checks.check(plain, trial, places)
                 return set(places)
         if must:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                "the vendor shows no tensor of the model inside of its NPU calls",
+                "the vendor's taps show no tensor of the model inside its NPU calls",
                 path,
                 "Compile the model with --taps, or compare it with --inside=cuts.",
             )
         return set()
 
     def _compare_exposed(self, plain: Trial, places: Sequence[int]) -> None:
-        """Compares tensors with them as outputs; with some of them, where the vendor refuses to have all."""
+        """Compares tensors as outputs of a cut model; in parts, if the vendor refuses all at once."""
         refused: dict[int, LiteRtError] = {}
         for part, trial in self._files.open_parts(self._source, places, refused):
             self._checks.check(plain, trial, part)
         for place, error in refused.items():
             reason = self._files.in_user_s_words(str(error))
             name = self._source.tensor(place).name
-            self._findings.not_compared[name] = f"as an output of the model it is refused: {reason}"
+            self._findings.not_compared[name] = (
+                f"the vendor refuses it as an output of the model: {reason}"
+            )
 
     def _explain_apart(self, plain: Trial, compiled: str) -> None:
-        """Says why the file as it is gives another value."""
+        """Notes why the unchanged file gives another value."""
         order = [place for place in self._source.results if place in self._checks.apart]
         if not order:
             return
@@ -231,8 +234,8 @@ class _Comparing:
         inputs = self._samples[self._checks.apart[place]].inputs
         value = plain.run(inputs)[place]
         text = (
-            "the file gives another value than the same model with its inner tensors as outputs, whose ops "
-            "are right each by itself"
+            "the file gives another value than the same model with its inner tensors as outputs, although "
+            "each op is right by itself"
         )
         if compiled:
             with closing(
@@ -241,16 +244,16 @@ class _Comparing:
                 new = anew.run(inputs).get(place)
             if new is None or new.tobytes() != value.tobytes():
                 text += (
-                    ", and than the model compiled anew: its byte code is stale: of another model, of other "
-                    "options, or of another version of the compiler"
+                    ", and than the model compiled again: its byte code is stale (made from another model, with "
+                    "other options, or by another version of the compiler)"
                 )
         else:
-            text += ": the fault shows only while they stay inside of the call"
+            text += ": the fault shows only while these tensors stay inside the call"
         self._findings.begin_sample(self._checks.apart[place], "")
         self._findings.add_fault(shown, Fault.AS_IT_IS, text)
 
     def _compile_plain(self) -> str:
-        """Compiles the model; without ops that nothing runs, where there are such ops."""
+        """Compiles the model; ops that neither the NPU nor the CPU runs are left out."""
         taps = self._options.inside != CUTS
         path, report = self._files.compile(self._source.path, taps)
         if not report.not_runnable:
@@ -263,7 +266,7 @@ class _Comparing:
         return path
 
     def _leave_out(self, names: Sequence[str], target: str) -> None:
-        """Goes on with a copy of the source without these ops, which reads random numbers for their results."""
+        """Replaces the source by a copy without these ops, which reads random numbers for their results."""
         flags = " ".join(f"--npu_custom_op_info={name},PATH" for name in sorted(names))
         self._kernel_hint = f"Give the op a kernel: {flags}."
         whole, self._not_runnable = self._source, names
@@ -271,52 +274,52 @@ class _Comparing:
         for op in whole.subgraph.ops:
             for tensor in op.outputs if op.name in names else ():
                 self._findings.not_compared[tensor.name] = (
-                    f"neither the NPU nor stock LiteRT runs {op.name}: its results are random numbers here"
+                    f"neither the NPU nor stock LiteRT runs {op.name}: random numbers replace its results"
                 )
 
     def _find_npu_ops(self, report: Report) -> set[int]:
-        """The places in the source of ops that the file as it is has in NPU calls."""
+        """Finds the places in the source of the ops that are in the unchanged file's NPU calls."""
         if len(report.ops) != len(
             list(self._source.model.ops())
-        ):  # transformations have made others
+        ):  # transformations made the other ops
             return set()
         index = self._source.subgraph_index
         return {op.index for op in report.npu_ops if op.subgraph == index}
 
     def _note_moved(self, tensors: Sequence[TensorErrors]) -> None:
-        """Notes which ops of NPU calls could only be checked on the CPU."""
+        """Notes the ops of NPU calls that could only be checked on the CPU."""
         on_npu = {self._source.op_number(place) for place in self._npu_ops}
         moved = [f"{t.op} {t.op_name}" for t in tensors if t.where == "cpu" and t.op in on_npu]
         if moved:
             more = f" and {len(moved) - 5} more" if len(moved) > 5 else ""
             self._findings.notes[
-                "the NPU does not take these ops where their results are outputs, so that the CPU's were checked: "
+                "the NPU does not take these ops if their results are outputs, so they were checked on the CPU: "
                 f"{', '.join(moved[:5])}{more}"
             ] = None
 
     def _note_calls(self, compiled: str) -> None:
-        """Notes where NPU calls are that are not checked op by op, or that there are none."""
+        """Notes the NPU calls that are not checked op by op, or that there are no NPU calls."""
         source, notes = self._source, self._findings.notes
         with read_model(compiled) as model:
             calling = {i for i, s in enumerate(model.subgraphs) if any(map(is_dispatch_op, s.ops))}
             if not calling:
-                notes["no op is on the NPU: kernels of the CPU are compared with each other"] = None
+                notes["no op is on the NPU: this compares CPU kernels with each other"] = None
             for op in find_entry(model, source.key, compiled).subgraph.ops:
                 if not calling.isdisjoint(reachable_subgraphs(model, op)):
                     names = ", ".join(f"'{tensor.name}'" for tensor in op.outputs)
                     notes[
-                        f"NPU calls in subgraphs of {op.name} are checked as a part of it: {names}"
+                        f"NPU calls in subgraphs of {op.name} are checked as a part of that op: {names}"
                     ] = None
         others = [e.key for e in source.model.signatures if e.key != source.key]
         if others:
             keys = ", ".join(f"'{key}'" for key in others)
             notes[
-                f"compared is signature '{source.key}'; --signature names another one: {keys}"
+                f"this compares signature '{source.key}'; select another signature with --signature: {keys}"
             ] = None
 
 
 def reference_hint(names: Iterable[str]) -> str:
-    """What to do about ops of which nothing computes a reference, by their names."""
+    """Makes the hint for ops without a reference, by their names."""
     flags = " ".join(
         f"--reference_function={name},file.py:function" for name in dict.fromkeys(names)
     )

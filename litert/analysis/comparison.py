@@ -1,4 +1,4 @@
-"""What a comparison of a model with its reference came to."""
+"""The report of a comparison of a model with its reference."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TensorErrors:
-    """A tensor beside its reference; the worst of all samples.
+    """The errors of a tensor against its reference; the worst of all samples.
 
     Attributes:
       name: of the tensor.
-      subgraph: index of its subgraph in the source model.
-      op: index there of the op that computes it.
-      op_name: the builtin operator's name, or the custom code.
+      subgraph: Index of the tensor's subgraph in the source model.
+      op: Index in that subgraph of the op that computes the tensor.
+      op_name: Name of the builtin operator, or the custom code.
       where: `npu` or `cpu`.
-      call: the NPU call that computes it; "" on the CPU.
-      greatest: absolute error, in real numbers; null where the tensor has no reference, or an error is infinite.
-      mean: of the absolute errors.
-      cosine: of the angle between tensor and reference.
-      snr_db: signal to noise, in decibels; null where there is no error.
-      local_greatest: the op's own error: of its result, given the inputs that it had; in `unit`; null where the op
-        was not checked by itself.
-      limit: of `local_greatest`.
+      call: Name of the NPU call that computes the tensor; "" on the CPU.
+      greatest: Greatest absolute error, in real numbers; null if the tensor has no reference or an error is
+        infinite.
+      mean: Mean of the absolute errors.
+      cosine: Cosine of the angle between tensor and reference.
+      snr_db: Signal-to-noise ratio, in decibels; null if there is no error.
+      local_greatest: The op's own error, in `unit`: the error of its result, given its actual inputs; null if the
+        op was not checked by itself.
+      limit: Largest accepted value of `local_greatest`.
       unit: `steps` of quantization, `of the magnitude` that is accumulated, or "" for what must be equal.
-      is_within: whether no error is beyond its limit.
-      problem: what else is wrong: elements that are no finite numbers, another shape, another value in each run.
+      is_within: Whether no error exceeds its limit.
+      problem: Any other fault: elements that are not finite, a wrong shape, values that change from run to run.
     """
 
     name: str
@@ -48,11 +49,11 @@ class TensorErrors:
 
 @dataclass(frozen=True, slots=True)
 class SourceOp:
-    """An op of the source model.
+    """The place of an op in the source model.
 
     Attributes:
-      subgraph: index of its subgraph.
-      index: of the op there.
+      subgraph: Index of the op's subgraph.
+      index: Index of the op in its subgraph.
       name: the builtin operator's name, or the custom code.
     """
 
@@ -63,16 +64,16 @@ class SourceOp:
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """The first op, in execution order, whose own error is beyond its limit.
+    """The first op, in execution order, whose own error exceeds its limit.
 
     Attributes:
-      op: the op; the last one of several that could only be checked as one.
-      call: the NPU call that it is in; "" on the CPU.
-      tensor: that the op computes.
-      why: what was found.
-      ops: that were checked as one, in execution order; the op alone, where it was checked by itself.
-      sample: index of the first sample on which it was found.
-      runs_differ: whether results differ from run to run on the same inputs.
+      op: The op; of several ops that were checked together, the last one.
+      call: Name of the op's NPU call; "" on the CPU.
+      tensor: Name of the tensor that the op computes.
+      why: Description of the fault.
+      ops: The ops that were checked together, in execution order; only the op if it was checked by itself.
+      sample: Index of the first sample that shows the fault.
+      runs_differ: Whether results differ from run to run on the same inputs.
     """
 
     op: SourceOp
@@ -89,9 +90,9 @@ class SampleErrors:
     """One sample.
 
     Attributes:
-      origin: where its inputs come from.
-      num_beyond: how many tensors are beyond their limits.
-      first: name of the first of them; "" for none.
+      origin: Where the sample's inputs come from.
+      num_beyond: Number of tensors beyond their limits.
+      first: Name of the first tensor beyond its limit; "" for none.
     """
 
     origin: str
@@ -101,10 +102,10 @@ class SampleErrors:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """What was left out.
+    """A tensor that was not compared.
 
     Attributes:
-      name: of a tensor, or an array of a golden file.
+      name: Name of a tensor, or of an array in a golden file.
       reason: why.
     """
 
@@ -114,19 +115,19 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """What a comparison came to.
+    """The report of a comparison.
 
     Attributes:
-      kernels: that computed the reference.
-      num_samples: that were run.
-      samples: what was found of each.
-      tensors: in execution order.
-      first: name of the first tensor beyond its limit; "" where there is none.
-      blamed: the op to blame; null for none.
-      unchecked: ops of NPU calls of which nothing could be compared.
-      not_compared: what was left out.
-      notes: what else there is to know.
-      not_runnable: names of ops that neither the NPU nor stock LiteRT runs; their results were random numbers.
+      kernels: Kernels that computed the reference.
+      num_samples: Number of samples.
+      samples: Results of each sample.
+      tensors: Results of each tensor, in execution order.
+      first: Name of the first tensor beyond its limit; "" for none.
+      blamed: The op at fault; null for none.
+      unchecked: Ops of NPU calls for which no tensor could be compared.
+      not_compared: Tensors that were not compared.
+      notes: Further notes.
+      not_runnable: Names of ops that neither the NPU nor stock LiteRT runs; random numbers replaced their results.
     """
 
     kernels: str

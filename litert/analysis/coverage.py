@@ -1,4 +1,4 @@
-"""Which ops of models an NPU takes, and which stay on the CPU: as `apply_plugin` plans, with nothing written."""
+"""Analyses which ops of models an NPU takes, as `apply_plugin` plans, without writing a file."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ _NO_OPTIONS = CostOptions()
 
 @dataclass(frozen=True, slots=True)
 class ModelCoverage:
-    """What an NPU takes of one model.
+    """The part of one model that an NPU takes.
 
     Attributes:
-      path: of the model.
-      problem: why nothing is known of it; "" where all is.
-      num_ops, num_npu_ops: of all subgraphs; with parts of composites that are taken apart.
-      num_calls: of the NPU.
-      num_transitions: tensors that an op of the CPU hands to an NPU call, or a call to an op.
-      transition_bytes: of these; tensors of unknown size count nothing.
-      num_unknown: ops whose arithmetic or traffic is not known, and in none of the numbers below.
-      macs, operations, bytes: of all ops.
-      macs_share, arithmetic_share, bytes_share: the NPU's part, 0 to 1; None where the whole is nothing.
-        Arithmetic is two operations for each multiply-accumulate, and the others.
-      ops: in the order of `apply_plugin`'s report.
-      refusals: why ops stay on the CPU, the costliest first.
-      warnings: what the host has to say.
+      path: Path of the model.
+      problem: Reason why the model could not be analysed; "" if it could.
+      num_ops, num_npu_ops: Number of ops in all subgraphs, and of ops on the NPU; a split composite counts by its
+        parts.
+      num_calls: Number of NPU calls.
+      num_transitions: Number of tensors that pass between CPU ops and NPU calls.
+      transition_bytes: Total size of these tensors, without tensors of unknown size.
+      num_unknown: Number of ops whose arithmetic or traffic is unknown; the numbers below leave them out.
+      macs, operations, bytes: Multiply-accumulates, other operations, and memory traffic of all ops.
+      macs_share, arithmetic_share, bytes_share: The NPU's share of each, 0 to 1; None if the total is 0.
+        Arithmetic counts each multiply-accumulate as two operations.
+      ops: All ops, in the order of `apply_plugin`'s report.
+      refusals: Reasons why ops stay on the CPU, costliest first.
+      warnings: Warnings of the host.
     """
 
     path: str
@@ -69,19 +70,19 @@ class ModelCoverage:
 
     @property
     def ops_share(self) -> float | None:
-        """The part of the ops that is on the NPU, 0 to 1; None where there are no ops."""
+        """Share of the ops that is on the NPU, 0 to 1; None if there are no ops."""
         return share(self.num_npu_ops, self.num_ops)
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What an NPU takes of models.
+    """The parts of several models that an NPU takes.
 
     Attributes:
-      soc_manufacturer, soc_model: whose NPU, and which.
-      plugin_sdk_version: of the vendor's compiler.
-      models: in the order given.
-      refusals: of all models together, the costliest first.
+      soc_manufacturer, soc_model: Manufacturer and model of the NPU's SoC.
+      plugin_sdk_version: SDK version of the vendor's compiler plugin.
+      models: Coverage of each model, in the given order.
+      refusals: Reasons why ops of all models stay on the CPU, costliest first.
     """
 
     soc_manufacturer: str
@@ -98,17 +99,17 @@ def find_coverage(
     *,
     compiles: bool = False,
 ) -> Coverage:
-    """Finds out what an NPU takes of models; what goes wrong with one is its `problem`.
+    """Analyses which ops of models an NPU takes; an error with one model becomes its `problem`.
 
     Args:
-      paths: of models.
-      options: name the plugin, and say what it is told.
-      costs: what the user knows of costs.
-      compiles: whether the vendor compiles, too, and may so refuse more.
+      paths: Paths of the models.
+      options: Options that name the plugin and are passed to it.
+      costs: The user's cost formulas and shapes.
+      compiles: Whether the vendor also compiles, which may refuse more ops.
 
     Raises:
-      LiteRtError: for a plugin that cannot be loaded, an SoC model that it does not have, missing assets, and a
-        shape bound that fits no model.
+      LiteRtError: The plugin cannot be loaded or lacks the SoC model, an asset is missing, or a shape bound fits
+        no model.
     """
     bounds = choose_bounds(paths, options.compiler.shape_bounds)
     registered = load_chosen_plugin(options)
@@ -173,7 +174,7 @@ def _cover_model(
 
 
 def _handed_over(plan: SubgraphPlan) -> Iterator[Tensor]:
-    """The tensors that ops of the CPU hand to NPU calls, and those that calls hand to ops of the CPU."""
+    """Finds the tensors that pass from CPU ops to NPU calls or back."""
     on_npu = {op for partition in plan.partitions for op in partition.ops}
     for op in plan.subgraph.ops:
         is_on_npu = op in on_npu

@@ -1,8 +1,8 @@
-"""What an earlier report of coverage said of the same models, and whether anything has become worse since.
+"""Compares coverage with an earlier report, and decides whether any model has become worse.
 
-A model is worse if an op has left the NPU; if there are more NPU calls, and ops that were in one call are in
-several now; or if its coverage could be found out before, and now cannot. More calls alone are not worse, since
-further ops on the NPU can bring them.
+A model is worse if an op has left the NPU, if a former NPU call is split and there are more calls, or if the model
+could be analysed before and no longer can. More calls alone are not worse, since more ops on the NPU may need
+them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from litert.model.blob import MappedFile
 
 @dataclass(frozen=True, slots=True)
 class EarlierOp:
-    """What an earlier report says of an op; as in `OpCoverage`."""
+    """An op in an earlier report; see `OpCoverage`."""
 
     subgraph: int
     index: int
@@ -35,7 +35,7 @@ class EarlierOp:
 
 @dataclass(frozen=True, slots=True)
 class EarlierModel:
-    """What an earlier report says of a model; as in `ModelCoverage`."""
+    """A model in an earlier report; see `ModelCoverage`."""
 
     path: str
     problem: str
@@ -45,7 +45,7 @@ class EarlierModel:
 
 @dataclass(frozen=True, slots=True)
 class EarlierReport:
-    """What is read of an earlier report; as in `Coverage`."""
+    """An earlier report; see `Coverage`."""
 
     soc_manufacturer: str
     soc_model: str
@@ -56,11 +56,11 @@ class EarlierReport:
 
 @dataclass(frozen=True, slots=True)
 class OpMove:
-    """An op that has left the NPU, or has come to it; in part, where only parts of a composite have.
+    """An op that has left the NPU or come to it, perhaps only parts of a composite.
 
     Attributes:
-      subgraph, index, name, output: as in `OpCoverage`; the name is that of the composite for one.
-      reason: why it is on the CPU now; "" for an op that came.
+      subgraph, index, name, output: See `OpCoverage`; for a composite, the name is the composite's.
+      reason: Reason why the op is on the CPU now; "" for an op that came to the NPU.
     """
 
     subgraph: int
@@ -75,8 +75,8 @@ class CallSplit:
     """A former NPU call whose ops are in several calls now.
 
     Attributes:
-      call: its name in the earlier report.
-      calls: the names of those that have its ops now.
+      call: Name of the call in the earlier report.
+      calls: Names of the calls that have its ops now.
     """
 
     call: str
@@ -85,18 +85,17 @@ class CallSplit:
 
 @dataclass(frozen=True, slots=True)
 class ModelChange:
-    """What has become different for one model.
+    """The changes of one model.
 
     Attributes:
       path: of the model.
-      problem: why it cannot be compared; "" where it can.
-      is_worse: whether anything has become worse.
-      had_problem, has_problem: whether its coverage could not be found out, before and now; then nothing is
-        compared.
-      num_calls_before, num_calls: of the NPU, in the earlier report and now.
-      left: ops that have left the NPU.
-      came: ops that have come to it.
-      splits: former calls whose ops are in several calls now.
+      problem: Reason why the model cannot be compared; "" if it can.
+      is_worse: Whether the model has become worse.
+      had_problem, has_problem: Whether the model could not be analysed before, and now; then nothing is compared.
+      num_calls_before, num_calls: Number of NPU calls in the earlier report, and now.
+      left: Ops that have left the NPU.
+      came: Ops that have come to the NPU.
+      splits: Former calls whose ops are in several calls now.
     """
 
     path: str
@@ -112,7 +111,7 @@ class ModelChange:
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing is different."""
+        """Whether nothing has changed."""
         has_problem = self.problem or self.had_problem or self.has_problem
         has_change = self.left or self.came or self.splits
         return not (has_problem or has_change) and self.num_calls == self.num_calls_before
@@ -120,15 +119,15 @@ class ModelChange:
 
 @dataclass(frozen=True, slots=True)
 class CoverageChange:
-    """What has become different since an earlier report.
+    """The changes since an earlier report.
 
     Attributes:
-      path: of the earlier report.
-      soc_manufacturer, soc_model, plugin_sdk_version, sdk_version: of the earlier report.
-      is_worse: whether anything has become worse for any model.
-      models: those that both have.
-      new: paths of models that the earlier report does not have.
-      missing: paths of models that only the earlier report has.
+      path: Path of the earlier report.
+      soc_manufacturer, soc_model, plugin_sdk_version, sdk_version: The earlier report's NPU and versions.
+      is_worse: Whether any model has become worse.
+      models: Changes of the models that both reports have.
+      new: Paths of models that the earlier report lacks.
+      missing: Paths of models that only the earlier report has.
     """
 
     path: str
@@ -145,7 +144,7 @@ class CoverageChange:
 _Model = TypeVar("_Model", EarlierModel, ModelCoverage)
 _Op = TypeVar("_Op", EarlierOp, OpCoverage)
 _Place: TypeAlias = tuple[int, int, str]
-"""Subgraph and index in the file; and the output's name of an op that is not in it."""
+"""Subgraph and index of an op in the file, and the output's name if the op is not in the file."""
 
 _INDEX = integer(-1, 2**31)
 _OP = record(
@@ -178,10 +177,10 @@ _REPORT = record(
 
 
 def read_earlier_report(path: str) -> EarlierReport:
-    """Reads a report that `litert-npu coverage --report=json` has printed.
+    """Reads a report that `litert-npu coverage --report=json` printed.
 
     Raises:
-      LiteRtError: NOT_FOUND or FILE_IO; INVALID_ARGUMENT, for a file that is no such report.
+      LiteRtError: NOT_FOUND or FILE_IO; INVALID_ARGUMENT, if the file is not such a report.
     """
     with MappedFile(path) as file:
         try:
@@ -196,7 +195,7 @@ def read_earlier_report(path: str) -> EarlierReport:
 
 
 def find_change(path: str, earlier: EarlierReport, coverage: Coverage) -> CoverageChange:
-    """Compares what is found now with an earlier report, which is of `path`."""
+    """Compares coverage with an earlier report, which was read from `path`."""
     pairs = _pair_models(earlier.models, coverage.models)
     changes = [_change(before, now) for before, now in pairs]
     before_paths = {before.path for before, _ in pairs}
@@ -217,7 +216,7 @@ def find_change(path: str, earlier: EarlierReport, coverage: Coverage) -> Covera
 def _pair_models(
     before: Sequence[EarlierModel], now: Sequence[ModelCoverage]
 ) -> list[tuple[EarlierModel, ModelCoverage]]:
-    """Models of one path; of the others, those whose file names are alike and not ambiguous."""
+    """Pairs models by path; the rest by file name, if the name is unique."""
     by_path = {model.path: model for model in before}
     now_paths = {model.path for model in now}
     by_name = _only_ones(model for model in before if model.path not in now_paths)
@@ -234,7 +233,7 @@ def _pair_models(
 
 
 def _only_ones(models: Iterable[_Model]) -> dict[str, _Model]:
-    """Models by their file names, without names that several have."""
+    """Models by file name, without names that several models have."""
     by_name: dict[str, list[_Model]] = {}
     for model in models:
         by_name.setdefault(basename(model.path), []).append(model)
@@ -268,7 +267,7 @@ def _change(before: EarlierModel, now: ModelCoverage) -> ModelChange:
 
 
 def _by_place(ops: Sequence[_Op]) -> dict[_Place, list[_Op]]:
-    """Ops by their place in the file, parts of a composite together; others by their output's name."""
+    """Groups ops by their place in the file, composites with their parts; ops outside the file by output name."""
     found: dict[_Place, list[_Op]] = {}
     for op in ops:
         place = op.subgraph, op.index, op.output if op.index < 0 else ""
@@ -283,14 +282,14 @@ def _name(ops: Sequence[_Op]) -> str:
 def _find_other_model(
     before: Mapping[_Place, Sequence[EarlierOp]], now: Mapping[_Place, Sequence[OpCoverage]]
 ) -> str:
-    """Why ops cannot be of one model; "" if they can."""
+    """Says why two lists of ops cannot belong to the same model; "" if they can."""
     for place, ops in now.items():
         if place in before and _name(before[place]) != _name(ops):
             was, name = _name(before[place]), _name(ops)
-            return f"it is another model: op {place[1]} of subgraph {place[0]} was {was}, and is {name}"
+            return f"the models differ: op {place[1]} of subgraph {place[0]} was {was}, and is now {name}"
     if any(index < 0 for _, index, _ in (*before, *now)):
-        return ""  # transformations have taken ops out, each time others perhaps
-    # A decomposition of composites is there only as long as one of these is whole, and on the CPU.
+        return ""  # transformations remove ops, and may differ between the reports
+    # A decomposition exists only while one of its composites is whole and on the CPU.
     both = {place[0] for place in before} & {place[0] for place in now}
     for place in before.keys() ^ now.keys():
         if place[0] in both:
@@ -302,7 +301,7 @@ def _find_other_model(
 def _moves(
     before: Mapping[_Place, Sequence[EarlierOp]], now: Mapping[_Place, Sequence[OpCoverage]]
 ) -> Iterator[OpMove]:
-    """Ops of which less is on the NPU than before, with a reason; and those of which more is, without."""
+    """Finds ops with fewer parts on the NPU than before, with a reason, and ops with more parts."""
     for place, ops in now.items():
         if place not in before:
             continue
@@ -323,7 +322,7 @@ def _splits(
     calls: dict[str, dict[str, None]] = {}
     for place, ops in before.items():
         own = {op.call for op in ops if op.call}
-        if len(own) == 1:  # parts of a composite may be in several
+        if len(own) == 1:  # parts of a composite may be in several calls
             now_calls = (op.call for op in now.get(place, ()) if op.call)
             calls.setdefault(own.pop(), {}).update(dict.fromkeys(now_calls))
     for call, parts in calls.items():

@@ -1,8 +1,7 @@
-"""How far an output is from what LiteRT's CPU kernels give, in the units that arithmetic errs in.
+"""The difference of an output from LiteRT's CPU kernels, in units that suit the arithmetic.
 
-Integers of 8 and 16 bits are quantized: a kernel may round to either neighbour, as LiteRT's own do, once for
-each op. An error of a float is relative to what was accumulated: the magnitudes of a sum's terms, of which the sum
-may be a small part.
+Integers of 8 and 16 bits are quantized: like LiteRT's own kernels, each op may round to either neighbour. A float
+  error is relative to the sum of the terms' magnitudes, which may be far larger than the sum itself.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ STEPS, RELATIVE, EXACT = "steps", "of the magnitude", ""
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The greatest of an output's elements.
+    """The greatest difference among an output's elements.
 
     Attributes:
-      amount, limit: what is there and what may be, in `unit`: steps of quantization, a part of the magnitude, or
-        none for what must be equal.
-      index: of the element, flat; `found` and `expected` are its values.
-      shape: of the output.
-      num_beyond: how many elements are beyond the limit.
-      first, last: the least box around these: the least and the greatest index in each dimension.
+      amount, limit: The difference and its limit, in `unit`: quantization steps, relative to the magnitude, or ""
+        for exact equality.
+      index: Flat index of the element; `found` and `expected` are its values.
+      shape: Shape of the output.
+      num_beyond: Number of elements beyond the limit.
+      first, last: Bounding box of these elements: the least and the greatest index in each dimension.
     """
 
     amount: float
@@ -45,14 +44,14 @@ class Difference:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether an NPU's arithmetic may do this."""
+        """Whether the difference is within its limit."""
         return self.amount <= self.limit
 
     def __str__(self) -> str:
         return self.beside("on the CPU")
 
     def beside(self, reference: str) -> str:
-        """The difference in words, from the value that is expected `in the golden array`, say."""
+        """Describes the difference; `reference` says where the expected value stands: `in the golden array`."""
         return (
             f"element {self._place()} is {self.found:g}, and {self.expected:g} {reference}: "
             f"{amount_text(self.amount, self.unit)} away, where {self.limit:g} may be{self._extent()}"
@@ -70,7 +69,7 @@ class Difference:
         return str(place)
 
     def _extent(self) -> str:
-        """Where the elements lie that are beyond the limit, of what has several dimensions."""
+        """Describes where the elements beyond the limit lie, for outputs of several dimensions."""
         if len(self.shape) < 2 or not self.num_beyond:
             return ""
         ranges = [
@@ -81,7 +80,7 @@ class Difference:
             else f"{first}"
             for first, last, size in zip(self.first, self.last, self.shape, strict=True)
         ]
-        found = f"; {self.num_beyond:,} of {prod(self.shape):,} elements are beyond it"
+        found = f"; {self.num_beyond:,} of {prod(self.shape):,} elements exceed the limit"
         is_everywhere = all(text == ":" for text in ranges)
         return found if is_everywhere else f"{found}, all in [{', '.join(ranges)}]"
 
@@ -100,14 +99,14 @@ def find_difference(
     magnitudes: Array | None = None,
     num_roundings: int = 1,
 ) -> Difference:
-    """Finds the element of an output that is farthest away.
+    """Finds the element of an output with the greatest difference.
 
     Args:
-      expected: as the CPU has it; of complex numbers each part is an element, in one more dimension.
-      found: as the NPU has it: as many elements, of the same type.
-      tolerance: the limit of floats.
-      magnitudes: of what is accumulated for each element; None for the largest that is expected of the output.
-      num_roundings: the limit of integers of 8 and 16 bits.
+      expected: The CPU's output; complex numbers count as two elements each, in one more dimension.
+      found: The NPU's output, with as many elements of the same type.
+      tolerance: Limit for floats, relative to the magnitude.
+      magnitudes: Sum of the magnitudes of each element's terms; None for the greatest expected element.
+      num_roundings: Limit for integers of 8 and 16 bits, in quantization steps.
     """
     import numpy as np
 
@@ -116,7 +115,7 @@ def find_difference(
     want, have = as_floats(expected), as_floats(found)
     with np.errstate(invalid="ignore", divide="ignore"):
         away = np.abs(have - want)
-        if unit == EXACT:  # of 64 bits, some that differ are the same float
+        if unit == EXACT:  # some different 64-bit integers are the same float
             away = np.where(expected.ravel() == found.ravel(), 0, np.maximum(away, 1))
         else:
             away = np.where(are_same(have, want), 0, away)
@@ -147,7 +146,7 @@ def find_difference(
 
 
 def as_floats(array: Array) -> Array:
-    """The elements of an array, flat, as float64; of complex numbers both parts."""
+    """Returns the elements of an array, flat, as float64; complex numbers give both parts."""
     import numpy as np
 
     flat = array.ravel()
@@ -155,9 +154,9 @@ def as_floats(array: Array) -> Array:
 
 
 def are_same(lhs: Array, rhs: Array) -> Array:
-    """Which real numbers are the same: equal, or both not a number, or both beyond float32.
+    """Tells which real numbers count as the same: equal, both not a number, or both beyond float32.
 
-    Kernels with a fused activation, also with none, make an infinity the largest number of float32.
+    Kernels with a fused activation field turn an infinity into the largest float32 number.
     """
     import numpy as np
 

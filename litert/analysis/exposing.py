@@ -1,4 +1,4 @@
-"""Which inner tensors are outputs of a model at once: so many that memory holds them."""
+"""Batches of inner tensors that become outputs of a model together, limited by memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_BYTES = 256 << 20
 
 
 def find_batches(source: SourceGraph, places: Iterable[int]) -> Iterator[list[int]]:
-    """Places of a model's tensors, in as few batches as memory allows."""
+    """Splits tensors into as few batches as memory allows."""
     batch: list[int] = []
     size = 0
     for place in places:

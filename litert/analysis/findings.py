@@ -1,4 +1,4 @@
-"""What a comparison has found up to now: the worst of each tensor over runs and samples, and the op to blame."""
+"""The findings of a comparison so far: each tensor's worst errors over runs and samples, and the op at fault."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _MOST_BIAS = 0.75
 _LEAST_ELEMENTS = 16
 _OUTLIER = 1000
 _UNPACKING = ("DEQUANTIZE", "DENSIFY")
-"""Ops that only unpack the weights of a file."""
+"""Ops that only unpack a file's weights."""
 
 
 class Fault(IntEnum):
-    """What may be wrong with a tensor; the greater goes before the lesser in the answer why."""
+    """Kinds of faults of a tensor; the report gives the greatest one as the reason."""
 
-    GOLDEN = 0  # it is beyond what the golden file allows: an op before it may be at fault
+    GOLDEN = 0  # differs from the golden file: an earlier op may be at fault
     SHAPE = 1
-    AS_IT_IS = 2  # the file gives another value than the same op whose results are outputs
+    AS_IT_IS = 2  # the file gives another value than the model whose inner tensors are outputs
     RUNS_DIFFER = 3
     BIASED = 4
     OWN_ERROR = 5
@@ -36,12 +36,12 @@ class Fault(IntEnum):
 
 @dataclass(slots=True)
 class _Found:
-    """What was found of one tensor.
+    """The findings about one tensor.
 
     Attributes:
-      measures: beside the reference; None where it has none.
-      local: the error of the op, or of the ops that are checked as one.
-      faults: in words.
+      measures: Errors against the reference; None without a reference.
+      local: Error of the op, or of the ops that are checked together.
+      faults: Descriptions of the faults, by kind.
     """
 
     shown: ShownTensor
@@ -50,17 +50,17 @@ class _Found:
     faults: dict[Fault, str] = field(default_factory=dict)
 
     def blames_op(self) -> bool:
-        """Whether one of the faults is of the op itself."""
+        """Whether one of the faults is the op's own."""
         return any(fault is not Fault.GOLDEN for fault in self.faults)
 
 
 class Findings:
-    """Tensors by their places in the source, and what is wrong with each.
+    """The findings about all tensors, by place in the source.
 
     Attributes:
-      regions: the ops that were checked as one where a tensor was, by its place.
-      not_compared: why tensors were left out, by name.
-      notes: what else there is to know, in order.
+      regions: The ops that were checked together for a tensor, by the tensor's place.
+      not_compared: Reasons why tensors were not compared, by name.
+      notes: Further notes, in order.
     """
 
     def __init__(self, source: SourceGraph) -> None:
@@ -73,20 +73,20 @@ class Findings:
         self._samples: list[tuple[str, set[int]]] = []
 
     def begin_sample(self, number: int, origin: str) -> None:
-        """What is added from now on is of this sample."""
+        """Sets the sample of all findings that are added from now on."""
         if number == len(self._samples):
             self._samples.append((origin, set()))
         self._current = self._samples[number][1]
 
     def add_shown(self, shown: ShownTensor) -> None:
-        """Records that a run hands out a tensor, even if nothing can be compared with it."""
+        """Records that a run shows a tensor, even if the tensor has no reference."""
         if shown.call:
             self._npu_ops.add(self._op_place(shown.place))
 
     def add_measures(self, shown: ShownTensor, found: Array, expected: Array) -> None:
-        """A tensor beside its reference, which may be of another shape."""
+        """Adds a tensor and its reference, which may have another shape."""
         if found.shape != expected.shape:
-            text = f"its shape is {list(found.shape)}, and {list(expected.shape)} in the reference"
+            text = f"its shape is {list(found.shape)}, but {list(expected.shape)} in the reference"
             self._fault(shown, Fault.SHAPE, text)
             return
         record = self._compared(shown)
@@ -97,7 +97,7 @@ class Findings:
     def add_local(
         self, shown: ShownTensor, difference: Difference, found: Array, expected: Array
     ) -> None:
-        """What an op makes of its inputs, beside what it should make of these."""
+        """Adds the difference between an op's result and the right result for the same inputs."""
         record = self._compared(shown)
         if record.local is None or difference.amount >= record.local.amount:
             record.local = difference
@@ -114,19 +114,19 @@ class Findings:
                 )
 
     def add_fault(self, shown: ShownTensor, fault: Fault, text: str) -> None:
-        """Something else that is wrong."""
+        """Adds another fault of a tensor."""
         self._fault(shown, fault, text)
 
     @property
     def num_compared(self) -> int:
-        """How many tensors have a reference."""
+        """Number of tensors that have a reference."""
         return sum(f.measures is not None or f.local is not None for f in self._found.values())
 
     def unchecked(self, npu_ops: Collection[int]) -> list[SourceOp]:
-        """Ops of NPU calls of which nothing could be compared, neither alone nor with their neighbours.
+        """Finds ops of NPU calls for which nothing could be compared, neither alone nor with their neighbours.
 
         Args:
-          npu_ops: places of ops that are in NPU calls, beside those that runs have shown.
+          npu_ops: Places of ops in NPU calls, in addition to the ops that runs have shown.
         """
         source = self._source
         checked: set[int] = set()
@@ -141,15 +141,15 @@ class Findings:
         ]
 
     def is_known(self, place: int) -> bool:
-        """Whether anything was found of a tensor."""
+        """Whether there are findings about a tensor."""
         return place in self._found
 
     def tensors(self) -> list[TensorErrors]:
-        """All of them, in execution order."""
+        """Makes the report of all tensors, in execution order."""
         return [self._errors(found) for found in self._in_order()]
 
     def samples(self) -> list[SampleErrors]:
-        """What was found of each sample."""
+        """Makes the report of each sample."""
         order = self._source.results
         return [
             SampleErrors(
@@ -161,12 +161,12 @@ class Findings:
         ]
 
     def first(self) -> str:
-        """The name of the first tensor beyond its limit; "" for none."""
+        """Returns the name of the first tensor beyond its limit; "" for none."""
         beyond = (found for found in self._in_order() if found.faults)
         return next((self._source.tensor(found.shown.place).name for found in beyond), "")
 
     def blamed(self) -> Blamed | None:
-        """The first op that is at fault."""
+        """Finds the first op at fault."""
         found = next((found for found in self._in_order() if found.blames_op()), None)
         if found is None:
             return None
@@ -176,10 +176,14 @@ class Findings:
         ops = [self._source.source_op(p) for p in self.regions.get(place, ())] or [op]
         if len(ops) > 1:
             names = ", ".join(f"{each.index} {each.name}" for each in ops)
-            why += f". Nothing shows what is between ops {names}: one of them is at fault"
+            why += (
+                f". The tensors between ops {names} are not visible: one of these ops is at fault"
+            )
         if makers := self._constant_makers(self.regions.get(place, ())):
             names = ", ".join(f"{each.index} {each.name}" for each in makers)
-            why += f". Its constants are made by ops that are not compared, and may be at fault: {names}"
+            why += (
+                f". Ops that are not compared compute its constants, and may be at fault: {names}"
+            )
         return Blamed(
             op,
             found.shown.call,
@@ -191,7 +195,7 @@ class Findings:
         )
 
     def _constant_makers(self, region: Sequence[int]) -> list[SourceOp]:
-        """Ops that only constants reach, and that ops of a region read."""
+        """Finds ops that compute only from constants and whose results the region reads."""
         source = self._source
         ops = source.subgraph.ops
         read = {tensor.producer for op in region for tensor in ops[op].inputs if tensor is not None}
@@ -204,7 +208,7 @@ class Findings:
         ]
 
     def outliers(self) -> Iterator[str]:
-        """Ops whose own error is within the limit, and far greater than what is usual in this run."""
+        """Finds ops whose own error is within the limit, but far above the median of this run."""
         known = [(found, found.local) for found in self._in_order() if found.local is not None]
         floats = [(found, local) for found, local in known if local.unit not in (STEPS, "")]
         usual = sorted(local.amount for _, local in floats if local.amount)
@@ -215,7 +219,7 @@ class Findings:
             if local.is_allowed and local.amount > max(_OUTLIER * median, local.limit / 100):
                 op = self._op_of(found.shown.place)
                 yield (
-                    f"op {op.index} {op.name} errs by {local.amount:.2g} of the magnitude by itself, where "
+                    f"op {op.index} {op.name} has an own error of {local.amount:.2g} of the magnitude, where "
                     f"{median:.2g} is usual here: --tolerance sets the limit"
                 )
 
@@ -226,7 +230,7 @@ class Findings:
         return self._found.setdefault(shown.place, _Found(shown))
 
     def _compared(self, shown: ShownTensor) -> _Found:
-        """What was found of a tensor, which may have been left out in another way of running the model."""
+        """Returns the findings about a tensor, which another way of running the model may have left out."""
         self.not_compared.pop(self._source.tensor(shown.place).name, None)
         return self._of(shown)
 
@@ -235,7 +239,7 @@ class Findings:
         self._current.add(shown.place)
 
     def _op_of(self, place: int) -> SourceOp:
-        """The op that computes a tensor."""
+        """Finds the op that computes a tensor."""
         return self._source.source_op(self._op_place(place))
 
     def _op_place(self, place: int) -> int:
@@ -266,7 +270,7 @@ class Findings:
 
 
 def as_reals(tensor: Tensor, array: Array) -> Array:
-    """The real numbers that a tensor's elements stand for."""
+    """Dequantizes a tensor's elements to real numbers."""
     quantization = find_quantization(tensor)
     if quantization is None or array.dtype.kind not in "iu":
         return array

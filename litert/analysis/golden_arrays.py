@@ -1,4 +1,4 @@
-"""Golden arrays: which tensor of a model each of a file's is."""
+"""Assigns the arrays of a golden file to tensors of a model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from litert.analysis.stock_run import Array
 def match_golden(
     source: SourceGraph, arrays: Mapping[str, Array]
 ) -> tuple[dict[int, Array], dict[str, str]]:
-    """Finds the tensors that arrays are of: by a tensor's name, an output's name in the signature, or as `out0`.
+    """Finds the tensor of each array: by the tensor's name, by an output's name in the signature, or by `out0`.
 
-    Arrays of inputs are left out.
+    Arrays of model inputs are left out.
 
     Returns:
-      Arrays by the places of their tensors; and why others are not compared, by name.
+      The arrays by their tensor's place; and reasons why other arrays are not compared, by name.
     """
     outputs = dict(source.outputs)
     outputs |= {f"out{index}": place for index, place in enumerate(source.outputs.values())}
@@ -39,10 +39,10 @@ def match_golden(
                 else "no op of the model computes a tensor of this name"
             )
         elif array.dtype.kind not in "biuf":
-            left[name] = f"its elements are {array.dtype}, which are no numbers"
+            left[name] = f"its elements are {array.dtype}, not numbers"
         elif array.shape != source.tensor(place).shape:
             left[name] = (
-                f"its shape is {list(array.shape)}, and the tensor's {list(source.tensor(place).shape)}"
+                f"its shape is {list(array.shape)}, but the tensor's is {list(source.tensor(place).shape)}"
             )
         else:
             found[place] = array

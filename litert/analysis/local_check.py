@@ -1,7 +1,7 @@
-"""Each op by itself: what stock's kernels make of the very values that a run gave the op, beside what it made.
+"""Checks each op by itself: stock LiteRT's kernels compute the op from the inputs that it had in the run.
 
-A difference is the op's own, and none that it inherited. Where tensors in between are not known, several ops are
-checked as one.
+So a difference is the op's own error, not an error of its inputs. Several ops are checked together if the tensors
+between them are not visible.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from litert.analysis.stock_run import Array
 
 
 class LocalCheck:
-    """Checks tensors of runs that know the same ones.
+    """Checks tensors of runs that show the same tensors.
 
     Attributes:
-      reference: what computes them.
-      regions: the ops that are checked as one where a tensor is, by its place: the last one writes it.
+      reference: Computes the expected tensors.
+      regions: The ops that are checked together for a tensor, by its place; the last op writes it.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class LocalCheck:
         tolerance: float,
         folder: str,
     ) -> None:
-        """For runs that know tensors, some of which are wanted."""
+        """Prepares checks of the wanted tensors in runs that show the known tensors."""
         self._tolerance = tolerance
         self.reference = ReferenceRun(source, known, wanted, options, folder)
         self.regions = {
@@ -43,7 +43,7 @@ class LocalCheck:
     def check(
         self, inputs: Mapping[int, Array], actual: Mapping[int, Array]
     ) -> Iterator[tuple[int, Array, Difference | None]]:
-        """Computes each tensor that can be: its place, what is expected, and how far it is; None for its shape."""
+        """Checks tensors: yields the place, the expected value and the difference; None for another shape."""
         values = {**actual, **inputs}
         for place, expected in self.reference.run(values, actual).items():
             if not self.reference.is_computed(place):
@@ -75,7 +75,7 @@ class LocalCheck:
         found: Array,
         difference: Difference,
     ) -> Difference:
-        """The difference as a part of what the op sums, which may be far more than what is left of it."""
+        """Makes the difference relative to the magnitudes that the op sums."""
         if len(self.regions[place]) > 1:
             return difference
         magnitudes = self._magnitudes.find(place, values)
@@ -85,7 +85,7 @@ class LocalCheck:
 
 
 def _varying(source: SourceGraph, ops: Sequence[int]) -> list[int]:
-    """Those of some ops whose results constants alone do not determine."""
+    """Selects the ops whose results do not follow from constants alone."""
     return [
         op
         for op in ops

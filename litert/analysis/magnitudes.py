@@ -1,4 +1,4 @@
-"""A model of one op becomes the model of what the op accumulates: the terms of its sums, without their signs."""
+"""Turns a model of one op into a model that sums the magnitudes of the op's terms."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _SIGNS: Mapping[str, Sequence[int]] = {
         _ALL,
     ),
 }  # fmt: skip
-"""Of each op that adds or multiplies, the signs of inputs that make all terms positive; all 1 where empty."""
+"""Signs of the inputs that make all terms positive, for each op that adds or multiplies; empty for all 1."""
 
 
 def remove_signs(subgraph: Subgraph) -> Sequence[int] | None:
-    """Makes the op's constants such that all terms are positive, and takes its fused activation away.
+    """Makes the op's constants positive where needed, and removes its fused activation.
 
     Returns:
-      The sign that the magnitudes of each input of the subgraph are to have; None for what is not one op that sums
-      floats, where nothing is changed.
+      The sign for the magnitudes of each subgraph input; None, with nothing changed, unless the subgraph is one op
+      that sums floats.
     """
     if len(subgraph.ops) != 1 or subgraph.ops[0].name not in _SIGNS:
         return None

@@ -1,4 +1,4 @@
-"""Bounds of dynamic shapes for several models: each goes to the models that have such a tensor."""
+"""Distributes bounds of dynamic shapes to the models that have a tensor of that name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Bounds = Mapping[str, Sequence[int]]
 
 
 def choose_bounds(paths: Sequence[str], bounds: Bounds) -> list[Bounds]:
-    """The bounds of each model; a single one gets them all, as it does when it is compiled.
+    """Selects the bounds of each model; a single model gets all bounds, as in a compilation.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a bound that fits no model.
+      LiteRtError: INVALID_TOOL_CONFIG, if a bound fits no model.
     """
     if not bounds or len(paths) == 1:
         return [bounds] * len(paths)
@@ -34,9 +34,12 @@ def choose_bounds(paths: Sequence[str], bounds: Bounds) -> list[Bounds]:
 
 
 def _dynamic_tensors(path: str) -> dict[str, bool]:
-    """Names of tensors of dynamic shape, and whether each is an input; none of a file that cannot be read."""
+    """Finds the names of tensors of dynamic shape, and whether each is an input; empty for an unreadable file."""
     names: dict[str, bool] = {}
-    with suppress(LiteRtError), read_model(path) as model:  # who covers the model says why
+    with (
+        suppress(LiteRtError),
+        read_model(path) as model,
+    ):  # the analysis of the model reports the error
         for subgraph in model.subgraphs:
             inputs = {*subgraph.inputs}
             for tensor in subgraph.tensors:

@@ -1,4 +1,4 @@
-"""Finds the models that a user means by files and folders."""
+"""Finds the model files in a list of files and folders."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ _SUFFIX = ".tflite"
 
 
 def find_models(paths: Sequence[str]) -> list[str]:
-    """The files, and all `*.tflite` in the folders and below them, which are sorted; each file once.
+    """Lists the given files and, sorted, all `*.tflite` below the given folders; each file once.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a path that leads nowhere, or a folder without a model.
+      LiteRtError: NOT_FOUND, for a path that does not exist, or a folder without a model.
     """
-    found: dict[str, str] = {}  # by where it really lies
+    found: dict[str, str] = {}  # by its real path
     for path in paths:
         if os.path.isdir(path):
             models = sorted(_models_below(path))
             if not models:
-                raise LiteRtError(
-                    Status.NOT_FOUND, f"no *{_SUFFIX} in this folder, nor below it", path
-                )
+                raise LiteRtError(Status.NOT_FOUND, f"no *{_SUFFIX} in or below this folder", path)
         elif os.path.exists(path):
             models = [path]
         else:
@@ -37,7 +35,7 @@ def find_models(paths: Sequence[str]) -> list[str]:
 
 
 def _models_below(folder: str) -> Iterator[str]:
-    """Follows links to folders, each folder once: a link may lead to a folder above it."""
+    """Follows links to folders, each folder once, since a link may lead to a folder above it."""
     seen: set[str] = set()
     for here, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(here)

@@ -1,4 +1,4 @@
-"""Files of a model on the NPU: compiled as it is, or with inner tensors as outputs."""
+"""Compiled files of a model: unchanged, or with inner tensors as outputs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from litert.model.atomic_file import temporary_folder
 from litert.options import Options
 
 _MOST_REFUSED = 8
-"""After so many refused tensors, and none that was taken, no more are tried: each is a compilation."""
+"""Number of refused tensors after which no more are tried, if none was accepted: each try is a compilation."""
 
 
 @contextmanager
 def working_folder(model_path: str) -> Iterator[str]:
-    """A folder for files of a model, while the block lasts; an error that names one of them names the model."""
+    """Makes a temporary folder for files of a model; errors that name one of the files name the model instead."""
     with temporary_folder() as folder:
         try:
             yield folder
@@ -43,7 +43,7 @@ def _renamed(text: str, folder: str, model_path: str) -> str:
 
 
 class NpuFiles:
-    """Compiles models into a folder, and loads what comes of it."""
+    """Compiles models into a folder and loads the compiled files."""
 
     def __init__(
         self,
@@ -53,22 +53,22 @@ class NpuFiles:
         load: Options,
         environment: EnvironmentOptions,
     ) -> None:
-        """Takes how models are compiled, how they are loaded, and where dispatch tables are.
+        """Takes the options for compiling and loading, and the environment of dispatch tables.
 
-        Errors name the model at `model_path`, from which all come.
+        Errors name the source model at `model_path`.
         """
         self.folder, self._model_path = folder, model_path
         self._apply, self._load, self._environment = apply, load, environment
         self._numbers = count()
 
     def compile(self, path: str, taps: bool = False) -> tuple[str, Report]:
-        """Compiles a model, with names for taps or without: the path of the file, and the report."""
+        """Compiles a model, optionally with tensor names for taps; returns the file's path and the report."""
         target, compiler = self._new_path(), replace(self._apply.compiler, taps=taps)
         with counting("compile", 0):
             return target, apply_plugin(path, target, replace(self._apply, compiler=compiler))
 
     def open(self, source: SourceGraph, compiled: str) -> NpuTrial:
-        """Loads a compiled file, which shows what is outside of its calls."""
+        """Loads a compiled file, which shows the tensors outside its calls."""
         path = self._new_path()
         shown = expose_calls(compiled, source, path)
         return NpuTrial(path, source, shown, self._load, self._environment)
@@ -76,7 +76,7 @@ class NpuFiles:
     def open_tapped(
         self, source: SourceGraph, compiled: str, inputs: Mapping[str, Array]
     ) -> TappedTrial:
-        """Loads a compiled file, which shows what is inside of its calls, too; runs it once on inputs by name."""
+        """Loads a compiled file that also shows the tensors inside its calls, and runs it once on the inputs."""
         path = self._new_path()
         outside = expose_calls(compiled, source, path)
         return TappedTrial(path, source, outside, self._load, self._environment, inputs)
@@ -84,10 +84,10 @@ class NpuFiles:
     def open_parts(
         self, source: SourceGraph, places: Sequence[int], refused: dict[int, LiteRtError]
     ) -> Iterator[tuple[Sequence[int], NpuTrial]]:
-        """Loads the source with tensors as outputs, all at once or, where the vendor refuses that, in parts.
+        """Loads the source with tensors as outputs, all at once or, if the vendor refuses that, in parts.
 
-        A part has what its ops read as outputs, too. `refused` gets the tensors that are refused alone, or where
-        none of many was taken, and why.
+        The inputs of a part's ops become outputs, too. `refused` gets the tensors that the vendor refuses even
+        alone, with reasons; after many refusals without success, all the rest.
         """
         waiting, has_taken, num_refused = [places], False, 0
         while waiting:
@@ -112,7 +112,7 @@ class NpuFiles:
                 yield part, trial
 
     def _open_exposed(self, source: SourceGraph, places: Sequence[int]) -> NpuTrial:
-        """Compiles the source with tensors as outputs, and loads it."""
+        """Compiles the source with tensors as outputs and loads the file."""
         path = self._new_path()
         write_exposed(source, places, path)
         compiled, _ = self.compile(path)
@@ -120,7 +120,7 @@ class NpuFiles:
         return NpuTrial(compiled, source, shown, self._load, self._environment)
 
     def in_user_s_words(self, text: str) -> str:
-        """What an error says, with the name of the user's model in place of a file in the folder."""
+        """Returns an error's text, with the name of the user's model in place of a file in the folder."""
         return _renamed(text, self.folder, self._model_path)
 
     def _new_path(self) -> str:

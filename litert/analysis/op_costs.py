@@ -1,4 +1,4 @@
-"""What the ops of a model take: as their descriptions say, or the user."""
+"""Arithmetic and memory traffic of a model's ops, from their descriptions or from the user."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST_OPERATIONS = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CostOptions:
-    """What the user knows of ops that their descriptions do not say.
+    """Cost information from the user that op descriptions lack.
 
     Attributes:
-      formulas: of the arithmetic of ops by their names, in operations; over B, F, Y and X of output 0.
-      shapes: of inputs of dynamic shape, by their names.
+      formulas: Number of operations of ops, by op name, as formulas over B, F, Y and X of output 0.
+      shapes: Shapes of inputs of dynamic shape, by input name.
     """
 
     formulas: Mapping[str, Formula] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class CostOptions:
 
 
 class ModelCosts:
-    """Costs of the ops of one model; of composites those of the ops that they stand for."""
+    """Costs of one model's ops; a composite costs as much as its decomposition."""
 
     def __init__(self, model: Model, formulas: Mapping[str, Formula]) -> None:
         self._model = model
@@ -37,10 +37,10 @@ class ModelCosts:
         self._bodies: dict[int, OpCost] = {}
 
     def find(self, op: Op) -> OpCost:
-        """What an op takes.
+        """Returns an op's cost.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a formula that does not fit the op.
+          LiteRtError: INVALID_ARGUMENT, if a formula does not fit the op.
         """
         if formula := self._formulas.get(op.name):
             return _apply(formula, op)
@@ -52,14 +52,14 @@ class ModelCosts:
             return UNKNOWN_COST
         if index not in self._bodies:
             self._bodies[index] = (
-                UNKNOWN_COST  # meanwhile: a decomposition may have itself in itself
+                UNKNOWN_COST  # meanwhile: a decomposition may contain its own composite
             )
             self._bodies[index] = sum(map(self.find, self._model.subgraphs[index].ops), NO_COST)
         return self._bodies[index]
 
 
 def _apply(formula: Formula, op: Op) -> OpCost:
-    """An op's cost with its arithmetic by a formula, which stays unknown where shapes are dynamic."""
+    """Computes an op's cost by a formula; the arithmetic stays unknown if shapes are dynamic."""
     cost = find_cost(op)
     tensors = [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
     if not op.outputs or not all(tensor.type.layout.is_static for tensor in tensors):
@@ -71,20 +71,23 @@ def _apply(formula: Formula, op: Op) -> OpCost:
 
 
 def set_shapes(model: Model, shapes: Mapping[str, Sequence[int]]) -> list[str]:
-    """Gives inputs of a model these shapes, and all that depends on them the shapes that stock LiteRT infers.
+    """Sets shapes of a model's inputs, and infers the shapes that depend on them with stock LiteRT.
 
     Returns:
-      What could not be done, in sentences. Shapes stay unknown behind ops that nobody can infer, as custom ops.
+      Sentences about shapes that could not be set or inferred. Shapes stay unknown after ops without shape
+      inference, such as custom ops.
     """
     problems: list[str] = []
     inputs = [(subgraph, tensor) for subgraph in model.subgraphs for tensor in subgraph.inputs]
     found = {tensor.name for _, tensor in inputs}
-    problems += [f"--shape: no input is called '{name}'" for name in shapes if name not in found]
+    problems += [
+        f"--shape: the model has no input '{name}'" for name in shapes if name not in found
+    ]
     for subgraph in dict.fromkeys(subgraph for subgraph, _ in inputs):
         named = {t: shapes[t.name] for t in subgraph.inputs if t.name in shapes}
         wrong = [t for t, shape in named.items() if not _can_be(t, shape)]
         problems += [
-            f"--shape: '{t.name}' is {t.type}, and cannot be {'x'.join(map(str, shapes[t.name]))}"
+            f"--shape: '{t.name}' is {t.type}, and cannot have shape {'x'.join(map(str, shapes[t.name]))}"
             for t in wrong
         ]
         if named and not wrong:
@@ -101,7 +104,7 @@ def _can_be(tensor: Tensor, shape: Sequence[int]) -> bool:
 
 
 def _set_shapes(model: Model, subgraph: Subgraph, shapes: Mapping[Tensor, Sequence[int]]) -> None:
-    # Here, since most models have no dynamic shapes.
+    # Imported here, since most models have no dynamic shapes.
     from compiler_plugin.transformations.graph import Graph
     from compiler_plugin.transformations.partial_inference import PartialInference
 

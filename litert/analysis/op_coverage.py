@@ -1,4 +1,4 @@
-"""Where each op of a model goes, with its types and its cost."""
+"""The placement of each op of a model on the NPU or CPU, with its types and cost."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _INDICES = frozenset({ElementType.INT32, ElementType.INT64})
 
 @dataclass(frozen=True, slots=True)
 class OpCoverage:
-    """Where one op goes.
+    """The placement of one op.
 
     Attributes:
-      subgraph, index: of the op in the model's file; of its composite, for a part of one that is taken apart; the
-        index is -1 for an op that a transformation has made.
-      name: custom code, or the builtin operator's name.
-      composite: what the composite computes that the op is, or is a part of: `odml.rms_norm`; "" for other ops.
-      output: name of its first output.
-      types: of its data: `int8`, `float32, int8`, `float32 to int8`.
-      call: the NPU call that it is in; "" on the CPU.
-      reason: why it stays on the CPU; "" on the NPU.
-      macs: multiply-accumulates; None where they are unknown.
-      operations: other arithmetic; None where it is unknown.
-      bytes: of inputs, constants and outputs, each once; None where they are unknown.
+      subgraph, index: Place of the op in the model's file; for a part of a split composite, the composite's place;
+        the index is -1 for an op that a transformation made.
+      name: Custom code, or name of the builtin operator.
+      composite: Name of the composite that the op is or belongs to, such as `odml.rms_norm`; "" for other ops.
+      output: Name of the op's first output.
+      types: Element types of the op's data: `int8`, `float32, int8`, `float32 to int8`.
+      call: Name of the op's NPU call; "" on the CPU.
+      reason: Reason why the op stays on the CPU; "" on the NPU.
+      macs: Number of multiply-accumulates; None if unknown.
+      operations: Number of other arithmetic operations; None if unknown.
+      bytes: Total size of inputs, constants and outputs, each counted once; None if unknown.
     """
 
     subgraph: int
@@ -53,28 +53,28 @@ class OpCoverage:
 
     @property
     def kind(self) -> str:
-        """What it computes: its name, or its composite's."""
+        """Name of the op's computation: the composite's name, or the op's name."""
         return self.composite if self.name == COMPOSITE_OP and self.composite else self.name
 
 
 @dataclass(slots=True, eq=False)
 class SourcePlaces:
-    """Where ops stand in a model's file: subgraph and index, also once the model has been changed."""
+    """Places of ops in a model's file (subgraph and index), also after the model has been changed."""
 
     _by_op: dict[Op, tuple[int, int]] = field(default_factory=dict)
     _by_output: dict[tuple[int, str, str], tuple[int, int]] = field(default_factory=dict)
 
     def read(self, model: Model) -> None:
-        """Remembers the ops of a model as it is in its file."""
+        """Records the ops of a model as they are in its file."""
         for number, subgraph in enumerate(model.subgraphs):
             for index, op in enumerate(subgraph.ops):
                 self._by_op[op] = number, index
                 self._by_output[number, op.name, _output_name(op)] = number, index
 
     def find(self, subgraph: int, op: Op) -> tuple[int, int]:
-        """The place of an op that stands in a subgraph now; its index is -1 where the file does not have it.
+        """Returns the place of an op that is now in a subgraph; the index is -1 if the file does not have the op.
 
-        A vendor's transformations may have put a copy in the place of each op: that goes by its output's name.
+        A vendor's transformations may have replaced ops by copies: a copy is matched by its output's name.
         """
         place = self._by_op.get(op)
         return place or self._by_output.get((subgraph, op.name, _output_name(op)), (subgraph, -1))
@@ -86,7 +86,7 @@ def list_ops(
     places: SourcePlaces,
     costs: ModelCosts,
 ) -> Iterator[OpCoverage]:
-    """The ops of a model in the order of `reports`, which are those of its plans."""
+    """Lists the ops of a model in the order of `reports`, the reports of its plans."""
     by_index = {plan.index: plan for plan in plans}
     composites = {
         plan.index: {op: fate for fate in reversed(plan.composites) for op in fate.ops}
@@ -97,7 +97,7 @@ def list_ops(
         op = plan.subgraph.ops[report.index]
         fate = composites[plan.index].get(report.index)
         subgraph, index = places.find(plan.index, fate.op if fate else op)
-        # The ops of a decomposition are counted in the composites that stand for them.
+        # Composites count for the ops of their decompositions.
         cost = NO_COST if plan.is_decomposition else costs.find(op)
         yield OpCoverage(
             subgraph,
@@ -115,7 +115,7 @@ def list_ops(
 
 
 def describe_types(op: Op) -> str:
-    """The element types of an op's data: without constants that are biases, shapes, axes or indices."""
+    """Lists the element types of an op's data, without constant biases, shapes, axes and indices."""
     given = [tensor for tensor in op.inputs if tensor is not None]
     data = [t for t in given if not (t.is_constant and t.element_type in _INDICES)]
     inputs, outputs = _type_names(data or given), _type_names(op.outputs)

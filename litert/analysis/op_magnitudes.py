@@ -1,4 +1,4 @@
-"""What one op of a model sums up, given its inputs: the magnitudes that its errors are a part of."""
+"""Computes the magnitudes that an op of a model sums for given inputs: op errors are relative to them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from litert.model.writer import write_model
 
 
 class OpMagnitudes:
-    """Magnitudes of a model's ops."""
+    """Computes magnitudes of a model's ops."""
 
     def __init__(self, source: SourceGraph, options: ReferenceOptions, folder: str) -> None:
         self._source, self._options, self._folder = source, options, folder
 
     def find(self, place: int, values: Mapping[int, Array]) -> Array | None:
-        """Those of an op's result, by the tensor's place; None for an op that sums no floats.
+        """Computes the magnitudes of an op's result; None for an op that sums no floats.
 
         Args:
-          place: of the tensor.
-          values: of what the op reads that varies.
+          place: Place of the result tensor.
+          values: Values of the op's inputs that are not constant.
         """
         path = os.path.join(self._folder, "magnitudes.tflite")
         source = self._source

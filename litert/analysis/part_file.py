@@ -1,4 +1,4 @@
-"""Some ops of a model as a model of its own."""
+"""Writes some ops of a model as a model of their own."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from litert.model.reader import read_model
 from litert.model.writer import write_model
 
 _DESCRIPTION = "TFLITE_METADATA"
-"""Metadata that describe the inputs and outputs of the whole model."""
+"""Names of metadata that describe the inputs and outputs of the whole model."""
 
 _KEY = "serving_default"
 
 
 @dataclass(frozen=True, slots=True)
 class PartEnds:
-    """What a part reads and gives: places of tensors in the source, by their names in the part's signature."""
+    """Inputs and outputs of a part: places of tensors in the source, by their names in the part's signature."""
 
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
 
     def moved(self, places: Mapping[int, int]) -> PartEnds:
-        """The same in another model, given the places there."""
+        """Translates the ends to another model, given the places there."""
         inputs, outputs = (
             {name: places[place] for name, place in named.items()}
             for named in (self.inputs, self.outputs)
@@ -42,11 +42,11 @@ class PartEnds:
 
 
 def find_ends(source: SourceGraph, ops: Collection[int]) -> PartEnds:
-    """The ends of a part: names are those of the source's signature, else of tensors, each once.
+    """Finds the ends of a part; names come from the source's signature, otherwise from tensors, and are unique.
 
     Args:
-      source: the model.
-      ops: the part's, by their places in the source.
+      source: The whole model.
+      ops: Places of the part's ops in the source.
     """
     results = find_results(source.model, source.subgraph)
     part = make_partition("", source.subgraph, sorted(ops), results)
@@ -60,7 +60,7 @@ def find_ends(source: SourceGraph, ops: Collection[int]) -> PartEnds:
 def name_tensors(
     source: SourceGraph, places: Iterable[int], given: Mapping[str, int]
 ) -> dict[str, int]:
-    """Tensors' places by unique names: a tensor has its name in `given`, or else the one in the model."""
+    """Makes unique names for tensors, from `given` or from the model."""
     by_place = {place: name for name, place in given.items()}
     named: dict[str, int] = {}
     for place in places:
@@ -70,9 +70,9 @@ def name_tensors(
 
 
 def write_part(source: SourceGraph, ops: Collection[int], ends: PartEnds, target: str) -> None:
-    """Writes a part: its ops with all that they need, as the source has it, and nothing else.
+    """Writes a part: its ops and everything that these need, unchanged from the source.
 
-    It has one signature, of the source's key where that has one.
+    The part has one signature, with the key of the source's signature.
     """
     with read_model(source.path) as model:
         subgraph = model.subgraphs[source.subgraph_index]

@@ -1,4 +1,4 @@
-"""Where the time of a model's runs goes, as rows: what was measured, and the rest that nobody claims."""
+"""The time of a model's runs as rows: the measured parts, and the remaining time."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from litert.core.tracing import SpanKind
 from litert.runtime.metrics import CallMetrics, OpMetrics, OpPlace, RunMetrics, Spread
 
 REST = "rest"
-"""The kind and name of rows for the time that no other row has."""
+"""Kind and name of rows for the remaining time."""
 
 _LEAST_S = 1e-9
-"""Seconds in a run of the model: the rest of a part that is less is none, and has no row."""
+"""Seconds per model run below which the remaining time of a part gets no row."""
 
 _KINDS = {SpanKind.CALL: "npu_call"}
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """What a part of a model's runs took.
+    """The time that a part of a model's runs took.
 
     Attributes:
-      kind: npu_call; task, transfer, wait, host or invoke for a part of one; cpu_op; or rest.
-      name: of an NPU call's function, or of a part of it; else of the ops, or of the delegate that runs them.
-      ops: of the file; several that cannot be told apart.
-      parent: the index of the row that it is a part of; -1 for the run itself.
-      mean_s: seconds in a run of the model, all its own runs together.
-      median_s: half of the runs took so long at most. Medians do not add up as means do.
-      deviation_s: the standard deviation of single runs.
-        Both are None for a rest, if there are too many runs to keep each one's.
-      share: of the run.
-      runs_per_run: how often it ran in a run of the model.
-      details: further facts: XNNPACK's operators, the vendor's own measurements.
+      kind: npu_call; task, transfer, wait, host or invoke for a part of an NPU call; cpu_op; or rest.
+      name: Function of an NPU call, or name of its part; otherwise the ops, or the delegate that runs them.
+      ops: Ops of the file; several if their times cannot be separated.
+      parent: Index of the row that this row is a part of; -1 for a part of the run itself.
+      mean_s: Mean time per model run, in seconds, over all runs of the part in it.
+      median_s: Median time per model run, in seconds. Means add up, medians do not.
+      deviation_s: Standard deviation over single runs, in seconds.
+        Both are None for remaining time, if there are too many runs to keep the time of each.
+      share: Share of the model run's time, 0 to 1.
+      runs_per_run: Number of times that the part ran in a model run.
+      details: Further facts: XNNPACK's operators, the vendor's own measurements.
     """
 
     kind: str
@@ -48,12 +48,12 @@ class ProfileRow:
 
 
 def profile_rows(collections: Sequence[RunMetrics]) -> list[ProfileRow]:
-    """Rows of collections of one model's runs, taken together.
+    """Makes the rows of several collections of one model's runs, taken together.
 
     Returns:
-      The longest first, each followed by its parts. The rows without a parent add up to the run, with a rest, and
-      the parts of a row to the row, with a rest where there is one. Clocks differ: where parts are longer than the
-      whole, the rest is 0.
+      The rows, longest first; each is followed by its parts. The rows without a parent add up to the run, and the
+      parts of a row to the row, including rows for remaining time. Clocks differ: if the parts take longer than
+      the whole, the remaining time is 0.
     """
     runs = Spread.of([time_s for c in collections for time_s in c.run_times_s])
     root = _Part.of(collections, runs)
@@ -63,7 +63,7 @@ def profile_rows(collections: Sequence[RunMetrics]) -> list[ProfileRow]:
 
 
 class _Part:
-    """A row to be, with its parts."""
+    """A row that is being collected, with its parts."""
 
     def __init__(self) -> None:
         self.parts: dict[object, _Part] = {}
@@ -90,7 +90,7 @@ class _Part:
         return root
 
     def add(self, op: OpMetrics) -> None:
-        """Adds what one collection has measured."""
+        """Adds the measurements of one collection."""
         self.op = op
         self.count += op.count
         self.times += op.times
@@ -98,7 +98,7 @@ class _Part:
             self.details["operators"] = ", ".join(op.operators)
 
     def write(self, index: int, runs: Spread, rows: list[ProfileRow]) -> None:
-        """Adds the rows of its parts; `index` is its own."""
+        """Adds the rows of the parts; `index` is this row's own index."""
         rest = self._rest() if self.parts or index < 0 else Spread()
         parts = sorted(self.parts.values(), key=lambda part: -part.times.total_s)
         is_rest_written = index >= 0 and rest.total_s < _LEAST_S * self.times.runs
@@ -111,7 +111,7 @@ class _Part:
                 part.write(len(rows) - 1, runs, rows)
 
     def _rest(self) -> Spread:
-        """What its parts leave of it, with that of single runs where all have it of all runs."""
+        """Computes the remaining time, for single runs too if all parts have the times of all runs."""
         parts = [part.times for part in self.parts.values()]
         rest_s = max(0.0, self.times.total_s - sum(part.total_s for part in parts))
         samples = [self.times.samples_s, *(part.samples_s for part in parts)]
@@ -123,7 +123,7 @@ class _Part:
         return replace(rests, total_s=rest_s)
 
     def row(self, parent: int, runs: Spread) -> ProfileRow:
-        """As it is shown."""
+        """Makes the row for the report."""
         assert self.op is not None
         times = self.times.among(runs.runs)
         return ProfileRow(
@@ -141,7 +141,7 @@ class _Part:
 
 
 def _calls_alone(collection: RunMetrics) -> Iterator[OpMetrics]:
-    """The NPU calls, where ops could not be measured."""
+    """Makes rows of the NPU calls, if ops could not be measured."""
     for call in collection.calls:
         times = Spread.of(call.times_s)
         yield OpMetrics(SpanKind.CALL, call.name, (), -1, len(call.times_s), times)
@@ -158,7 +158,7 @@ def _rest_row(parent: int, rest: Spread, runs: Spread) -> ProfileRow:
 def _vendor_details(
     op: OpMetrics | None, calls: Sequence[CallMetrics]
 ) -> Iterator[tuple[str, bool | int | float | str]]:
-    """The vendor's own measurements of a call, of the last collection that has them."""
+    """Returns the vendor's own measurements of a call, from the last collection that has them."""
     for call in calls:
         if op is not None and call.name == op.name:
             yield from ((metric.name, metric.value) for metric in call.vendor)

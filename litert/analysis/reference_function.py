@@ -1,4 +1,4 @@
-"""Functions of the user that compute an op: what an op without a kernel in stock LiteRT is compared with."""
+"""The user's functions that compute an op, as a reference for ops without a kernel in stock LiteRT."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from litert.model.graph import Op
 
 Function: TypeAlias = "Callable[[Op, Sequence[Any]], Sequence[Any]]"
-"""From an op and all its inputs, constants too, to its outputs."""
+"""A function that computes an op's outputs from the op and all its inputs, including constants."""
 
 Functions: TypeAlias = "Mapping[str, Function]"
-"""By the ops' names."""
+"""Reference functions by op name."""
 
 
 def call_function(function: Function, op: Op, inputs: Sequence[Any]) -> list[Any]:
-    """An op's outputs, of the types that the model has.
+    """Calls the reference of an op; returns the outputs in the model's element types.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for an output of another shape than the model's; what the function raises.
+      LiteRtError: INVALID_ARGUMENT, if an output has another shape than in the model; or the
+        function's own error.
     """
     results = []
     for tensor, array in zip(op.outputs, function(op, inputs), strict=True):

@@ -1,8 +1,7 @@
-"""The reference: tensors of a model, computed from the graph's inputs or from known tensors, by stock's kernels.
+"""Computes the reference: tensors of a model from the graph's inputs or known tensors, by stock LiteRT's kernels.
 
-An op that these kernels lack is computed by the user's function, or by XNNPACK where it has the op. Where nothing
-computes an op, its results are taken from the run that is compared, so that the ops behind it still have a
-reference.
+The user's function, or XNNPACK if it has the op, computes an op that these kernels lack. If nothing computes an
+op, its results come from the compared run, so that later ops still have a reference.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from litert.model.tensor_data import decode_constant
 
 XNNPACK = "xnnpack"
 _READ_BLOCKS = frozenset({"DEQUANTIZE", "EMBEDDING_LOOKUP"})
-"""Builtin ops whose plain kernels know that numbers can have a scale for each block."""
+"""Builtin ops whose plain kernels support one scale per block."""
 
 _numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceOptions:
-    """What computes a reference.
+    """Options of the reference's computation.
 
     Attributes:
-      kernels: of stock LiteRT, one of `KERNELS`.
-      num_threads: of the CPU.
-      functions: of the user, for custom ops.
+      kernels: Kernels of stock LiteRT, one of `KERNELS`.
+      num_threads: Number of CPU threads.
+      functions: The user's functions for custom ops.
     """
 
     kernels: str = "reference"
@@ -48,11 +47,11 @@ class ReferenceOptions:
 
 
 class ReferenceRun:
-    """Computes wanted tensors from known ones.
+    """Computes wanted tensors from known tensors.
 
     Attributes:
-      left_out: ops that nothing computes, by their places, with the reason.
-      by_others: ops that something else than these kernels computes, with its name.
+      left_out: Ops that nothing computes, by place, with the reason.
+      by_others: Ops that other code than these kernels computes, with the name of that code.
     """
 
     def __init__(
@@ -63,17 +62,17 @@ class ReferenceRun:
         options: ReferenceOptions,
         folder: str,
     ) -> None:
-        """Makes the models, and loads them.
+        """Makes the models and loads them.
 
         Args:
           source: the model.
-          known: places of tensors that a run will be given.
-          wanted: places of tensors that ops compute.
-          options: what computes them.
-          folder: where models are written that are gone once they are loaded.
+          known: Places of tensors that runs get as inputs.
+          wanted: Places of the tensors to compute.
+          options: Options of the computation.
+          folder: Folder for temporary model files.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where stock refuses the model and names no op of it.
+          LiteRtError: UNSUPPORTED, if stock LiteRT refuses the model and names no op.
         """
         self._source, self._options, self._folder = source, options, folder
         self._known, self._wanted = frozenset(known), wanted
@@ -86,7 +85,7 @@ class ReferenceRun:
             elif has_state(op):
                 self._leave_out(place, "its result depends on more than its inputs")
             elif options.kernels != XNNPACK and _is_for_xnnpack_alone(op):
-                self._replace(place, "its plain kernel reads no scales of blocks")
+                self._replace(place, "its plain kernel does not support scales per block")
         while True:
             try:
                 self._part = self._load()
@@ -99,11 +98,11 @@ class ReferenceRun:
         """Computes the wanted tensors.
 
         Args:
-          values: of the graph's inputs and of known tensors, by place.
-          actual: of the run that is compared; it stands for what is left out.
+          values: Values of the graph's inputs and of known tensors, by place.
+          actual: Tensors of the compared run, which replace tensors that nothing computes.
 
         Returns:
-          What could be computed, by place. Tensors are missing that `actual` would have had to stand for.
+          The computed tensors by place. Tensors that needed a missing value of `actual` are left out.
         """
         given = dict(values)
         results: dict[int, Array] = {}
@@ -121,7 +120,7 @@ class ReferenceRun:
         return {place: results[place] for place in wanted if place in results}
 
     def find_unknown(self, values: Collection[int], actual: Collection[int]) -> Mapping[int, int]:
-        """Tensors that a run with these places cannot compute, also given ones; with the op that is left out."""
+        """Finds tensors that a run with these known places cannot compute, with the op that nothing computes."""
         unknown: dict[int, int] = {}
         if not self.left_out:
             return unknown
@@ -137,7 +136,7 @@ class ReferenceRun:
         return unknown
 
     def is_computed(self, place: int) -> bool:
-        """Whether a wanted tensor is computed, and not taken from the run that is compared."""
+        """Whether a wanted tensor is computed rather than taken from the compared run."""
         return self._source.op_places[self._source.producer(place)] not in self.left_out
 
     def _run_part(self, given: Mapping[int, Array]) -> dict[int, Array]:
@@ -148,7 +147,7 @@ class ReferenceRun:
         self._stand_ins[place] = None
 
     def _replace(self, place: int, reason: str) -> None:
-        """Lets something else than the kernels compute an op."""
+        """Lets the user's function or XNNPACK compute an op."""
         op = self._source.subgraph.ops[place]
         function = self._options.functions.get(op.name)
         if function is not None:
@@ -166,13 +165,13 @@ class ReferenceRun:
                 reason = error.what
         self._leave_out(
             place,
-            "stock LiteRT has no kernel for it"
+            "stock LiteRT has no kernel for the op"
             if "unresolved custom op" in reason
-            else f"stock LiteRT does not run it: {reason}",
+            else f"stock LiteRT does not run the op: {reason}",
         )
 
     def _load(self) -> _Part | None:
-        """The graph without the ops that others compute; None where nothing is left."""
+        """Makes the graph without the ops that others compute; None if no op is left."""
         replaced = {tensor for op in self._stand_ins for tensor in self._written(op)}
         needed = {tensor for op in self._stand_ins for tensor in self._read(op)}
         known = self._known | replaced | set(self._source.inputs.values())
@@ -194,7 +193,7 @@ class ReferenceRun:
         return _Part(graph, run, wanted)
 
     def _find_levels(self) -> list[list[int]]:
-        """The ops that others compute, such that each reads nothing of its own level or of a later one."""
+        """Sorts the ops that others compute into levels; an op reads nothing of its own or a later level."""
         source = self._source
         found: dict[int, int] = {}
         heights: dict[Tensor, int] = {}
@@ -211,7 +210,7 @@ class ReferenceRun:
         return levels
 
     def _read(self, op: int) -> list[int]:
-        """What an op reads that is not the same in all runs."""
+        """Lists the inputs of an op that vary between runs."""
         tensors = self._source.subgraph.ops[op].inputs
         places = [self._source.places[tensor] for tensor in tensors if tensor is not None]
         return [place for place in places if place in self._source.varying]
@@ -230,7 +229,7 @@ class ReferenceRun:
 
 class _StandIn(Protocol):
     def run(self, source: SourceGraph, values: Mapping[int, Array]) -> dict[int, Array]:
-        """Results by their places, from values by theirs."""
+        """Computes results by place from values by place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +251,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _FunctionRun:
-    """A custom op, computed by the user's function."""
+    """A custom op that the user's function computes."""
 
     op: Op
     function: Function
@@ -270,7 +269,7 @@ def _value(source: SourceGraph, tensor: Tensor, values: Mapping[int, Array]) -> 
 
 
 def constant_value(source: SourceGraph, tensor: Tensor) -> Array:
-    """The value of a tensor that is constant, or that constants alone determine."""
+    """Returns the value of a tensor that is constant or follows from constants alone."""
     if tensor.producer is None:
         return decode_constant(tensor.element_type, tensor.shape, dense_data(tensor))
     ops = [source.subgraph.ops[index] for index in source.region(source.places[tensor], ())]
@@ -278,12 +277,12 @@ def constant_value(source: SourceGraph, tensor: Tensor) -> Array:
 
 
 def _is_for_xnnpack_alone(op: Op) -> bool:
-    """Whether stock's plain kernel takes scales of blocks for such of channels, and reads what is not there."""
+    """Whether stock LiteRT's plain kernel mistakes scales per block for scales per channel, out of bounds."""
     quantizations = [tensor.quantization for tensor in op.inputs if tensor is not None]
     has_blocks = any(q is not None and q.blockwise is not None for q in quantizations)
     return has_blocks and op.name not in _READ_BLOCKS
 
 
 def _stand_in_value(tensor: Tensor) -> Array:
-    """What an input of a graph has while nobody knows its value yet, and nothing that counts depends on it."""
+    """Makes a placeholder for a graph input whose value is not known yet and does not matter."""
     return np.zeros(tensor.shape, tensor.element_type.numpy_dtype)

@@ -1,4 +1,4 @@
-"""Why ops stay on the CPU, counted, and what it would bring if the NPU took them."""
+"""Counts the reasons why ops stay on the CPU, and estimates the gain if the NPU took these ops."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from litert.core.errors import LiteRtError
 from litert.model.op_cost import KnownCost
 
 _MOST_ESTIMATED = 30
-"""Refusals of one model whose effect on the calls is found out: each has the model partitioned anew."""
+"""Number of refusals per model whose effect on the calls is computed: each needs a new partitioning."""
 
 
 class RefusalKey(NamedTuple):
-    """What is counted together: the ops' name, or what the composite computes; types; and the reason."""
+    """Key of ops that are counted together: the name of the op or composite, the types, and the reason."""
 
     name: str
     types: str
@@ -27,23 +27,24 @@ class RefusalKey(NamedTuple):
 
     @classmethod
     def of(cls, op: OpCoverage) -> RefusalKey:
-        """That of an op on the CPU."""
+        """Makes the key of an op on the CPU."""
         return cls(op.kind, op.types, op.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Ops of one name and type that stay on the CPU for one reason.
+    """Ops of the same name and types that stay on the CPU for the same reason.
 
     Attributes:
-      name: of the ops; of a composite what it computes.
-      types: of their data.
-      reason: why they stay.
-      count: how many ops.
-      num_models: in how many models.
-      arithmetic_share, bytes_share: their part of all that is known, 0 to 1; None where none of theirs is.
-      calls_change: how many more NPU calls there would be if the NPU took these ops, or fewer where it is
-        negative; None where no NPU call can hold them, or it was not found out.
+      name: Name of the ops, or of their composite.
+      types: Element types of the ops' data.
+      reason: Reason why the ops stay on the CPU.
+      count: Number of ops.
+      num_models: Number of models that have such ops.
+      arithmetic_share, bytes_share: Share of these ops in all known cost, 0 to 1; None if their own cost is
+        unknown.
+      calls_change: Change in the number of NPU calls if the NPU took these ops; None if no NPU call can hold them,
+        or if the change was not computed.
     """
 
     name: str
@@ -59,10 +60,10 @@ class Refusal:
 def count_refusals(
     models: Sequence[Sequence[OpCoverage]], changes: Mapping[RefusalKey, int | None]
 ) -> list[Refusal]:
-    """Counts why ops of models stay on the CPU, with the costliest first.
+    """Counts the reasons why ops of models stay on the CPU, costliest first.
 
     Args:
-      models: the ops of each.
+      models: The ops of each model.
       changes: `calls_change` of each refusal.
     """
     found: dict[RefusalKey, list[tuple[int, OpCoverage]]] = {}
@@ -96,13 +97,13 @@ def find_calls_changes(
     reports: Sequence[OpReport],
     ops: Sequence[OpCoverage],
 ) -> dict[RefusalKey, int | None]:
-    """How the number of NPU calls of a model would change if the NPU took all ops of each refusal.
+    """Computes how the number of a model's NPU calls would change if the NPU took all ops of each refusal.
 
     Args:
-      plans: of the model.
-      grouping: of the plugin.
-      reports: of the plans.
-      ops: in the order of the reports.
+      plans: Partition plans of the model.
+      grouping: Grouping that the plugin asks for.
+      reports: Reports of the plans.
+      ops: Ops in the order of the reports.
     """
     by_index = {plan.index: plan for plan in plans}
     positions: dict[RefusalKey, dict[SubgraphPlan, list[int]]] = {}
@@ -131,7 +132,7 @@ def _calls_change(
 
 
 def add_calls_changes(refusals: Iterable[Refusal]) -> dict[RefusalKey, int | None]:
-    """The changes that refusals of several models come to together."""
+    """Sums the changes of several models by refusal."""
     changes: dict[RefusalKey, int | None] = {}
     for refusal in refusals:
         key = RefusalKey(refusal.name, refusal.types, refusal.reason)
@@ -141,5 +142,5 @@ def add_calls_changes(refusals: Iterable[Refusal]) -> dict[RefusalKey, int | Non
 
 
 def share(part: int, whole: int) -> float | None:
-    """A part of a whole, 0 to 1; None where the whole is nothing."""
+    """Computes a share, 0 to 1; None if the whole is 0."""
     return part / whole if whole else None

@@ -1,4 +1,4 @@
-"""A model without the ops that nothing runs."""
+"""Copies a model without the ops that neither the NPU nor stock LiteRT runs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from litert.analysis.source_graph import SourceGraph
 def leave_out(
     whole: SourceGraph, samples: Sequence[Sample], names: Sequence[str], target: str
 ) -> tuple[SourceGraph, Sequence[Sample]]:
-    """A copy without the ops of some names, whose results are inputs; and samples, with random numbers for these.
+    """Writes a copy without the named ops, whose results become inputs with random numbers in the samples.
 
     Args:
-      whole: the model.
-      samples: of its inputs.
-      names: of ops.
-      target: where the copy is written.
+      whole: The whole model.
+      samples: Inputs of the model.
+      names: Names of the ops to leave out.
+      target: Path of the copy.
     """
     source = whole.without(names, target)
     random = np.random.default_rng(0)

@@ -1,8 +1,7 @@
-"""A signature of a model, as a comparison sees it; and copies of the model that show more, or are cut.
+"""A model's signature in a comparison, and copies of the model that are exposed or cut.
 
-A copy that is exposed has inner tensors as further outputs. In a copy that is cut, ops read tensors whose values
-are known from inputs of the graph, and no longer from the ops before them: where all are known, each op is by
-itself.
+An exposed copy has inner tensors as further outputs. In a cut copy, tensors with known values are graph inputs
+instead of results of earlier ops; if all values are known, each op stands alone.
 """
 
 from __future__ import annotations
@@ -25,23 +24,24 @@ _WITHOUT_NUMBERS = {
 
 
 class SourceGraph:
-    """A signature's subgraph. Tensors and ops go by their places in it.
+    """The subgraph of a signature. Tensors and ops are identified by their places in the subgraph.
 
     Attributes:
-      path: of the file.
-      key: of the signature.
-      subgraph_index: of its subgraph in the model.
-      inputs, outputs: tensors by the names of the signature.
-      varying: what constants alone do not determine.
-      volatile: what may differ between runs on the same inputs: results of ops with state, and what follows them.
-      results: of these, what ops compute, in execution order, but for what has no numbers.
+      path: Path of the model file.
+      key: Key of the signature.
+      subgraph_index: Index of the subgraph in the model.
+      inputs, outputs: Tensors by their names in the signature.
+      varying: Tensors that do not follow from constants alone.
+      volatile: Tensors that may differ between runs on the same inputs: results of ops with state, and all that
+        depends on them.
+      results: Tensors that ops compute and that hold numbers, in execution order.
     """
 
     def __init__(self, path: str, key: str = "") -> None:
-        """Reads a model.
+        """Reads a model and selects a signature.
 
         Raises:
-          LiteRtError: NOT_FOUND, for a signature that the model has not; what reading raises.
+          LiteRtError: NOT_FOUND, if the model lacks the signature; or the model cannot be read.
         """
         self.path = path
         with read_model(path) as self.model:
@@ -57,26 +57,26 @@ class SourceGraph:
         self._op_numbers: Sequence[int] | None = None
 
     def tensor(self, place: int) -> Tensor:
-        """The tensor at a place."""
+        """Returns the tensor at a place."""
         return self.subgraph.tensors[place]
 
     def producer(self, place: int) -> Op:
-        """The op that computes a tensor of `results`."""
+        """Returns the op that computes a tensor of `results`."""
         op = self.subgraph.tensors[place].producer
         assert op is not None
         return op
 
     def op_number(self, place: int) -> int:
-        """The index of an op in the model that the user has, by its place here."""
+        """Returns the index in the user's model of the op at a place here."""
         return place if self._op_numbers is None else self._op_numbers[place]
 
     def source_op(self, place: int) -> SourceOp:
-        """An op as reports have it, by its place here."""
+        """Returns the report's description of the op at a place here."""
         name = self.subgraph.ops[place].name
         return SourceOp(self.subgraph_index, self.op_number(place), name)
 
     def without(self, names: Collection[str], target: str) -> SourceGraph:
-        """A copy without the ops of some names, whose results are inputs."""
+        """Makes a copy without the named ops, whose results become inputs."""
         with read_model(self.path) as model:
             subgraph = model.subgraphs[self.subgraph_index]
             gone = [op for op in subgraph.ops if op.name in names]
@@ -97,13 +97,13 @@ class SourceGraph:
         return copy
 
     def read_by(self, places: Collection[int]) -> set[int]:
-        """Results that the ops read that compute these."""
+        """Lists the results that are inputs of the ops that compute the given tensors."""
         ops = {self.producer(place) for place in places}
         read = {self.places[tensor] for op in ops for tensor in op.inputs if tensor is not None}
         return read & set(self.results)
 
     def region(self, place: int, known: Collection[int]) -> list[int]:
-        """The places of the ops that compute a tensor from known ones and inputs, in execution order."""
+        """Lists the places of the ops that compute a tensor from known tensors and inputs, in execution order."""
         ops: set[int] = set()
         waiting = [self.producer(place)]
         while waiting:
@@ -137,7 +137,7 @@ class SourceGraph:
 
 
 def find_entry(model: Model, key: str, where: str) -> Signature:
-    """A model's signature; the first for "".
+    """Finds a model's signature; "" for the first one.
 
     Raises:
       LiteRtError: NOT_FOUND.
@@ -147,19 +147,19 @@ def find_entry(model: Model, key: str, where: str) -> Signature:
         if key in ("", entry.key):
             return entry
     names = ", ".join(f"'{entry.key}'" for entry in entries) or "none"
-    what = f"no signature '{key}'" if entries else "the model has nothing to run"
+    what = f"no signature '{key}'" if entries else "the model has no op to run"
     raise LiteRtError(Status.NOT_FOUND, what, where, f"Signatures: {names}.")
 
 
 def exposed_name(place: int) -> str:
-    """The output of an exposed copy that a tensor is."""
+    """Makes a tensor's output name in an exposed copy."""
     return f"tensor_{place}"
 
 
 def write_exposed(source: SourceGraph, places: Iterable[int], target: str) -> None:
-    """Writes a copy in which these tensors are outputs, beside those that are.
+    """Writes a copy in which these tensors are outputs, in addition to the model's own outputs.
 
-    Its one signature has the key and the inputs of the original, and outputs by `exposed_name`.
+    The copy has one signature, with the original's key and inputs, and outputs named by `exposed_name`.
     """
     with read_model(source.path) as model:
         subgraph = model.subgraphs[source.subgraph_index]
@@ -173,17 +173,17 @@ def write_exposed(source: SourceGraph, places: Iterable[int], target: str) -> No
 
 
 class CutGraph:
-    """A copy in which known tensors are inputs of the graph.
+    """A cut copy, in which known tensors are inputs of the graph.
 
     Attributes:
-      inputs: the places of known tensors, and of inputs of the original, and where each is given in the copy.
-      ops: places in the original of the ops that are left, in order.
+      inputs: Places of known tensors and original inputs, with the copy's input that takes each.
+      ops: Places in the original of the remaining ops, in order.
     """
 
     def __init__(
         self, source: SourceGraph, known: Collection[int], wanted: Sequence[int], target: str
     ) -> None:
-        """Writes a copy of what computes the wanted tensors from known ones."""
+        """Writes a copy with the ops that compute the wanted tensors from known tensors."""
         with read_model(source.path) as model:
             subgraph = model.subgraphs[source.subgraph_index]
             self.ops = sorted({op for place in wanted for op in source.region(place, known)})

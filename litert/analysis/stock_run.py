@@ -1,4 +1,4 @@
-"""A model in stock LiteRT's interpreter on the CPU, as a comparison's reference: tensors in, any outputs out."""
+"""Runs a model in stock LiteRT's interpreter on the CPU, as a comparison's reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from litert.cpu_kernel_mode import CpuKernelMode
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 KERNELS = {"reference": CpuKernelMode.REFERENCE, "xnnpack": CpuKernelMode.XNNPACK}
-"""Kernels of stock that a reference is run by: plain C++, or those of XNNPACK where it has some."""
+"""Kernels of stock LiteRT for the reference: plain C++, or XNNPACK's kernels for ops that it supports."""
 
 _RESOLVERS = {"reference": "BUILTIN_REF", "xnnpack": "AUTO"}
 _NODE = re.compile(r"Node number (\d+) \((.*?)\) failed to \w+\.?")
@@ -23,10 +23,10 @@ _SOURCE = re.compile(r"\S+\.(?:cc|h)(?::\d+)? ")
 
 
 class RefusedOpError(LiteRtError):
-    """Stock refuses an op.
+    """Stock LiteRT refuses an op.
 
     Attributes:
-      node: the op's place among the ops of the subgraph.
+      node: Index of the op in the subgraph.
     """
 
     def __init__(self, node: int, reason: str, where: str) -> None:
@@ -35,15 +35,16 @@ class RefusedOpError(LiteRtError):
 
 
 class StockRun:
-    """A subgraph in an interpreter."""
+    """A subgraph in stock LiteRT's interpreter."""
 
     def __init__(
         self, path: str, subgraph_index: int, kernels: str, num_threads: int, num_ops: int
     ) -> None:
-        """Loads a model.
+        """Loads a model into an interpreter.
 
         Raises:
-          LiteRtError: UNSUPPORTED, with stock's words; a `RefusedOpError`, where it names one.
+          LiteRtError: UNSUPPORTED, with stock LiteRT's message; a `RefusedOpError`, if that message
+            names an op.
         """
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -61,9 +62,9 @@ class StockRun:
             self._try(lambda: self._raw.AllocateTensors(subgraph_index))
 
     def run(self, values: Mapping[int, Array]) -> None:
-        """Runs it on values of inputs, by their places, each of its own shape.
+        """Runs the subgraph on input values by place; each value sets the shape of its input.
 
-        Variables begin anew.
+        Variables are reset before the run.
         """
         self._try(lambda: self._run(values))
 
@@ -83,7 +84,7 @@ class StockRun:
         raw.Invoke(index)
 
     def value(self, place: int) -> Array:
-        """A copy of an output of the last run."""
+        """Copies an output of the last run."""
         value: Array = self._raw.GetTensor(place, self._index)
         return value
 
@@ -96,5 +97,5 @@ class StockRun:
             reason = " ".join(_SOURCE.sub("", _NODE.sub("", text)).split()).rstrip(".")
             if found and int(found[1]) < self._num_ops:
                 raise RefusedOpError(int(found[1]), reason, self._where) from None
-            what = f"stock LiteRT cannot run it: {reason}"
+            what = f"stock LiteRT cannot run the model: {reason}"
             raise LiteRtError(Status.UNSUPPORTED, what, self._where) from error

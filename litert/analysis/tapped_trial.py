@@ -1,4 +1,4 @@
-"""A compiled file as it is, whose vendor shows the tensors inside of its NPU calls."""
+"""Runs an unchanged compiled file, whose vendor shows tensors inside its NPU calls by taps."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from litert.runtime.loading import load_model
 
 
 class TappedTrial:
-    """Shows what is outside of calls, and what the vendor's taps give.
+    """Shows the tensors outside of calls, and those that the vendor's taps show.
 
     Attributes:
-      shown: what the first run has shown, in execution order of the source.
-      inside: places of the tensors that came by taps.
+      shown: Tensors that the first run showed, in the source's execution order.
+      inside: Places of the tensors that taps show.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class TappedTrial:
         """Loads a file whose outputs are named by `exposed_name`, and runs it once.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where the vendor has no taps.
+          LiteRtError: UNSUPPORTED, if the vendor has no taps.
         """
         self._source, self._outside = source, outside
         self._calls = _find_calls(path, source.key)
@@ -62,7 +62,7 @@ class TappedTrial:
         self._model.close()
 
     def _run(self, inputs: Mapping[str, Array], tapped: dict[int, str]) -> dict[int, Array]:
-        """The tensors of a run; `tapped` gets the call of each that came by a tap."""
+        """Runs and returns the tensors; `tapped` gets the call of each tensor that a tap showed."""
         found: dict[int, Array] = {}
 
         def receive(call: str, name: str, tensor_type: RankedTensorType, data: memoryview) -> None:
@@ -80,6 +80,6 @@ class TappedTrial:
 
 
 def _find_calls(path: str, key: str) -> set[str]:
-    """The names of a signature's own NPU calls."""
+    """Lists the names of the NPU calls in a signature's subgraph."""
     with read_model(path) as model:
         return {call_of(op) for op in find_entry(model, key, path).subgraph.ops} - {""}

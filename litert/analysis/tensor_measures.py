@@ -1,4 +1,4 @@
-"""How far a tensor is from its reference: greatest and mean error, cosine, signal to noise."""
+"""Measures of a tensor's error against its reference: greatest and mean error, cosine, signal-to-noise ratio."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """A tensor beside its reference, in real numbers.
+    """Errors of a tensor against its reference, in real numbers.
 
     Attributes:
-      greatest, mean: of the absolute errors; infinite where one of the two is no number.
-      cosine: of the angle between the two, as vectors; 1 where both are zero.
-      snr_db: signal to noise: the reference's power to that of the errors, in decibels; infinite without errors.
-      problem: where one of the two is no finite number, or both; "" where all are.
+      greatest, mean: Greatest and mean absolute error; infinite if an element is not a number on one side.
+      cosine: Cosine of the angle between both as vectors; 1 if both are zero.
+      snr_db: Ratio of the reference's power to the errors' power, in decibels; infinite without errors.
+      problem: Description of elements that are not finite; "" if all are finite.
     """
 
     greatest: float = 0.0
@@ -31,7 +31,7 @@ class Measures:
     problem: str = ""
 
     def worst(self, other: Measures) -> Measures:
-        """The worse of each, for several samples."""
+        """Takes the worse of each measure, for several samples."""
         return Measures(
             max(self.greatest, other.greatest),
             max(self.mean, other.mean),
@@ -42,10 +42,10 @@ class Measures:
 
 
 def measure(found: Array, expected: Array) -> Measures:
-    """Measures real numbers beside others of the same shape.
+    """Measures the error of real numbers against a reference of the same shape.
 
-    Two elements may be the same without being finite, as `are_same` has it. Cosine and signal to noise
-    are those of the elements that are finite on both sides, and the worst where there are none.
+    Elements that are not finite may still be the same; see `are_same`. Cosine and signal-to-noise ratio use the
+    elements that are finite on both sides, and are the worst possible without such elements.
     """
     import numpy as np
 
@@ -76,7 +76,7 @@ def measure(found: Array, expected: Array) -> Measures:
 
 
 def _measure_finite(have: Array, want: Array, count: int) -> Measures:
-    """Measures finite numbers, of which there are `count` with those that are left out."""
+    """Measures finite numbers; `count` includes the elements that are not finite."""
     import numpy as np
 
     if not have.size:

@@ -1,4 +1,4 @@
-"""One way of running what is compared: which tensors of the source a run shows, and what they were."""
+"""Trials: ways of running the compared model, with the source's tensors that a run shows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ShownTensor:
     """A tensor of the source that a run shows.
 
     Attributes:
-      place: in the source.
-      call: the NPU call that computes it; "" on the CPU.
+      place: Place of the tensor in the source.
+      call: Name of the NPU call that computes the tensor; "" on the CPU.
     """
 
     place: int
@@ -38,21 +38,21 @@ class ShownTensor:
 
 
 class Trial(Protocol):
-    """A model that can be run."""
+    """A model that can be run and shows tensors of the source."""
 
     @property
     def shown(self) -> Sequence[ShownTensor]:
-        """What a run shows, in execution order of the source."""
+        """Tensors that a run shows, in the source's execution order."""
 
     def run(self, inputs: Mapping[str, Array]) -> dict[int, Array]:
-        """Runs it on inputs by name; what it shows, by place in the source."""
+        """Runs the model on inputs by name; returns the shown tensors by place in the source."""
 
     def close(self) -> None:
         """Releases it."""
 
 
 class NpuTrial:
-    """A compiled file, in this project's runtime."""
+    """A compiled file in this project's runtime."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class NpuTrial:
 
 
 class StockTrial:
-    """A model that was made from the source, on the CPU, by the kernels of the reference."""
+    """A model that was made from the source, on the CPU with the reference's kernels."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class StockTrial:
         options: ReferenceOptions,
         folder: str,
     ) -> None:
-        """Loads a model; `places` are those in the source of its tensors."""
+        """Loads a model; `places` maps its tensors to places in the source."""
         self._model, self._places = model, places
         order = [place for place in model.results if place in places]
         self._run = ReferenceRun(model, (), order, options, folder)
@@ -105,9 +105,9 @@ class StockTrial:
 
 
 def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownTensor]:
-    """Writes a compiled file anew, with tensors of its source as further outputs; its NPU calls stay as they are.
+    """Copies a compiled file with tensors of its source as further outputs; its NPU calls stay unchanged.
 
-    Tensors are those outside of calls, by their names, where no two of either file have the same.
+    The tensors are those outside calls, matched by names that are unique in both files.
     """
     with read_model(compiled) as model:
         entry = find_entry(model, source.key, compiled)
@@ -125,7 +125,7 @@ def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownT
 
 
 def _check_inputs(source: SourceGraph, entry: Signature, path: str) -> None:
-    """Refuses a file that was made from another model."""
+    """Raises if a file was made from another model."""
     ours = {name: source.tensor(place).type for name, place in source.inputs.items()}
     theirs = {name: tensor.type for name, tensor in entry.inputs}
     if ours != theirs:
@@ -143,9 +143,9 @@ def _check_inputs(source: SourceGraph, entry: Signature, path: str) -> None:
 def match_tensors(
     source: SourceGraph, tensors: Iterable[Tensor], outputs: Mapping[str, Tensor]
 ) -> dict[int, Tensor]:
-    """Tensors of another model by their places in the source: of the same name, or the same output.
+    """Matches tensors of another model to places in the source, by name or as the same output.
 
-    A name counts where one tensor alone has it in each model.
+    A name counts if it is unique in both models.
     """
     theirs = find_unique((source.tensor(place).name, place) for place in source.results)
     ours = find_unique((tensor.name, tensor) for tensor in tensors)
@@ -159,7 +159,7 @@ def match_tensors(
 
 
 def match_models(source: SourceGraph, model: SourceGraph) -> dict[int, int]:
-    """The results that a source and a model made from it both have: places in the source by those in the model."""
+    """Maps the places of a model's results to places in the source that it was made from, for results in both."""
     tensors = [model.tensor(place) for place in model.results]
     outputs = {name: model.tensor(place) for name, place in model.outputs.items()}
     matched = match_tensors(source, tensors, outputs)
@@ -167,7 +167,7 @@ def match_models(source: SourceGraph, model: SourceGraph) -> dict[int, int]:
 
 
 def find_shown(path: str, source: SourceGraph) -> list[ShownTensor]:
-    """What a compiled file shows that was exposed, before it was compiled or after."""
+    """Lists the tensors that an exposed compiled file shows."""
     with read_model(path) as model:
         by_name = dict(find_entry(model, source.key, path).outputs)
         return [
@@ -178,14 +178,14 @@ def find_shown(path: str, source: SourceGraph) -> list[ShownTensor]:
 
 
 def call_of(op: Op | None) -> str:
-    """The name of the NPU call that an op is; "" for another op."""
+    """Returns the name of an op that is an NPU call; "" for another op."""
     if op is None or not is_dispatch_op(op):
         return ""
     return read_dispatch_options(op.custom_options.view if op.custom_options else b"").name
 
 
 def find_unique(named: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
-    """Values by name, where one alone has it."""
+    """Collects values by name, for unique names."""
     pairs = list(named)
     counts = Counter(name for name, _ in pairs)
     return {name: value for name, value in pairs if name and counts[name] == 1}

@@ -1,4 +1,4 @@
-"""What a trial shows beside the reference, sample by sample: values, ops by themselves, and further runs."""
+"""Checks trials against the reference, sample by sample: values, single ops, and repeated runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from litert.core.errors import LiteRtError
 from litert.core.progress import told
 
 _SLACK = 3
-"""How much farther the file as it is may be from the exposed one than that is from the reference."""
+"""Factor by which the unchanged file may differ more from the exposed file than that one from the reference."""
 
 
 class TrialChecks:
-    """Checks trials of one model, and adds what it finds to the findings.
+    """Checks trials of one model, and adds to the findings.
 
     Attributes:
-      apart: tensors whose values differ between the file as it is and a trial, with the number of the sample.
+      apart: Tensors whose values differ between the unchanged file and a trial, with the sample's number.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class TrialChecks:
         findings: Findings,
         folder: str,
     ) -> None:
-        """For trials of a source."""
+        """Prepares checks for trials of a source."""
         self._source, self._samples, self._options = source, samples, options
         self._findings, self._folder = findings, folder
         self.apart: dict[int, int] = {}
@@ -45,7 +45,7 @@ class TrialChecks:
     def check(
         self, plain: Trial, trial: Trial, places: Sequence[int], *, checks_ops: bool = True
     ) -> None:
-        """Compares tensors that a trial shows; without checks of ops, with golden arrays alone."""
+        """Compares tensors that a trial shows; without op checks, only with golden arrays."""
         known = {shown.place: shown for shown in trial.shown}
         for shown in (*plain.shown, *trial.shown):
             self._findings.add_shown(shown)
@@ -62,7 +62,7 @@ class TrialChecks:
                 self._findings.regions[place] = check.regions[place]
             elif not self._findings.is_known(place):
                 name = source.subgraph.ops[unknown[place]].name
-                text = f"nothing shows the result of {name} that it is computed from"
+                text = f"the result of {name}, from which it is computed, is not visible"
                 self._findings.not_compared.setdefault(source.tensor(place).name, text)
         for number, sample in enumerate(told("run", self._samples)):
             self._findings.begin_sample(number, sample.origin)
@@ -83,7 +83,7 @@ class TrialChecks:
                 self._findings.add_fault(known[place], Fault.SHAPE, text)
 
     def _check_runs(self, run: _SampleRun, known: _Known) -> None:
-        """Runs the sample again, which gives the same values where nothing is wrong."""
+        """Runs the sample again and checks that the values stay the same."""
         for _ in range(self._options.num_runs - 1):
             for place, again in run.trial.run(run.sample.inputs).items():
                 first = run.inside[place]
@@ -106,15 +106,15 @@ class TrialChecks:
                     self._findings.add_fault(
                         known[place],
                         Fault.RUNS_DIFFER,
-                        "its results differ from run to run on the same inputs, as of a race, or of memory that "
-                        "nobody has written: "
+                        "its results differ from run to run on the same inputs, as with a race or "
+                        "uninitialized memory: "
                         f"element {difference.index} is {difference.expected:g}, then {difference.found:g}",
                     )
 
     def _check_values(
         self, reference: ReferenceRun, run: _SampleRun, known: _Known, number: int
     ) -> None:
-        """Measures each tensor beside the reference; and whether the file as it is has the same values."""
+        """Measures each tensor against the reference, and checks that the unchanged file has the same values."""
         expected = reference.run(run.inputs, run.inside)
         golden = self._options.golden
         for place, shown in known.items():
@@ -155,7 +155,7 @@ class TrialChecks:
     def _check_apart(
         self, shown: ShownTensor, run: _SampleRun, expected: Array, number: int
     ) -> None:
-        """Whether the file as it is gives another value than the one whose inner tensors are outputs."""
+        """Whether the unchanged file gives another value than the exposed file."""
         inside, outside = run.inside[shown.place], run.outside[shown.place]
         if inside.tobytes() == outside.tobytes() or inside.shape != outside.shape:
             return
@@ -168,7 +168,7 @@ class TrialChecks:
             self.apart.setdefault(shown.place, number)
 
     def _tell(self, *runs: ReferenceRun) -> None:
-        """Notes what computes ops in place of the kernels, and which ops nothing computes."""
+        """Notes the ops that other code than the kernels computes, and the ops that nothing computes."""
         for run in runs:
             for place, by in run.by_others.items():
                 op = self._source.subgraph.ops[place]
@@ -182,7 +182,7 @@ class TrialChecks:
 
 @contextmanager
 def naming(sample: Sample) -> Iterator[None]:
-    """An error in the block says which sample it is of."""
+    """Adds the sample to errors of the block."""
     try:
         yield
     except LiteRtError as error:
@@ -194,12 +194,12 @@ _Known = Mapping[int, ShownTensor]
 
 
 class _SampleRun:
-    """A sample in both ways of running a model.
+    """A sample's values in both ways of running a model.
 
     Attributes:
-      inputs: by their places in the source.
-      inside: what the trial shows.
-      outside: what the file shows as it is.
+      inputs: Inputs by place in the source.
+      inside: Tensors that the trial shows.
+      outside: Tensors that the unchanged file shows.
     """
 
     def __init__(self, source: SourceGraph, sample: Sample, trial: Trial, plain: Trial) -> None:

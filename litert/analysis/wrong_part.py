@@ -1,7 +1,7 @@
-"""The smallest part of a model that is wrong by itself, as a model of its own with its inputs.
+"""Finds the smallest part of a model that is wrong by itself, and writes it as a model with its inputs.
 
-The search begins with the op to blame. Where that op is right when it is compiled alone, as after a fusion, its
-neighbours come along until the fault is there again; then all go that the fault does not need.
+The search begins with the op at fault. If that op is right when compiled alone, as after a fusion, neighbours are
+added until the fault appears again; then all ops that the fault does not need are removed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from litert.core.progress import counting
 from litert.core.status import Status
 
 _RACING_RUNS = 8
-"""Of a part whose results differ from run to run: they do not do so each time."""
+"""Number of runs of a part whose results differ from run to run, since they do not differ each time."""
 
 
 class NoPartError(LiteRtError):
-    """No part is wrong by itself; `what` is the reason."""
+    """No part is wrong by itself; `what` gives the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(Status.NOT_FOUND, reason)
@@ -41,14 +41,14 @@ class WrongPart:
     """A part of a model that is wrong by itself.
 
     Attributes:
-      path: of its file.
-      transformed: of the file with what transformations have made of it; "" where the fault is not theirs.
-      ops: of the source model, in execution order.
-      blamed: the one of them that a comparison of the part blames.
-      is_smallest: whether the fault needs each of these ops, as far as that was tried.
-      inputs: what the part reads, as the run had it, by name.
-      expected: what the reference makes of it, by the output's name; outputs that nothing computes are missing.
-      num_runs: how often the part was run, where its results differ from run to run; else 0.
+      path: Path of the part's file.
+      transformed: Path of the part after transformations; "" if transformations did not cause the fault.
+      ops: The part's ops in the source model, in execution order.
+      blamed: The op of the part that a comparison of the part finds at fault.
+      is_smallest: Whether the fault needs each of these ops, as far as was tried.
+      inputs: Inputs of the part by name, with the values of the run.
+      expected: Reference values by output name, without outputs that nothing computes.
+      num_runs: Number of runs of the part if its results differ from run to run; otherwise 0.
     """
 
     path: str
@@ -70,18 +70,18 @@ def find_wrong_part(
     *,
     is_compiled: bool,
 ) -> WrongPart:
-    """Finds the smallest part that is wrong when it is compiled by itself.
+    """Finds the smallest part that is wrong when compiled by itself.
 
     Args:
-      source: the model.
-      comparison: of it.
-      samples: that were compared.
-      options: of the comparison.
-      folder: for files; the part's stays there.
-      is_compiled: whether a file was compared that was compiled before, maybe by another compiler.
+      source: The source model.
+      comparison: Report of the comparison.
+      samples: Samples that were compared.
+      options: Options of the comparison.
+      folder: Folder for files; the part's file stays there.
+      is_compiled: Whether the compared file was compiled earlier, maybe by another compiler.
 
     Raises:
-      NoPartError: with the reason.
+      NoPartError: There is no such part.
     """
     blamed = check_blamed(comparison)
     if comparison.not_runnable:
@@ -93,8 +93,8 @@ def find_wrong_part(
         options,
         golden={},
         num_runs=num_runs or options.num_runs,
-        inside=CUTS if options.inside == CUTS else AUTO,  # a part's calls may have nothing inside
-        apply=replace(options.apply, subgraphs=()),  # they have other indices in a part
+        inside=CUTS if options.inside == CUTS else AUTO,  # a part's calls may have no inner tensors
+        apply=replace(options.apply, subgraphs=()),  # ops have other indices in a part
     )
     others = beyond - {op.index for op in blamed.ops}
     with counting("bisect", 0) as tell_done:
@@ -103,10 +103,10 @@ def find_wrong_part(
 
 
 def check_blamed(comparison: ModelComparison) -> Blamed:
-    """The op to blame.
+    """Returns the op at fault.
 
     Raises:
-      NoPartError: where there is none.
+      NoPartError: No op is at fault.
     """
     if comparison.blamed is not None:
         return comparison.blamed
@@ -118,7 +118,7 @@ def check_blamed(comparison: ModelComparison) -> Blamed:
 def expect(
     part: SourceGraph, inputs: Mapping[str, Array], options: CompareOptions, folder: str
 ) -> dict[str, Array]:
-    """What the reference makes of a part, by output."""
+    """Computes the reference values of a part, by output."""
     wanted = [place for place in part.outputs.values() if place in part.results]
     reference = ReferenceRun(part, (), wanted, options.reference, folder)
     found = reference.run({part.inputs[name]: array for name, array in inputs.items()}, {})
@@ -130,13 +130,13 @@ def expect(
 
 
 def _search(trials: _Trials, blamed: Blamed, is_compiled: bool) -> tuple[Sequence[int], bool]:
-    """The ops of the smallest part that is wrong, and whether the fault needs each."""
+    """Finds the ops of the smallest wrong part, and whether the fault needs each of them."""
     source = trials.source
     places = {source.op_number(place): place for place in source.op_places.values()}
     ops = {places[op.index] for op in blamed.ops}
     if not trials.is_wrong(ops):
         if is_compiled and not trials.is_wrong(source.op_places.values()):
-            raise NoPartError("the model compiled anew is right: compile the file again")
+            raise NoPartError("the model compiled again is right: compile the file again")
         ops = next(filter(trials.is_wrong, _grow(source, ops)), set())
         if not ops:
             raise NoPartError("no part of the model is wrong when it is compiled by itself")
@@ -148,7 +148,7 @@ def _search(trials: _Trials, blamed: Blamed, is_compiled: bool) -> tuple[Sequenc
 
 
 def _grow(source: SourceGraph, ops: Collection[int]) -> Iterator[set[int]]:
-    """Ops with their neighbours, with ever more of these, up to all that are connected."""
+    """Yields ops with more and more of their neighbours, up to all connected ops."""
     grown, hops = set(ops), 1
     while True:
         before = len(grown)
@@ -164,10 +164,10 @@ def _grow(source: SourceGraph, ops: Collection[int]) -> Iterator[set[int]]:
 
 
 class _Trials:
-    """Parts of a model that are compiled and compared, each once. Ops go by their places.
+    """Compiles and compares parts of a model, each part once. Ops are identified by their places.
 
     Attributes:
-      source: the model.
+      source: The source model.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class _Trials:
         others: Collection[int],
         tell_done: Callable[[int], None],
     ) -> None:
-        """Of a model on a sample; faults of `others`, by the numbers of these ops, do not count."""
+        """Prepares trials of a model on a sample; faults of the ops `others` do not count."""
         self.source, self._sample = source, sample
         self._options, self._folder = options, folder
         self._others, self._tell_done = others, tell_done
@@ -189,7 +189,7 @@ class _Trials:
         self._blamed: dict[frozenset[int], int | None] = {}
 
     def is_wrong(self, ops: Iterable[int]) -> bool:
-        """Whether a part is wrong by itself; one that cannot be compiled or run by itself is not."""
+        """Whether a part is wrong by itself; a part that cannot be compiled or run alone is not."""
         part = self._complete(ops)
         if part not in self._blamed:
             self._blamed[part] = self._find_blamed(part)
@@ -197,17 +197,17 @@ class _Trials:
         return self._blamed[part] is not None
 
     def blamed_tensor(self, ops: Iterable[int]) -> int:
-        """The place of what the op to blame for a wrong part computes."""
+        """Returns the place of the result of the op at fault in a wrong part."""
         return self.source.places[self.source.subgraph.ops[self._blamed_op(ops)].outputs[0]]
 
     def fetch(self, ops: Iterable[int]) -> None:
-        """Gets the NPU's values of what these ops read, so that each part of them has its inputs."""
+        """Gets the NPU's values of these ops' inputs, so that each part has its inputs."""
         source = self.source
         read = {source.places[t] for op in ops for t in source.subgraph.ops[op].inputs if t}
         self._fetch(read)
 
     def describe(self, ops: Iterable[int], is_smallest: bool, num_runs: int) -> WrongPart:
-        """A wrong part, whose file is written."""
+        """Writes the file of a wrong part."""
         part = self._complete(ops)
         inputs = self._write(part)
         return WrongPart(
@@ -227,7 +227,7 @@ class _Trials:
         return blamed
 
     def _complete(self, ops: Iterable[int]) -> frozenset[int]:
-        """Ops with those whose results cannot be a part's inputs: constants, and what has no numbers."""
+        """Adds the ops whose results cannot be inputs of a part: constants, and tensors without numbers."""
         source, waiting = self.source, list(ops)
         readable = {*source.results, *source.inputs.values()}
         found = set(waiting)
@@ -241,7 +241,7 @@ class _Trials:
         return frozenset(found)
 
     def _find_blamed(self, part: frozenset[int]) -> int | None:
-        """The op to blame for a part that is compiled by itself; None where it is right, or cannot be run."""
+        """Finds the op at fault in a part that is compiled by itself; None if the part is right or cannot run."""
         try:
             inputs = self._write(part)
             sample = Sample(self._sample.origin, inputs)
@@ -256,11 +256,11 @@ class _Trials:
         return None if self.source.op_number(op) in self._others else op
 
     def _write(self, part: frozenset[int]) -> dict[str, Array]:
-        """Writes a part's file; its inputs, by name."""
+        """Writes a part's file; returns the part's inputs by name."""
         ends = find_ends(self.source, part)
         self._fetch(ends.inputs.values())
         if missing := [name for name, p in ends.inputs.items() if p not in self._values]:
-            raise NoPartError(f"the NPU does not hand out '{missing[0]}'")
+            raise NoPartError(f"the NPU does not show tensor '{missing[0]}'")
         write_part(self.source, part, ends, self._path)
         return {name: self._values[place] for name, place in ends.inputs.items()}
 
@@ -270,7 +270,7 @@ class _Trials:
             self._expose(batch)
 
     def _expose(self, places: Sequence[int]) -> None:
-        """Runs the model with these tensors as outputs, or with some, where the vendor refuses to have all."""
+        """Runs the model with these tensors as outputs, in parts if the vendor refuses all at once."""
         source, options = self.source, self._options
         refused: dict[int, LiteRtError] = {}
         with working_folder(source.path) as folder:

@@ -1,4 +1,4 @@
-"""What transformations have made wrongly: the ops that it was made of, and what they became, as models."""
+"""Finds ops that transformations replaced wrongly, and writes them and their replacement as models."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def find_wrong_rewrite(
     options: CompareOptions,
     folder: str,
 ) -> WrongPart:
-    """Finds which ops transformations have replaced wrongly.
+    """Finds the ops that transformations replaced wrongly.
 
     Args:
-      model_path: of the model that the source has become.
-      source: the model that was transformed.
-      comparison: of both.
-      samples: that were compared.
-      options: of the comparison.
-      folder: for files; those of the parts stay there.
+      model_path: Path of the transformed model.
+      source: The model before the transformations.
+      comparison: Report of the comparison of both models.
+      samples: Samples that were compared.
+      options: Options of the comparison.
+      folder: Folder for files; the files of the parts stay there.
 
     Raises:
-      NoPartError: with the reason.
+      NoPartError: There are no such ops.
     """
     blamed, model = check_blamed(comparison), SourceGraph(model_path, source.key)
     places = {ours: theirs for theirs, ours in match_models(source, model).items()}
@@ -59,7 +59,7 @@ def find_wrong_rewrite(
     part_graph = SourceGraph(part)
     samples = [Sample(sample.origin, inputs)]
     if compare_transformed(part_graph, rewritten, samples, options).blamed is None:
-        raise NoPartError("what has become of these ops is right by itself")
+        raise NoPartError("the replacement of these ops is right by itself")
     return WrongPart(
         part,
         rewritten,
@@ -84,7 +84,7 @@ def _run(
     options: CompareOptions,
     folder: str,
 ) -> dict[int, Array]:
-    """The values of tensors of a model, by place."""
+    """Computes the values of a model's tensors by place."""
     given = {model.inputs[name]: array for name, array in inputs.items()}
     computed = [place for place in places if place not in given]
     return ReferenceRun(model, (), computed, options.reference, folder).run(given, {}) | given

@@ -107,7 +107,7 @@ def test_ops_that_transformations_make_go_by_their_outputs() -> None:
 )
 def test_another_model_is_not_compared(now: Callable[[], list[OpCoverage]], words: str) -> None:
     found = change(ops("AA"), now())
-    assert found.problem == f"it is another model: {words}" and not found.is_worse
+    assert found.problem == f"the models differ: {words}" and not found.is_worse
 
 
 def test_a_problem_is_worse_where_there_was_none() -> None:

@@ -73,7 +73,7 @@ def test_a_wrong_kernel_is_told_and_the_exit_status_is_1(
     assert status == 1
     assert "First beyond its limit: exp\nTo blame: op 1 EXP of subgraph 0, in NPU call" in out
     assert "element [1, 1] is 0, and 6.48924 on the CPU" in out
-    assert "8 of 16 elements are beyond it, all in [1, :]" in out
+    assert "8 of 16 elements exceed the limit, all in [1, :]" in out
     status, out, _ = compare(model, ALL)
     assert status == 0 and out.endswith("The errors of all tensors are within their limits\n")
 
@@ -181,7 +181,7 @@ def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_p
     status, out, _ = compare(model, ALL, f"--reference={golden}")
     assert status == 0
     assert "Not compared: other: no op of the model computes a tensor of this name" in out
-    assert "Not compared: mul: its shape is [1, 8], and the tensor's [2, 8]" in out
+    assert "Not compared: mul: its shape is [1, 8], but the tensor's is [2, 8]" in out
     first, *_, last = [line.split() for line in out.splitlines() if " npu " in line]
     assert (
         last[1] == "MUL" and last[3:7] == ["-"] * 4 and "-" not in first
@@ -340,7 +340,7 @@ def test_an_op_of_the_npu_that_was_not_compared_is_no_yes(compare: Compare, tmp_
     assert (
         "1 tensor compared; 1 of the NPU, 0 of the CPU; 0 beyond their limits; 1 NPU op not" in out
     )
-    assert "Not compared: mine: Mine: stock LiteRT has no kernel for it" in out
+    assert "Not compared: mine: Mine: stock LiteRT has no kernel for the op" in out
     assert out.endswith("but these NPU ops were not compared: 0 Mine\n")
     status, out, _ = compare(*arguments, "--report=json")
     report = json.loads(out)

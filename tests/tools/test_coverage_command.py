@@ -92,7 +92,7 @@ def test_another_model_of_that_name_cannot_be_compared(
     (folder / "old.json").write_text(report(litert_npu, capsys, first, "--report=json"))
     (folder / "models" / "second.tflite").rename(folder / first)
     assert litert_npu("coverage", first, *FAKE, "--compare=old.json") == 2
-    assert "not compared: it is another model: op 1 of" in capsys.readouterr().out
+    assert "not compared: the models differ: op 1 of" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
