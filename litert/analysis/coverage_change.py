@@ -293,8 +293,8 @@ def _find_other_model(
     both = {place[0] for place in before} & {place[0] for place in now}
     for place in before.keys() ^ now.keys():
         if place[0] in both:
-            there = "no more" if place in before else "only now"
-            return f"it is another model: it has op {place[1]} of subgraph {place[0]} {there}"
+            there = "is gone" if place in before else "is new"
+            return f"the models differ: op {place[1]} of subgraph {place[0]} {there}"
     return ""
 
 

@@ -169,7 +169,10 @@ def test_a_signature_is_compared_and_others_are_named(
     bisect = f"--bisect={tmp_path / 'part'}"
     status, report, _ = compare(builder, "--signature=second", wrong_exp, bisect)
     assert status == 1 and report["blamed"]["op"] == {"subgraph": 1, "index": 0, "name": "EXP"}
-    assert any(note.endswith("--signature names another one: 'first'") for note in report["notes"])
+    assert any(
+        note.endswith("select another signature with --signature: 'first'")
+        for note in report["notes"]
+    )
     assert_shown_again(report)
 
 

@@ -264,8 +264,8 @@ def test_dynamic_shapes_are_unknown_or_the_user_s(tmp_path: Path) -> None:
         "--shape" in warning and "the shapes of My" in warning and "cannot be inferred" in warning
     )
     for shapes, words in (
-        ({"x": (5, 9)}, "cannot be 5x9"),
-        ({"q": (1,)}, "no input is called 'q'"),
+        ({"x": (5, 9)}, "cannot have shape 5x9"),
+        ({"q": (1,)}, "the model has no input 'q'"),
     ):
         wrong = costs_of(path, CostOptions(shapes=shapes))
         assert words in wrong.warnings[0] and wrong.num_unknown == 2

@@ -100,9 +100,9 @@ def test_ops_that_transformations_make_go_by_their_outputs() -> None:
 @pytest.mark.parametrize(
     ("now", "words"),
     [
-        (lambda: [op(0, "A"), op(1, "A", "MUL")], "op 1 of subgraph 0 was ADD, and is MUL"),
-        (lambda: ops("AAA"), "it has op 2 of subgraph 0 only now"),
-        (lambda: ops("A"), "it has op 1 of subgraph 0 no more"),
+        (lambda: [op(0, "A"), op(1, "A", "MUL")], "op 1 of subgraph 0 was ADD, and is now MUL"),
+        (lambda: ops("AAA"), "op 2 of subgraph 0 is new"),
+        (lambda: ops("A"), "op 1 of subgraph 0 is gone"),
     ],
 )
 def test_another_model_is_not_compared(now: Callable[[], list[OpCoverage]], words: str) -> None:

@@ -56,7 +56,7 @@ class OpCase:
     """A call of an op.
 
     Attributes:
-      inputs: None for one that is left out.
+      inputs: None for an omitted input.
       results: the type of each.
       shapes: of the results, for ops whose shapes stock's interpreter checks, and does not find.
     """

@@ -100,7 +100,10 @@ def _header(layer: BinaryLayer, **changes: Any) -> bytes:
     [
         ([{"path": "a", "sha256": "0" * 64}] * 2, "a second file 'a'"),
         ([{"path": "a", "sha256": "0" * 64, "offset": 0}], "an offset without a size"),
-        ([{"path": "a", "sha256": "0" * 64, "offset": 0, "size": 1}], "its digest is of"),
+        (
+            [{"path": "a", "sha256": "0" * 64, "offset": 0, "size": 1}],
+            "does not have the recorded digest",
+        ),
         ([{"path": "a", "sha256": "0" * 64, "offset": 8, "size": 1}], "1 bytes at 8 of"),
         ([{"path": "a", "sha256": "0" * 64, "offset": 64, "size": 65}], "65 bytes at 64 of 128"),
     ],

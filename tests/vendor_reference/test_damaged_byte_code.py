@@ -208,7 +208,7 @@ def test_a_program_that_leaves_its_registers_is_refused(device: Any, byte: int) 
 
 @pytest.mark.parametrize(
     ("field", "number", "wrong"),
-    [("result", 1, "a result that is input"), ("program", 1, "a program that is no constant")],
+    [("result", 1, "a result that is input"), ("program", 1, "a program that is not a constant")],
 )
 def test_a_place_that_a_command_must_not_have_is_refused(
     field: str, number: int, wrong: str
@@ -229,7 +229,7 @@ def test_sizes_that_are_too_deep_for_the_stack_are_refused() -> None:
     size: Size = Dimension(0, 0)
     for _ in range(5000):
         size = size + 1
-    with pytest.raises(LiteRtError, match="more operations in each other"):
+    with pytest.raises(LiteRtError, match="more parts in each other"):
         compile_sizes([size])
 
 

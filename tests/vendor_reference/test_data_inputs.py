@@ -40,5 +40,5 @@ def test_a_name_that_nobody_has_is_an_error_with_those_there_are() -> None:
 
 
 def test_a_part_that_two_have_is_an_error() -> None:
-    with pytest.raises(LiteRtError, match="several constant inputs could be the data 'weights'"):
+    with pytest.raises(LiteRtError, match="several constant inputs fit the data 'weights'"):
         find_data_input(op("a/weights", "b/weights"), "weights")

@@ -54,8 +54,8 @@ def test_a_value_has_a_text(value: Value, define_type: str, text: str) -> None:
         ("a\nb", "", "which a #define cannot hold: it has '\\n'"),
         ("a\\", "", "which a #define cannot hold: it has a comment, or a backslash at its end"),
         ("a // b", "", "which a #define cannot hold: it has a comment, or a backslash at its end"),
-        ("a /* b", "", "which a #define cannot hold: a comment in it has no end '*/'"),
-        ("it's", "", "which a #define cannot hold: ' in it has no partner"),
+        ("a /* b", "", "which a #define cannot hold: a comment has no end '*/'"),
+        ("it's", "", "which a #define cannot hold: ' has no matching quote"),
     ],
 )
 def test_a_value_of_another_type_is_refused(value: Value, define_type: str, says: str) -> None:

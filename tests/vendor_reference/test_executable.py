@@ -293,13 +293,13 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 0, "global_size"], [2**32, 2**32, 1], "too many work items"),
         (["functions", 0, "tasks", 0, "local_size"], [3, 1, 1], "does not divide"),
         (["functions", 0, "tasks", 0, "local_size"], [2, 1], "for global size"),
-        (["functions", 0, "tasks", 0, "entry"], "a b", "'a b' is not the name of a kernel"),
+        (["functions", 0, "tasks", 0, "entry"], "a b", "'a b' is not a kernel name"),
         (["functions", 0, "tasks", 1, "commands"], [], "0 elements, expected 1"),
         (["functions", 0, "tasks", 1, "commands", 0, 0], "Clip", "no fields of instruction 'Clip'"),
         (["functions", 0, "tasks", 1, "commands", 0, 1], [1, 2], f"2 elements, expected {len(POOL_WORDS)}"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 1], 3, "3 is not from 0 to 2"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 2], 2**32, "is not from 0 to"),
-        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "a place that a run tells"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "a place that is known only at run time"),
         (["functions", 0, "tasks", 1, "arguments", 1, "index"], 1, "output 1 of 1"),
         (["functions", 0, "tasks", 1, "arguments", 1], {"kind": "local", "size_bytes": 1}, "tensor that is local"),
         (["instructions", 0, 1, 2], "long size", "'long size' is not a field"),
@@ -307,7 +307,7 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 0, "arguments", 4], {"kind": "scalar"}, "no scalar bytes in a scalar"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 5], [0, 0], "s0[0], a dimension that is not known"),
         (["constants", 0, "type"], ["INT8", [3]], "no scale for tensor<3xi8>"),
-        (["constants", 1, "type"], ["FLOAT32", [1]], "not the dequantization of tensor<1xf32>"),
+        (["constants", 1, "type"], ["FLOAT32", [1]], "the dequantization does not fit tensor<1xf32>"),
         (["constants", 0], {"type": ["FLOAT16", []], "offset": 0, "panel": 16}, "panels of tensor<f16>"),
         (["constants", 1, "panel"], -1, "-1 is not from 0"),
         (["functions", 0, "inputs", 0], ["FLOAT32", [-1]], "-1 is not from 0"),
@@ -375,8 +375,8 @@ def test_tensors_that_are_shown_survive() -> None:
         (0, "argument", {"kind": "ddr", "offset": 64, "size_bytes": 65}, "65 bytes at 64 of 128 in DDR"),
         (0, "strides", [1], "1 elements, expected 0 to 0"),
         (1, "strides", [2], "1 elements, expected 2 to 2"),
-        (1, "strides", [3, 1], "ends behind its 16 bytes"),
-        (1, "offset", 1, "ends behind its 16 bytes"),
+        (1, "strides", [3, 1], "ends beyond its 16 bytes"),
+        (1, "offset", 1, "ends beyond its 16 bytes"),
     ],
 )  # fmt: skip
 def test_tensors_that_are_shown_lie_where_a_task_writes(
@@ -423,7 +423,7 @@ def test_large_constants_of_a_file_are_copied_into_a_file(
         assert bytes(module) == bytes(write_executable(made))
         monkeypatch.setattr(byte_code, "_SPOOLED_SIZE", 4096)
         os.truncate(tmp_path / "weights", 100)
-        with pytest.raises(LiteRtError, match="the model's file has been cut") as error:
+        with pytest.raises(LiteRtError, match="the model's file was truncated") as error:
             write_executable(made)
         assert error.value.status is Status.FILE_IO
 
@@ -473,13 +473,13 @@ def test_a_function_for_fp16_arithmetic_has_the_name_of_the_one_whose_place_it_t
 @pytest.mark.parametrize(
     ("functions", "what"),
     [
-        (_with_fp16().functions[1:], "needs fp16, and takes no other's place"),
-        (_with_fp16().functions[::-1], "needs fp16, and takes no other's place"),
+        (_with_fp16().functions[1:], "needs fp16, but replaces no other function"),
+        (_with_fp16().functions[::-1], "needs fp16, but replaces no other function"),
         ([*_with_fp16().functions, _with_fp16().functions[1]], "a second function 'call'"),
-        (_with_fp16(name="other").functions, "needs fp16, and takes no other's place"),
+        (_with_fp16(name="other").functions, "needs fp16, but replaces no other function"),
         (
             _with_fp16(outputs=[RankedTensorType.of(F32, (2, 4))]).functions,
-            "'call' has other inputs or outputs with fp16",
+            "'call' has different inputs or outputs with fp16",
         ),
     ],
     ids=["alone", "before it", "twice", "of another name", "other outputs"],

@@ -287,4 +287,4 @@ def test_a_library_for_any_model_needs_consent(tmp_path: Path, several: Path) ->
     (tmp_path / "scale.xml").write_text(SCALE_XML)
     (tmp_path / "scale.cl").write_text("__kernel void scale(global float* x, global float* y) {}")
     report = apply_plugin(tmp_path / "m.tflite", tmp_path / "other.tflite", told)
-    assert f"{several} is left out: machine code needs --allow_native_assets." in report.notes
+    assert f"{several} is ignored: machine code needs --allow_native_assets." in report.notes

@@ -185,8 +185,8 @@ BAD_FILES: dict[str, tuple[dict[str, Any], str]] = {
         {"layers": [{"name": "A", "sources": ["k.cl"], "layers": []}]},
         "$.layers[0]: unknown field 'layers'"),
     "sources beside layers": (
-        {**SEVERAL, "sources": ["k.cl"]}, "$.sources: beside 'layers', where each layer has its own"),
-    "an entry beside layers": ({**SEVERAL, "entry": "k"}, "$.entry: beside 'layers'"),
+        {**SEVERAL, "sources": ["k.cl"]}, "$.sources: not together with 'layers', where each layer has its own"),
+    "an entry beside layers": ({**SEVERAL, "entry": "k"}, "$.entry: not together with 'layers'"),
     "a second layer that is wrong": (
         {"layers": [SEVERAL["layers"][0], {"name": "A", "sources": ["k.cl"], "entry": "1"}]},
         "$.layers[1].entry: '1' is not a name in C"),
@@ -207,7 +207,7 @@ def test_reader_and_schema_refuse_the_same_files(
 
 def test_two_layers_of_one_name_are_refused(read: Callable[[object], CustomLayer]) -> None:
     twice = {**SEVERAL, "layers": [SEVERAL["layers"][0]] * 2}
-    with pytest.raises(LiteRtError, match="two layers are named 'One'"):
+    with pytest.raises(LiteRtError, match="two layers have the name 'One'"):
         read(twice)
 
 
@@ -224,7 +224,7 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("an output shape of no size", ["output_shapes", 0], [], "$.output_shapes[0]: 0 elements"),
     ("an output shape that is a text", ["output_shapes", 0], "B", "is not an object"),
     ("a shape that is an output's", ["output_shapes", 1], {"output": 0}, "unknown field 'output'"),
-    ("two ways to find shapes", ["shape_kernel"], {"entry": "calc"}, "a second way to find shapes"),
+    ("two ways to find shapes", ["shape_kernel"], {"entry": "calc"}, "a second way to compute shapes"),
     ("a shape of nothing", ["arguments", 6], {"shape": {}}, "none given, expected one of"),
     ("no sources", ["sources"], [], "$.sources: 0 elements, expected 1 or more"),
     ("a source that is no text", ["sources"], [1], "$.sources[0]: 1 is not a string"),
@@ -241,10 +241,10 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("an unknown format", ["arguments", 0, "format"], "NCHW", "$.arguments[0].format: unknown value 'NCHW'"),
     ("an unknown precision", ["arguments", 0, "type"], "half", "$.arguments[0].type: unknown value 'half'"),
     ("strided that is a number", ["arguments", 0, "strided"], 1, "$.arguments[0].strided: 1 is not true or"),
-    ("zeros in an input", ["arguments", 0, "zero"], True, "$.arguments[0].zero: this is for an 'output' alone"),
-    ("zeros around a view", ["arguments", 1], {"output": 0, "strided": True, "zero": True}, "beside 'strided'"),
-    ("zeros of a scalar", ["arguments", 2, "zero"], True, "$.arguments[2].zero: this is for an 'input'"),
-    ("a format of a scalar", ["arguments", 2, "format"], "BFYX", "$.arguments[2].format: this is for an 'input'"),
+    ("zeros in an input", ["arguments", 0, "zero"], True, "$.arguments[0].zero: only an 'output' may have this"),
+    ("zeros around a view", ["arguments", 1], {"output": 0, "strided": True, "zero": True}, "not together with"),
+    ("zeros of a scalar", ["arguments", 2, "zero"], True, "$.arguments[2].zero: only an 'input'"),
+    ("a format of a scalar", ["arguments", 2, "format"], "BFYX", "$.arguments[2].format: only an 'input'"),
     ("data of no name", ["arguments", 8, "data"], "", "$.arguments[8].data: an empty name"),
     ("no shaves", ["max_num_shaves"], 0, "$.max_num_shaves: 0 is not from 1 to 1024"),
     ("an empty name", ["name"], "", "$.name: an empty name"),
@@ -254,7 +254,7 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("a negative size", ["arguments", 5, "internal", "size"], -1, "size: -1 is not from 0"),
     ("a define without a name", ["defines", 0, "name"], DELETE, "$.defines[0]: field 'name' is missing"),
     ("a define with two values", ["defines", 0, "value"], 1, "$.defines[0]: value and field given"),
-    ("a default without an option", ["defines", 0, "default"], 1, "$.defines[0].default: a default is for"),
+    ("a default without an option", ["defines", 0, "default"], 1, "$.defines[0].default: only an 'option'"),
     ("a define of unknown type", ["defines", 1, "type"], "char", "$.defines[1].type: unknown value 'char'"),
     ("a field without an offset", ["defines", 0, "field", "offset"], DELETE, "field 'offset' is missing"),
     ("a field of no elements", ["defines", 1, "field", "count"], 0, "$.defines[1].field.count: 0 is not from 1"),
@@ -267,7 +267,7 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("sizes of a text", ["work_sizes", "global"], "X", '$.work_sizes.global: "X" is not an array'),
     ("sizes of two tensors", ["work_sizes", "of", "output"], 0, "$.work_sizes.of: input and output given"),
     ("a folder of headers", ["build_options"], "-w -I /", "$.build_options: build option '-I' is not allowed"),
-    ("a define of nothing", ["build_options"], "-D -w", "$.build_options: build option -D without NAME"),
+    ("a define of nothing", ["build_options"], "-D -w", "$.build_options: build option -D lacks NAME"),
     ("options of two lines", ["build_options"], "-g\n-w", "$.build_options: more than one line"),
 ]  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_two_files_for_one_op_are_an_error_that_names_both(folder: Path) -> None
     with pytest.raises(LiteRtError) as error:
         found(folder)
     assert error.value.status is Status.INVALID_TOOL_CONFIG
-    assert "two layers for op 'Sinh': in" in error.value.what
+    assert "op 'Sinh' has two layers: in" in error.value.what
     assert "other.xml and in" in error.value.what and "several.xml" in error.value.what
     assert found(folder, names="Cosh") == {"Cosh": "several.xml"}  # nobody asks for the others
 
@@ -83,7 +83,7 @@ def test_a_library_in_a_folder_counts_with_consent(folder: Path, tmp_path: Path)
     ops, notes = ["Exp", "Sinh"], list[str]()
     assert find_layers([str(folder)], ops, "", True, notes).keys() == {"Exp", "Sinh"} and not notes
     assert find_layers([str(folder)], ops, "", False, notes).keys() == {"Sinh"}
-    assert notes == [f"{folder}/layers.so is left out: machine code needs --allow_native_assets."]
+    assert notes == [f"{folder}/layers.so is ignored: machine code needs --allow_native_assets."]
     with pytest.raises(LiteRtError, match="machine code, which may not run here"):
         find_layers([str(folder / "layers.so")], ops, "", False, notes)
 
@@ -112,12 +112,12 @@ def test_each_layer_of_a_json_description_is_for_its_op(folder: Path) -> None:
     ("name", "status", "says"),
     [
         ("nowhere", Status.NOT_FOUND, "no such file or folder"),
-        ("empty", Status.NOT_FOUND, "no layer descriptions in the folder"),
-        ("k.cl", Status.INVALID_TOOL_CONFIG, "a file that does not name the op that it is for"),
+        ("empty", Status.NOT_FOUND, "the folder has no layer descriptions"),
+        ("k.cl", Status.INVALID_TOOL_CONFIG, "the file does not name its op"),
         (
             "README.md",
             Status.INVALID_TOOL_CONFIG,
-            "a file that does not name the op that it is for",
+            "the file does not name its op",
         ),
     ],
 )

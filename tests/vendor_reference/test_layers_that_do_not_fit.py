@@ -60,7 +60,7 @@ CASES = {
         '<Tensor arg-index="3" type="output" port-index="0"/>', "",
         "no argument of the kernel is output 0"),
     "data of another name": (
-        'name="weights"', 'name="biases"', "no constant input is named 'biases'"),
+        'name="weights"', 'name="biases"', "data 'biases' names no constant input"),
     "a global size that divides by zero": (
         "X,Y", "X/(B-1),Y", "global size: formula 'X/(B-1)' divides by zero"),
     "a negative global size": ("X,Y", "B-X,Y", "global size: formula 'B-X' is -2 where B=1, F=4"),

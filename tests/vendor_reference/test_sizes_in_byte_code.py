@@ -41,4 +41,4 @@ def test_a_deep_size_is_refused() -> None:
     text = ('["+",1,' * 900 + "1" + "]" * 900).encode()
     with pytest.raises(LiteRtError) as error:
         SIZE.read(JsonNode.parse(text, "here", Status.SERIALIZATION))
-    assert "operations in each other" in error.value.what
+    assert "nested operations" in error.value.what

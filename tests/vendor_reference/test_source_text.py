@@ -58,7 +58,7 @@ def test_lines_keep_their_numbers_and_files() -> None:
         (
             '#include "h0.h"\n',
             {f"h{i}": f'#include "h{i + 1}.h"\n' for i in range(101)},
-            "includes more than 100 deep",
+            "includes nested more than 100 deep",
         ),
     ],
     ids=["no text", "too long", "too deep"],

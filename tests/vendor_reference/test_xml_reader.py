@@ -212,7 +212,7 @@ def test_of_two_layers_of_one_name_the_last_one_counts(read: Read) -> None:
     layer = read(SEED + changed("X,Y,B*F", "X", SEED))
     assert len(layer.kernel.global_size) == 1
     assert layer.notes == [
-        "layer.xml, line 20: layer 'ReLU' is described again: the last one counts."
+        "layer.xml, line 20: layer 'ReLU' is described again: the last description counts."
     ]
 
 
@@ -220,7 +220,7 @@ NOTED = {
     "several options": (
         '<CompilerOptions options="-DS=3"/>',
         '<CompilerOptions options="-DS=3"/>\n<CompilerOptions options="-w"/>',
-        "line 15: <CompilerOptions> 2 <CompilerOptions> are joined; OpenVINO takes the first."),
+        "line 15: <CompilerOptions> 2 <CompilerOptions> are joined; OpenVINO takes only the first."),
     "a scalar": (
         "<Data", '<Scalar arg-index="9"/><Data',
         "line 11: <Scalar> is unknown in <Buffers>, and ignored."),
@@ -229,22 +229,22 @@ NOTED = {
         "line 1: <CustomLayer> attribute 'author' is unknown, and ignored."),
     "an attribute twice": (
         'entry="run"', 'entry="run" entry="walk"',
-        "line 2: <Kernel> attribute 'entry' is given again: the first one counts."),
+        "line 2: <Kernel> attribute 'entry' is repeated: the first value counts."),
     "an argument twice": (
         "<Data", '<Data name="biases" arg-index="2"/><Data',
-        "line 11: <Data> arg-index 2 is bound again: the last one counts."),
+        "line 11: <Data> arg-index 2 is bound again: the last binding counts."),
     "a gap": (
         'arg-index="3"', 'arg-index="5"',
         "line 8: <Buffers> nothing has arg-index 3, 4: the kernel gets input 0 there."),
     "a port in two formats": (
         "<Data", '<Tensor arg-index="4" type="input" port-index="1"/><Data',
-        "line 11: <Tensor> input 1 is bound as YXFB before: that counts, and not BFYX."),
+        "line 11: <Tensor> input 1 was bound as YXFB before: that counts, not BFYX."),
     "a local size too many": (
         'local="16"', 'local="4,4,4"',
         "line 15: <WorkSizes> local has 3 sizes, global 2: LOCAL_WORKSIZE alone has the others."),
     "a backslash that would join lines": (
         'default="0.5"', 'default="0.5 \\"',
-        "line 4: <Define> the backslash at the end of its default is left out: it would join the next line."),
+        "line 4: <Define> the backslash at the end of its default is removed: it would join the next line."),
 }  # fmt: skip
 
 
@@ -283,7 +283,7 @@ def test_outputs_may_be_numbered_on_from_the_inputs(read: Read) -> None:
         TensorArgument(True, 0, Format.BFYX),
         TensorArgument(True, 1, Format.BFYX),
     ]
-    assert "as the ports of an IR: 1 is output 0" in layer.notes[0]
+    assert "like the ports of an IR: 1 is output 0" in layer.notes[0]
 
 
 def test_outputs_that_are_numbered_otherwise_stay_so(read: Read) -> None:
@@ -316,10 +316,10 @@ def test_what_files_really_have_is_taken(read: Read) -> None:
 
 
 BAD = {
-    "an empty file": (FULL, "", "no <CustomLayer> in it: not a custom layer configuration"),
-    "no XML": (FULL, '{"version": 1}', "no <CustomLayer> in it"),
-    "an end tag of another name": ("</Kernel>", "</Kernal>", "</Kernal> where </Kernel> should be"),
-    "a surplus end tag": ("</Kernel>", "</Kernel></Kernel>", "</Kernel> where </CustomLayer> should be"),
+    "an empty file": (FULL, "", "the file has no <CustomLayer>: it is not a custom layer configuration"),
+    "no XML": (FULL, '{"version": 1}', "no <CustomLayer>"),
+    "an end tag of another name": ("</Kernel>", "</Kernal>", "</Kernal> instead of </Kernel>"),
+    "a surplus end tag": ("</Kernel>", "</Kernel></Kernel>", "</Kernel> instead of </CustomLayer>"),
     "no end tag": ("</CustomLayer>", "", "<CustomLayer> has no end tag"),
     "no quotes": ('entry="run"', "entry=run", "<Kernel>: attribute 'entry' has no value in quotes"),
     "a comment without end": ("<Buffers>", "<!-- <Buffers>", "a comment has no end"),
@@ -335,12 +335,12 @@ BAD = {
     "a version with a point": ('version="1"', 'version="1.0"', "version '1.0' is not a whole number"),
     "no kernel": ("Kernel", "Kernal", "<CustomLayer> of layer 'Full': no <Kernel> in it"),
     "two kernels": (
-        "</Kernel>", '</Kernel><Kernel entry="b"/>', "<Kernel> of layer 'Full': there is one in line 2 already"),
+        "</Kernel>", '</Kernel><Kernel entry="b"/>', "<Kernel> of layer 'Full': line 2 already has one"),
     "two buffers": (
-        "</Buffers>", "</Buffers><Buffers/>", "<Buffers> of layer 'Full': there is one in line 8 already"),
+        "</Buffers>", "</Buffers><Buffers/>", "<Buffers> of layer 'Full': line 8 already has one"),
     "two work sizes": (
         "<WorkSizes", '<WorkSizes global="X"/>\n<WorkSizes',
-        "<WorkSizes> of layer 'Full': there is one in line 15 already"),
+        "<WorkSizes> of layer 'Full': line 15 already has one"),
     "no entry": ('entry="run"', "", "<Kernel> of layer 'Full': attribute 'entry' (the kernel's name) is missing"),
     "an empty entry": ('entry="run"', 'entry=""', "<Kernel> of layer 'Full': attribute 'entry'"),
     "an entry that is no name": ('entry="run"', 'entry="a b"', "<Kernel> of layer 'Full': entry 'a b'"),
@@ -357,7 +357,7 @@ BAD = {
     "a define that goes on": ("N 42", "N 42 \\", "cannot stand behind a #define"),
     "a define of two lines": ("N 42", "N 42&#10;", "<Define>: attribute 'name' has the character '\\n'"),
     "no buffers": ("Buffers", "Buffer", "<CustomLayer> of layer 'Full': no <Buffers> in it"),
-    "no tensors": ("<Tensor", "<Tensors", "<Buffers> of layer 'Full': no <Tensor> for an input or output in it"),
+    "no tensors": ("<Tensor", "<Tensors", "<Buffers> of layer 'Full': it has no <Tensor> for an input or output"),
     "a tensor without arg-index": ('arg-index="3" type', "type", "<Tensor> of layer 'Full': no arg-index"),
     "an arg-index of -1": ('"3"', '"-1"', "<Tensor> of layer 'Full': arg-index -1 is not from 0"),
     "an arg-index below": ('"3"', '"-2"', "<Tensor> of layer 'Full': arg-index -2 is not from 0"),
@@ -372,7 +372,7 @@ BAD = {
     "a format of mixed case": ("yxfb", "Bfyx", "<Tensor> of layer 'Full': format 'Bfyx' is unknown"),
     "an empty format": ("yxfb", "", "<Tensor> of layer 'Full': format '' is unknown"),
     "internal memory without a size": ('size="INPUT0_DIMS[1] * 4"', "", "<Tensor> of layer 'Full': attribute"),
-    "internal memory by X": ("INPUT0_DIMS[1] * 4", "X*4", "size 'X*4' has more than numbers, INPUT0_DIMS[0]"),
+    "internal memory by X": ("INPUT0_DIMS[1] * 4", "X*4", "size 'X*4' may have only numbers, INPUT0_DIMS[0]"),
     "internal memory by Z": ("INPUT0_DIMS[1] * 4", "Z", "<Tensor> of layer 'Full': size: formula 'Z' has 'Z'"),
     "internal memory without a port": ('port-index="0" size', "size", "<Tensor> of layer 'Full': no port-index"),
     "data without a name": ('name="weights"', "", "<Data> of layer 'Full': attribute 'name'"),
@@ -384,7 +384,7 @@ BAD = {
     "postfix": ("16, Y", "16,X Y+", "global: formula 'X Y+' has 'Y' where an operator"),
     "a unary minus": ("16, Y", "16,-Y", "global: formula '-Y' has '-' where a value"),
     "a decimal": ("16, Y", "16,1.5", "global: formula '1.5' has '.' at column 2"),
-    "a size of a tensor": ("16, Y", "16,INPUT0_DIMS[0]", "global: rule 'INPUT0_DIMS[0]' has more than numbers"),
+    "a size of a tensor": ("16, Y", "16,INPUT0_DIMS[0]", "global: rule 'INPUT0_DIMS[0]' may have only numbers"),
     "an output of two arguments": (
         "<Data", '<Tensor arg-index="4" type="output" port-index="0"/><Data',
         "<Buffers> of layer 'Full': output 0 has arg-index 3 and 4"),
@@ -430,7 +430,7 @@ def test_a_path_with_a_backslash_is_told_with_slashes(read: Read) -> None:
 def test_a_wrapper_is_refused_with_what_to_do(read: Read) -> None:
     with pytest.raises(LiteRtError) as error:
         read(f"<CustomLayers>{SEED}</CustomLayers>")
-    assert error.value.hint == "Layers have no element around them: take <CustomLayers> away."
+    assert error.value.hint == "Layers have no element around them: remove <CustomLayers>."
 
 
 def test_the_line_of_an_error_is_the_elements(read: Read) -> None:

@@ -1,4 +1,4 @@
-"""From an asset to a custom layer: each kind of asset has a reader of its own, found by the file's suffix."""
+"""Reads assets into custom layers: each kind of asset has its own reader, found by the file's suffix."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ from vendor_reference.custom_layers.custom_layer import CustomLayer
 
 
 class AssetReader(ABC):
-    """Reads one kind of asset; its module, in `readers/`, has one as `READER`.
+    """A reader of one kind of asset; each module in `readers/` declares one as `READER`.
 
     Attributes:
-      suffix: of the files it reads, in lower case: `.cl`.
+      suffix: Suffix of the files to read, in lower case: `.cl`.
     """
 
     suffix: str
 
     @abstractmethod
     def read(self, op_name: str, files: AssetFiles, data: memoryview) -> CustomLayer:
-        """Makes a layer of an asset.
+        """Makes a layer from an asset.
 
         Args:
-          op_name: name of the ops that the user gave it for.
-          files: the asset's folder, for the files that it names.
-          data: the asset's bytes.
+          op_name: Name of the ops that the user assigned the asset to.
+          files: The asset's folder, for the files that the asset names.
+          data: Bytes of the asset.
 
         Raises:
-          LiteRtError: with file and element, for what cannot be read.
+          LiteRtError: The asset cannot be read; the message names file and element.
         """
 
 
 class DescriptionReader(AssetReader):
-    """Reads a kind of asset that names its layers, and so can be loaded for any model.
+    """A reader of a kind of asset that names its layers, so that it can serve any model.
 
     Attributes:
-      runs_to_tell: whether it runs machine code of the asset to know the names.
+      runs_to_tell: Whether the reader must run the asset's machine code to learn the names.
     """
 
     runs_to_tell = False
 
     @abstractmethod
     def layer_names(self, files: AssetFiles, data: memoryview) -> Sequence[str]:
-        """The names of the layers in an asset, each once.
+        """Lists the names of the layers in an asset, each once.
 
         Raises:
-          LiteRtError: with file and element, for what cannot be read.
+          LiteRtError: The asset cannot be read; the message names file and element.
         """
 
 
 def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") -> CustomLayer:
-    """The layer for ops of a name that an asset describes; its files lie in its folder, or in `asset_root`.
+    """Reads the layer that an asset describes for ops of a name; its files lie in its folder or in `asset_root`.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a kind of asset that has no reader; others from the reader.
+      LiteRtError: INVALID_TOOL_CONFIG, if no reader supports the kind of asset; or the error of the reader.
     """
     reader = find_reader(path)
     if reader is None:
@@ -68,7 +68,7 @@ def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") 
         kind = f"'{suffix}'" if suffix else "no suffix"
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"an asset with {kind}, which the reference vendor cannot read",
+            f"the reference vendor cannot read an asset with {kind}",
             f"{path}, op '{op_name}'",
             f"It reads {', '.join(sorted(_readers()))}.",
         )
@@ -76,12 +76,12 @@ def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") 
 
 
 def find_reader(path: str) -> AssetReader | None:
-    """The reader for a file, by its suffix."""
+    """Finds the reader for a file by its suffix."""
     return _readers().get(os.path.splitext(path)[1].lower())
 
 
 def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtError:
-    """The error for a file of several layers without the one that is asked for."""
+    """Makes the error for a file of several layers that lacks the wanted layer."""
     same = [name for name in names if name.lower() == op_name.lower()]
     near = same or get_close_matches(op_name, names, 1)
     return LiteRtError(
@@ -93,7 +93,7 @@ def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtErro
 
 
 def description_suffixes() -> Sequence[str]:
-    """Suffixes of files that name their layers."""
+    """Lists the suffixes of files that name their layers."""
     return sorted(s for s, reader in _readers().items() if isinstance(reader, DescriptionReader))
 
 

@@ -1,4 +1,4 @@
-"""Element types as OpenCL C has them."""
+"""Element types in OpenCL C."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ CL_TYPES: Mapping[ElementType, str] = {
     _E.INT16: "short", _E.UINT16: "ushort", _E.INT32: "int", _E.UINT32: "uint",
     _E.INT64: "long", _E.UINT64: "ulong",
 }  # fmt: skip
-"""The C type of a tensor's elements; other tensors no kernel can read."""
+"""The C type of each element type that kernels can read."""
 
 STRUCT_FORMATS: Mapping[ElementType, str] = {
     _E.FLOAT32: "f", _E.FLOAT64: "d", _E.INT8: "b", _E.UINT8: "B", _E.INT16: "h",
     _E.UINT16: "H", _E.INT32: "i", _E.UINT32: "I", _E.INT64: "q", _E.UINT64: "Q",
 }  # fmt: skip
-"""Types of numbers that a description has (scalars, constants), as `struct` spells them."""
+"""Types of a description's numbers (scalars, constants), in the notation of `struct`."""
 
 NUMBER_TYPES: Mapping[str, ElementType] = {t.name.lower(): t for t in STRUCT_FORMATS}
-"""The same by the names that descriptions use: `float32`."""
+"""The same types by the names that descriptions use: `float32`."""
 
 FIELD_TYPES: Mapping[str, ElementType] = {t.name.lower(): t for t in RAW_TYPES}
-"""Types of the fields of a C struct, by the names that descriptions use."""
+"""Types of a C struct's fields, by the names that descriptions use."""

@@ -1,8 +1,8 @@
-"""An asset and the files beside it: what it names is read from its folder, or from a root, and nowhere else.
+"""An asset and its companion files, which are read only from the asset's folder or from a root folder.
 
-Without a root, all paths are relative to the asset's folder. Where a root is given and the asset lies in it, files
-are still looked up beside the one that names them, `..` may lead to other folders of the root, and all paths are
-relative to the root: that is what companions are called, so that they say nothing of the machine.
+Without a root, all paths are relative to the asset's folder. If the asset lies in a given root, files are still
+looked up beside the file that names them, `..` may lead to other folders of the root, and all paths are relative
+to the root. Companions have these paths as names, which tell nothing about the machine.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ _HINT = "Put the file in the asset's folder or below it, or name a common folder
 
 
 class AssetFiles:
-    """Reads files beside an asset, each once; `root` is the folder that all paths are relative to."""
+    """Reads files beside an asset, each once; all paths are relative to the folder `root`."""
 
     def __init__(self, path: str, root: str = "") -> None:
-        """Takes the folder that the asset really lies in: a link to an asset brings its neighbours.
+        """Takes the folder of the asset's real path: a link to an asset finds the companions of its target.
 
-        Files named by the asset may lie in the root; without one, or for an asset outside of it, in that folder.
+        Files that the asset names may lie in the root; without a root, or for an asset outside the root, only in
+        that folder.
 
         Raises:
-          LiteRtError: NOT_FOUND, if the root is no folder.
+          LiteRtError: NOT_FOUND, if the root is not a folder.
         """
         self.path = path
         self.root = folder = os.path.dirname(os.path.realpath(path))
         self._folder = ""
         if root:
             if not os.path.isdir(root):
-                raise LiteRtError(Status.NOT_FOUND, "the asset root is no folder", root)
+                raise LiteRtError(Status.NOT_FOUND, "the asset root is not a folder", root)
             root = os.path.realpath(root)
             if os.path.commonpath((root, folder)) == root:
                 self.root = root
@@ -47,21 +48,21 @@ class AssetFiles:
 
     @property
     def file_name(self) -> str:
-        """The asset's name in its folder."""
+        """File name of the asset in its folder."""
         return os.path.basename(self.path)
 
     def asset(self, data: memoryview) -> LayerFile:
-        """The asset itself, as one of the layer's files."""
+        """Makes the asset itself one of the layer's files."""
         path = posixpath.join(self._folder, self.file_name)
         file = LayerFile(path, bytes(data), is_asset=True)
         self._files[file.path] = file
         return file
 
     def read(self, name: str, named_in: str) -> LayerFile:
-        """The file of that name beside the asset.
+        """Reads the file of a name beside the asset.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if it lies elsewhere; NOT_FOUND or FILE_IO.
+          LiteRtError: INVALID_ARGUMENT, if the file lies outside the folder; NOT_FOUND or FILE_IO.
         """
         relative = self._normalize(name, self._folder, named_in)
         file = self._find(relative, named_in)
@@ -75,9 +76,9 @@ class AssetFiles:
         return file
 
     def headers(self, files: Sequence[LayerFile]) -> Sequence[LayerFile]:
-        """What the files include, and what that includes, each once; a file after those that it includes.
+        """Lists the files that the given files include, directly or not, each once; an included file comes first.
 
-        An `#include` of a file that does not exist is left to the build, which knows whether it counts.
+        The build decides whether an `#include` of a missing file is an error.
         """
         ordered: dict[str, LayerFile] = {}
         seen = {file.path for file in files}
@@ -95,12 +96,12 @@ class AssetFiles:
                 visit(file)
         except RecursionError:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "headers that include each other too deeply", self.path
+                Status.INVALID_ARGUMENT, "the includes are nested too deeply", self.path
             ) from None
         return list(ordered.values())
 
     def _find_include(self, name: str, file: LayerFile) -> LayerFile | None:
-        """As a compiler looks: beside the file that includes, then in the root."""
+        """Searches like a compiler: beside the including file, then in the root."""
         named_in = f'#include "{name}" in {file.path}'
         if os.path.isabs(name):
             self._normalize(name, "", named_in)
@@ -131,7 +132,7 @@ class AssetFiles:
         if os.path.commonpath((self.root, path)) != self.root:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"'{relative}' is a link out of the asset's folder, to {path}",
+                f"'{relative}' is a link that leads out of the asset's folder, to {path}",
                 f"{self.path}, {named_in}",
                 "Copy the file into the folder.",
             )

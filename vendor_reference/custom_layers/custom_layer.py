@@ -1,4 +1,4 @@
-"""A custom op's implementation, once its asset is read: a kernel, and how it is bound to the op."""
+"""A custom op's implementation, read from its asset: a kernel and its bindings to the op."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from vendor_reference.custom_layers.value_sources import ValueSource
 
 @dataclass(frozen=True, slots=True)
 class LayerFile:
-    """A file that a layer is made of.
+    """A file of a layer.
 
     Attributes:
-      path: from the asset's folder, with `/`.
-      data: its bytes; empty where a binary layer leaves them out.
-      is_asset: whether it lies in the asset itself, else a companion of it.
-      sha256: of its bytes, in hex, where they are left out.
-      packed_in: the asset, where the file is packed in it.
-      sizes: where its bytes are left out, built-in defines that its code for all shapes takes as arguments; None
-        where there is code for fixed shapes alone.
+      path: Path relative to the asset's folder, with `/`.
+      data: Bytes of the file; empty if a binary layer leaves the file out.
+      is_asset: Whether the file lies in the asset itself rather than in a companion.
+      sha256: SHA-256 of the bytes, in hex, if they are left out.
+      packed_in: The asset in which the file is packed.
+      sizes: If the bytes are left out, built-in defines that the code for all shapes takes as arguments; None if
+        there is only code for fixed shapes.
     """
 
     path: str
@@ -35,17 +35,17 @@ class LayerFile:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its bytes, in hex."""
+        """SHA-256 of the file's bytes, in hex."""
         return self.sha256 or hashlib.sha256(self.data).hexdigest()
 
     @property
     def asset_data(self) -> bytes:
-        """What is embedded for it: its bytes, or the asset that it is packed in."""
+        """The bytes to embed: the file's own, or those of the asset in which it is packed."""
         return self.data if self.packed_in is None else self.packed_in
 
 
 class LayerType(str, Enum):
-    """What runs a layer: the task of the VPUIP level that it becomes."""
+    """The kind of task that a layer becomes on the VPUIP level."""
 
     OCL = "OCL"
     """An OpenCL kernel."""
@@ -55,12 +55,12 @@ class LayerType(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """`#define name value` in front of the sources.
+    """A `#define name value` in front of the sources.
 
     Attributes:
-      name: with what else stands in front of the value: `N`, `F(x)`, `N 42`.
-      type: `int`, `float`, `int[]`, `float[]`, or "" for the value as it is.
-      is_plain: whether the type converts and checks nothing, and only says how an array is written.
+      name: The name with all text in front of the value: `N`, `F(x)`, `N 42`.
+      type: `int`, `float`, `int[]`, `float[]`, or "" to keep the value unchanged.
+      is_plain: Whether the type only determines how an array is written, without conversion and checks.
     """
 
     name: str
@@ -71,10 +71,10 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class ShapeKernel:
-    """A kernel of its own that finds the shapes of outputs.
+    """An additional kernel that computes the shapes of outputs.
 
-    It runs as one work item, before the layer's kernel. Its arguments are the shapes of the op's inputs, then
-    those of its outputs, which it writes: pointers to `uint` in global memory.
+    It runs as one work item before the layer's kernel. Its arguments are pointers to `uint` in global memory: the
+    shapes of the op's inputs, then of its outputs, which it writes.
     """
 
     entry: str
@@ -86,18 +86,19 @@ class CustomLayer:
     """A kernel for an op.
 
     Attributes:
-      op_name: name of the ops that it implements: a custom code, or a builtin op's.
-      kernel: as the description has it: files, defines, and what is the op's own are not in it yet.
-      sources: files that make up the program, in order.
-      headers: files that they include.
-      defines: put in front of the sources, behind the built-in ones.
-      defines_options: whether each option is a define too, as `PARAM_<key>`.
-      defines_quantization: whether each quantized tensor's scale and zero point are defines, `INPUT0_SCALE`.
-      type: what runs it.
-      output_shapes: for each output how its shape is found, where the model leaves it open; formulas are in input
-        0's B, F, Y, X unless they say otherwise. None: not given.
-      shape_kernel: finds the shapes of all outputs instead; None where there is none.
-      notes: sentences for the report about what its description has, and is read otherwise than it may seem.
+      op_name: Name of the ops that the layer implements: a custom code or a builtin operator.
+      kernel: The kernel of the description, still without files, defines and the op's own values.
+      sources: Source files of the program, in order.
+      headers: Files that the sources include.
+      defines: Defines in front of the sources, after the built-in defines.
+      defines_options: Whether each option is also a define, `PARAM_<key>`.
+      defines_quantization: Whether scale and zero point of each quantized tensor are defines, such as
+        `INPUT0_SCALE`.
+      type: Kind of task that runs the layer.
+      output_shapes: How to compute each output's shape if it is dynamic; formulas use B, F, Y, X of input 0 unless
+        they name another tensor. None if not given.
+      shape_kernel: Kernel that computes the shapes of all outputs instead; None if there is none.
+      notes: Sentences for the report about ambiguous or ignored parts of the description.
     """
 
     op_name: str
@@ -114,19 +115,19 @@ class CustomLayer:
 
     @property
     def file_name(self) -> str:
-        """Of the asset, for messages."""
+        """Name of the asset, for messages."""
         return self.kernel.where
 
     def files(self) -> Sequence[LayerFile]:
-        """Sources, then headers, then a shape kernel's sources; a file that is several occurs several times."""
+        """Lists sources, headers and the shape kernel's sources; a file may occur several times."""
         more = self.shape_kernel.sources if self.shape_kernel else ()
         return (*self.sources, *self.headers, *more)
 
     @property
     def is_native(self) -> bool:
-        """Whether it is machine code and nothing else, which runs only where that is allowed."""
+        """Whether the layer is only machine code, which runs only if that is allowed."""
         return self.type is LayerType.CPP or any(file.sha256 for file in self.files())
 
     def asset_name(self, file: LayerFile) -> str:
-        """What `register_asset` calls a file of this layer."""
+        """Returns the name of a file of this layer in `register_asset`."""
         return self.op_name if file.is_asset else f"{self.op_name}/{file.path}"

@@ -1,7 +1,7 @@
-"""OpenCL C text, read without a compiler: its tokens, kernels with their parameters, and the files it includes.
+"""Reads OpenCL C text without a compiler: its tokens, its kernels and their parameters, and its includes.
 
-A scan, not a preprocessor: both branches of an `#if` count, and names that a build option defines are not
-known. Where it matters, the build has the last word (`compiler/kernel_check.py`).
+This is a scan, not a preprocessor: both branches of an `#if` count, and macros from build options are unknown. The
+  build decides in the end (`compiler/kernel_check.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\(([^)]*)\))?(.*)
 _TOKEN = re.compile(
     r"[A-Za-z_][\w\0]*|##|\d[\w.]*|->|<<|>>|&&|\|\||[-+*/%&|^<>=!]=|[^\s\0]", re.ASCII
 )
-_JOINED = "\0"  # stands for the end of a line that goes on in the next; no text has it
+_JOINED = "\0"  # marks the end of a line that continues in the next; no text contains it
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _MAX_EXPANSIONS = 10_000
 _MAX_DEPTH = 50
@@ -42,7 +42,7 @@ class Token(NamedTuple):
     """A name, a number or an operator.
 
     Attributes:
-      line: of the text that it stands in, from 1 on; that of its use, where it is from a macro.
+      line: Line in the text, from 1; for a token from a macro, the line of the macro's use.
     """
 
     text: str
@@ -51,7 +51,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Macro:
-    """A `#define`; `parameters` is None for one without parentheses."""
+    """A `#define`; `parameters` is None for a macro without parentheses."""
 
     parameters: Sequence[str] | None
     body: Sequence[str]
@@ -60,16 +60,16 @@ class _Macro:
 @dataclass(slots=True)
 class _Scan:
     macros: dict[str, _Macro] = field(default_factory=dict)
-    unsure: set[str] = field(default_factory=set)  # defined again, as something else
+    unsure: set[str] = field(default_factory=set)  # defined again, with another body
     tokens: list[Token] = field(default_factory=list)
     expansions: int = 0
 
 
 def decode_source(data: bytes | memoryview, where: str) -> str:
-    """The text of an OpenCL C file, for scanning; bytes that are not UTF-8 can stand in comments.
+    """Decodes an OpenCL C file for scanning; comments may contain bytes that are not UTF-8.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a file with zero bytes, which is no text.
+      LiteRtError: INVALID_ARGUMENT, if the file contains zero bytes.
     """
     text = str(data, "utf-8-sig", "replace")
     if "\0" in text:
@@ -83,24 +83,24 @@ def decode_source(data: bytes | memoryview, where: str) -> str:
 
 
 def includes(text: str) -> Sequence[str]:
-    """What `#include "..."` names, in order; neither `<...>` nor names made by macros."""
+    """Lists the names in `#include "..."`, in order, without `<...>` and names made by macros."""
     lines = (line.replace(_JOINED, "") for _, line in _lines(text, keep_text=True))
     found = (match[1] for match in map(_INCLUDE.match, lines) if match)
     return list(dict.fromkeys(found))
 
 
 def without_comments(text: str) -> str:
-    """The text with a blank for each comment, and with strings left empty."""
+    """Replaces each comment by a blank, and empties strings."""
     return "\n".join(line.replace(_JOINED, "") for _, line in _lines(text))
 
 
 def define_line(text: str) -> str:
-    """A text as it can stand behind a `#define`: a blank for each comment, and no backslash at the end.
+    """Prepares a text as a macro's body: comments become blanks, and a backslash at the end is removed.
 
-    A comment could hide what is written behind it, and a backslash joins the next line.
+    Otherwise a comment could hide the text after it, and a backslash would join the next line.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a text that no `#define` can hold, with the reason.
+      LiteRtError: INVALID_ARGUMENT, with the reason, if a `#define` cannot hold the text.
     """
     line = _COMMENT_OR_TEXT.sub(lambda part: part[0] if part[0][0] in "\"'" else " ", text)
     if line.rstrip().endswith("\\"):
@@ -108,11 +108,11 @@ def define_line(text: str) -> str:
     reason = ""
     last = [part for part in _COMMENT_OR_TEXT.findall(text) if part.startswith("/*")][-1:]
     if last and not re.fullmatch(r"/\*.*\*/", last[0], re.DOTALL):
-        reason = "a comment in it has no end '*/'"
+        reason = "a comment has no end '*/'"
     elif not line.isprintable():
         reason = f"it has {next(c for c in line if not c.isprintable())!a}"
     elif found := re.search("[\"']", _COMMENT_OR_TEXT.sub("", line)):
-        reason = f"{found[0]} in it has no partner"
+        reason = f"{found[0]} has no matching quote"
     if reason:
         shown = f"the text {text[:40]!r}, which a #define cannot hold: {reason}"
         raise LiteRtError(Status.INVALID_ARGUMENT, shown)
@@ -120,10 +120,10 @@ def define_line(text: str) -> str:
 
 
 def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
-    """The tokens of the texts, with macros replaced and without directives.
+    """Lists the tokens of texts, with macros expanded and without directives.
 
     Args:
-      texts: included files before those that include them, as their macros count in all that follow.
+      texts: Texts of the files, included files first, since their macros count in all later texts.
     """
     scan = _Scan()
     for text in texts:
@@ -132,13 +132,13 @@ def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
 
 
 def kernel_names(texts: Sequence[str]) -> Sequence[str]:
-    """The kernels that texts, as `kernel_tokens` takes them, define, in order, each once."""
+    """Lists the kernels that texts define, in order, each once; see `kernel_tokens` for the texts."""
     tokens = kernel_tokens(texts)
     return list(dict.fromkeys(tokens[index].text for index in find_kernels(tokens)))
 
 
 def find_kernels(tokens: Sequence[Token]) -> Iterator[int]:
-    """Where the names of kernels stand that are declared or defined, each before its parenthesis."""
+    """Yields the token index of each declared or defined kernel's name, before its parenthesis."""
     for index, token in enumerate(tokens):
         if token.text in _KEYWORDS:
             name = _declared_name(tokens, index + 1)
@@ -147,14 +147,14 @@ def find_kernels(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def choose_kernel(op_name: str, names: Sequence[str]) -> str | None:
-    """The kernel for an op: the one of its name, else the only one; None if there is no such."""
+    """Chooses the kernel for an op: the kernel of its name, otherwise the only kernel; None if neither exists."""
     if op_name in names:
         return op_name
     return names[0] if len(names) == 1 else None
 
 
 def find_closing(tokens: Sequence[Token], index: int) -> int:
-    """Where the bracket that opens at `index` closes; the end where it does not."""
+    """Finds the closing bracket for the bracket at `index`; the end if there is none."""
     opening, depth = tokens[index].text, 0
     closing = _CLOSING[opening]
     for at in range(index, len(tokens)):
@@ -165,7 +165,7 @@ def find_closing(tokens: Sequence[Token], index: int) -> int:
 
 
 def split_arguments(tokens: Sequence[Token]) -> list[list[Token]]:
-    """What stands between commas that no parentheses enclose."""
+    """Splits tokens at commas outside parentheses."""
     arguments: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -178,9 +178,9 @@ def split_arguments(tokens: Sequence[Token]) -> list[list[Token]]:
 
 
 def _lines(text: str, keep_text: bool = False) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers: joined at a backslash, without comments, and with strings left empty.
+    """Yields numbered lines, joined at backslashes, without comments, and with empty strings.
 
-    `_JOINED` stands where the author's lines end in one of ours.
+    `_JOINED` marks the ends of the author's lines within a joined line.
     """
     spliced = re.sub(r"\\[ \t]*\n", _JOINED, text.replace("\r\n", "\n"))
 
@@ -216,7 +216,7 @@ def _read(text: str, scan: _Scan) -> None:
 def _expand(
     tokens: Sequence[Token], scan: _Scan, active: Mapping[str, bool], depth: int
 ) -> list[Token]:
-    """Tokens with macros replaced; a macro is not replaced inside itself, as in C."""
+    """Expands macros in tokens; as in C, a macro is not expanded inside itself."""
     result: list[Token] = []
     index = 0
     while index < len(tokens):
@@ -244,7 +244,7 @@ def _expand(
 
 
 def _substitute(macro: _Macro, arguments: Sequence[Sequence[Token]], line: int) -> list[Token]:
-    """A macro's body with its arguments in it, and `##` carried out; the line is that of its use."""
+    """Expands a macro's body with its arguments and `##`; all tokens get the line of the macro's use."""
     values = dict(zip(macro.parameters or (), arguments, strict=False))
     body: list[Token] = []
     for text in macro.body:
@@ -261,7 +261,7 @@ def _substitute(macro: _Macro, arguments: Sequence[Sequence[Token]], line: int) 
 
 
 def _declared_name(tokens: Sequence[Token], index: int) -> int | None:
-    """Where the name stands in `[attributes] void [attributes] name (`, from behind the keyword."""
+    """Finds the name in `[attributes] void [attributes] name (`, starting after the keyword."""
     while index < len(tokens):
         text = tokens[index].text
         follows = tokens[index + 1].text if index + 1 < len(tokens) else ""
@@ -280,7 +280,7 @@ class Parameter(NamedTuple):
     """A parameter of a kernel.
 
     Attributes:
-      type: `half*`; "" where the text does not tell it, as where an `#if` decides.
+      type: The type, such as `half*`; "" if the text does not tell it, for example after an `#if`.
       name: "" likewise.
     """
 
@@ -289,14 +289,14 @@ class Parameter(NamedTuple):
 
 
 def parameters_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[Parameter] | None:
-    """The parameters that a kernel declares.
+    """Finds the parameters that a kernel declares.
 
-    A macro that the texts define in several ways stays as it is.
+    A macro with several definitions is not expanded.
 
     Args:
-      given: what the compiler gets in front of the texts: its macros hold, whatever the texts define.
-      texts: included files before those that include them.
-      kernel: its name.
+      given: Text that the compiler gets before the texts; its macros override the texts' macros.
+      texts: Texts of the files, included files first.
+      kernel: Name of the kernel.
 
     Returns:
       None, if there is no such kernel, or several with different numbers of parameters.
@@ -328,7 +328,7 @@ def _only(texts: Collection[str]) -> str:
 
 
 def struct_names(text: str) -> Collection[str]:
-    """The names that `typedef` gives to structs and unions, and to nothing else in another branch of an `#if`."""
+    """Lists the names that `typedef` gives only to structs and unions, in all branches of an `#if`."""
     tokens = kernel_tokens([text])
     names, others = {"struct", "union"}, {"struct", "union"}
     for index, token in enumerate(tokens):
@@ -339,7 +339,7 @@ def struct_names(text: str) -> Collection[str]:
 
 
 def _declaration(tokens: Sequence[Token], index: int) -> Sequence[str]:
-    """The words of a declaration, without attributes and all that stands in brackets."""
+    """Lists the words of a declaration, without attributes and text in brackets."""
     words: list[str] = []
     while index < len(tokens) and tokens[index].text != ";":
         if tokens[index].text in _CLOSING:
@@ -351,7 +351,7 @@ def _declaration(tokens: Sequence[Token], index: int) -> Sequence[str]:
 
 
 def _named_types(tokens: Sequence[Token]) -> Mapping[str, str]:
-    """The types that `typedef` gives names to; "" for those that it gives in several ways."""
+    """Maps the names that `typedef` defines to their types; "" for a name with several definitions."""
     named: dict[str, str] = {}
     for index, token in enumerate(tokens):
         if token.text == "typedef":
@@ -363,7 +363,7 @@ def _named_types(tokens: Sequence[Token]) -> Mapping[str, str]:
 
 
 def _type(declaration: Sequence[Token], named: Mapping[str, str]) -> str:
-    """The type in `const __global half* x`; "" for what is not known."""
+    """Finds the type in `const __global half* x`; "" if unknown."""
     texts = [token.text for token in declaration]
     ends = _end_of_name(texts)
     stars = texts[:ends].count("*") + (ends < len(texts))
@@ -379,7 +379,7 @@ def _type(declaration: Sequence[Token], named: Mapping[str, str]) -> str:
 
 
 def _name(declaration: Sequence[Token]) -> str:
-    """The name in `const __global half* x`; "" where there is none."""
+    """Finds the name in `const __global half* x`; "" if there is none."""
     texts = [token.text for token in declaration]
     ends = _end_of_name(texts)
     return texts[ends - 1] if ends > 1 and _NAME.fullmatch(texts[ends - 1]) else ""

@@ -1,9 +1,9 @@
-"""A kernel: its arguments, its text, and how it is launched.
+"""A kernel's specification: its arguments, its text, and how it is launched.
 
-A description (`custom_layer.py`) has one for all ops of a name: values that each op has for itself are named by
-their source. The compiler's frontend puts them in; a builtin op's entry in the library makes one without a
-description. So it stays with the op from level to level, as an attribute, and becomes a kernel task when layouts
-and shapes are settled.
+A description (`custom_layer.py`) has one specification for all ops of a name, and names the sources of each op's
+own values. The compiler's frontend fills in these values; the library makes specifications of builtin ops without
+a description. The specification is an attribute of the op on all levels, and becomes a kernel task when layouts
+and shapes are known.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class TensorArgument:
     """Input or output `index` of the op.
 
     Attributes:
-      format: that the kernel wants it in; it also names the order where several formats have the same memory.
-      element_type: that a description wants; None for the tensor's own. The frontend makes requirements of both
-        this and the next.
-      is_strided: whether the kernel goes by pitches and offset, and so takes a view of a larger tensor.
-      is_zeroed: whether the device fills the output with zeros before each run of the kernel, which adds to it.
-      order, panel: for a constant that an instruction wants packed; see `Constant`.
+      format: Format that the kernel wants; it also names the order if several formats have the same memory.
+      element_type: Element type that the description asks for; None for the tensor's own. The frontend turns this
+        field and the next into requirements.
+      is_strided: Whether the kernel uses pitches and offset, and so accepts a view of a larger tensor.
+      is_zeroed: Whether the device zeroes the output before each run, since the kernel adds to it.
+      order, panel: Packing of a constant that an instruction wants; see `Constant`.
     """
 
     is_output: bool
@@ -46,7 +46,7 @@ class TensorArgument:
 
 
 def tensor_arguments(num_inputs: int, num_outputs: int = 1) -> tuple[TensorArgument, ...]:
-    """All inputs of an op, then its outputs, as a kernel of the library takes them."""
+    """Binds all inputs of an op, then its outputs, for a kernel of the library."""
     inputs = (TensorArgument(is_output=False, index=index) for index in range(num_inputs))
     outputs = (TensorArgument(is_output=True, index=index) for index in range(num_outputs))
     return (*inputs, *outputs)
@@ -54,10 +54,10 @@ def tensor_arguments(num_inputs: int, num_outputs: int = 1) -> tuple[TensorArgum
 
 @dataclass(frozen=True, slots=True)
 class DataArgument:
-    """The constant input of that name; the frontend finds it.
+    """The constant input of a name, which the frontend finds.
 
     Attributes:
-      is_flat: whether its B, F, Y, X are 1, 1, 1 and all its elements, as configurations have data.
+      is_flat: Whether B, F, Y, X are 1, 1, 1 and the number of elements, as for data in configurations.
     """
 
     name: str
@@ -68,7 +68,7 @@ class DataArgument:
 class ShapeArgument:
     """The actual shape of an input or output, as `uint` in memory, in the tensor's own order of dimensions.
 
-    That of an output is the kernel's to write: it finds its result's shape itself.
+    For an output, the kernel writes the shape, since it computes its result's shape itself.
     """
 
     is_output: bool
@@ -77,14 +77,14 @@ class ShapeArgument:
 
 @dataclass(frozen=True, slots=True)
 class _NumberArgument:
-    """Where numbers come from, or their bytes."""
+    """The source of numbers, or their bytes."""
 
     element_type: ElementType
     source: ValueSource
 
     @property
     def data(self) -> bytes:
-        """The bytes that the frontend has put in."""
+        """The bytes that the frontend filled in."""
         assert isinstance(self.source, bytes)
         return self.source
 
@@ -113,7 +113,7 @@ class LocalArgument:
 class InternalArgument:
     """Scratch memory in DDR for one run of the kernel, not cleared; `size` is a formula, in elements.
 
-    `element_type` is None in a description for that of input 0.
+    In a description, `element_type` None means that of input 0.
     """
 
     element_type: ElementType | None
@@ -133,13 +133,13 @@ KernelArgument: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class CpuKernel:
-    """A function in a shared object, which stands where an OpenCL kernel does.
+    """A function in a shared object, in place of an OpenCL kernel.
 
     Attributes:
-      op: as its library is told of it.
-      implementation: index of the library's.
-      config: with all layouts settled.
-      asked_shapes: the shapes of its outputs as the model has them, where runs ask the library for those with -1.
+      op: Description of the op for the library.
+      implementation: Index of the library's implementation.
+      config: Configuration with all layouts chosen.
+      asked_shapes: Output shapes in the model, if runs ask the library for dimensions of -1.
     """
 
     op: CpuOp
@@ -150,31 +150,32 @@ class CpuKernel:
 
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
-    """A kernel, and how it is bound and launched.
+    """A kernel, with its bindings and launch.
 
     Attributes:
-      title: the layer's name, for the prelude and messages; "" in a description for the op's.
+      title: Name of the layer, for the prelude and messages; "" in a description for the op's name.
       where: the asset's file name, for messages; "" for the library's own.
-      sources: files, in order.
-      headers: files that they include.
-      entry: the kernel; "" for the one named like the op, or the only one, which a build tells.
-      arguments: of the kernel, in order; none in a description for the op's inputs, then its outputs.
-      defines: names and texts, in order, behind the built-in ones.
-      build_options: for the OpenCL compiler.
-      global_size: formulas over the B, F, Y, X of `sizes_of`; empty is one work item for each element of output 0.
-      local_size: as many, or empty: the driver chooses. Of a configuration, 1 stands for those that lack, and
-        those beyond are defines alone.
-      counts_from_end: whether the last dimension of `sizes_of` is X, the one before it Y, and so on.
+      sources: Source files, in order.
+      headers: Files that the sources include.
+      entry: Name of the kernel; "" for the kernel named like the op, or the only one, which the build finds.
+      arguments: Arguments of the kernel, in order; empty in a description for the op's inputs, then its outputs.
+      defines: Names and texts of defines, in order, after the built-in defines.
+      build_options: Build options for the OpenCL compiler.
+      global_size: Formulas over B, F, Y, X of `sizes_of`; empty for one work item per element of output 0.
+      local_size: Formulas of the local work size, as many; empty lets the driver choose. In a configuration,
+        missing sizes are 1, and further sizes are only defines.
+      counts_from_end: Whether the last dimension of `sizes_of` is X, the one before it Y, and so on.
       uses_init: whether sources, headers or defines name the `_INIT` form of a built-in array.
-      max_num_shaves: the most vector processors that it may be spread over; 0 is no limit.
-      op_name: the op that it is for, for messages and metrics; "" for `title`.
-      absent_inputs: those that the op leaves out; nobody passes them.
-      flat_inputs: those whose B, F, Y, X are 1, 1, 1 and all their elements.
-      in_place: whether output 0 may be written over input 0.
-      mentions: built-in defines of sizes that the text has; None: any can be there.
-      commands: of the firmware, which run in place of an OpenCL kernel; a place is the index of its argument.
-        Nothing of the launch counts then.
-      cpu_layer: what runs in place of an OpenCL kernel, out of the only source; nothing of the launch counts then.
+      max_num_shaves: Most vector processors (shaves) that may share the work; 0 for no limit.
+      op_name: Name of the op, for messages and metrics; "" for `title`.
+      absent_inputs: Inputs that the op omits; they are not passed.
+      flat_inputs: Inputs whose B, F, Y, X are 1, 1, 1 and the number of elements.
+      in_place: Whether output 0 may share the memory of input 0.
+      mentions: Built-in size defines that the text uses; None if unknown.
+      commands: Firmware commands that run in place of an OpenCL kernel; a place is the index of its argument.
+        The launch fields are then unused.
+      cpu_layer: Function in the only source that runs in place of an OpenCL kernel; the launch fields are then
+        unused.
     """
 
     title: str = ""

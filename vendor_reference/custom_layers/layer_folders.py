@@ -1,4 +1,4 @@
-"""Layers for any model: files of descriptions, and folders of them; those are taken whose op a model has."""
+"""Layers for any model, from description files and folders: a model gets the layers of the ops that it has."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from vendor_reference.custom_layers.asset_reader import (
 from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 
-_KINDS = "Layers for any model are {}; give others to their op with --npu_custom_op_info=op,path."
+_KINDS = (
+    "Layers for any model are {}; assign other files to their op with --npu_custom_op_info=op,path."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLayer:
-    """A layer, and the file that describes it."""
+    """A layer and the file that describes it."""
 
     path: str
     layer: CustomLayer
@@ -38,32 +40,32 @@ def find_layers(
     allow_native_assets: bool,
     notes: list[str],
 ) -> Mapping[str, FoundLayer]:
-    """The layers for ops of those names.
+    """Finds the layers for ops of the given names.
 
     Args:
-      paths: of descriptions, and of folders whose descriptions all count, but not those of folders in them.
-      op_names: of a model's ops.
-      asset_root: see `read_layer`.
-      allow_native_assets: whether machine code may run, which libraries need to name their layers. Without it, one
-        in a folder is left out, with a note.
-      notes: get a sentence for each layer whose name is an op's but for capitals.
+      paths: Paths of descriptions, and of folders with descriptions (without subfolders).
+      op_names: Names of the model's ops.
+      asset_root: See `read_layer`.
+      allow_native_assets: Whether machine code may run, which libraries need to list their layers. Otherwise a
+        library in a folder is left out, with a note.
+      notes: List that gets a sentence for each layer whose name differs from an op's only in case.
 
     Returns:
-      A layer for each op that has one: a description's layer is for the ops of exactly its name.
+      A layer for each op that has one; names must match exactly.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, where two files have a layer for one of the ops, and for a library that may
-        not run; NOT_FOUND or FILE_IO, for a path that leads nowhere; those of reading, for any description, also
-        one whose op is not there.
+      LiteRtError: INVALID_TOOL_CONFIG, if two files have a layer for the same op, or a library may not run;
+        NOT_FOUND or FILE_IO, for a wrong path; errors of reading any description, also for ops that the model
+        lacks.
     """
     found: dict[str, FoundLayer] = {}
     capitals = {name.lower(): name for name in op_names}
     for path in _descriptions(paths):
         reader = find_reader(path)
-        assert isinstance(reader, DescriptionReader)  # its suffix says so
+        assert isinstance(reader, DescriptionReader)  # by the file's suffix
         if reader.runs_to_tell:
             if path not in paths and not allow_native_assets:
-                notes.append(f"{path} is left out: machine code needs --allow_native_assets.")
+                notes.append(f"{path} is ignored: machine code needs --allow_native_assets.")
                 continue
             check_allowed(allow_native_assets, path)
         with MappedFile(path) as file:
@@ -76,15 +78,15 @@ def find_layers(
                 if name in found:
                     raise LiteRtError(
                         Status.INVALID_TOOL_CONFIG,
-                        f"two layers for op '{name}': in {found[name].path} and in {path}",
-                        hint=f"Take one away, or choose with --npu_custom_op_info={name},path.",
+                        f"op '{name}' has two layers: in {found[name].path} and in {path}",
+                        hint=f"Remove one, or choose with --npu_custom_op_info={name},path.",
                     )
                 found[name] = FoundLayer(path, read_layer(name, path, file.view, asset_root))
     return found
 
 
 def _descriptions(paths: Sequence[str]) -> Sequence[str]:
-    """The files that paths mean, each once; those of a folder sorted by name."""
+    """Lists the files of the paths, each once; files of a folder are sorted by name."""
     kinds = _KINDS.format(", ".join(description_suffixes()))
     files: dict[str, str] = {}
     for path in paths:
@@ -93,14 +95,14 @@ def _descriptions(paths: Sequence[str]) -> Sequence[str]:
             entries = [os.path.join(path, name) for name in sorted(os.listdir(path))]
             found = [e for e in entries if _is_description(e) and not os.path.isdir(e)]
             if not found:
-                what = "no layer descriptions in the folder"
+                what = "the folder has no layer descriptions"
                 raise LiteRtError(Status.NOT_FOUND, what, path, kinds)
         for file in found:
             if not os.path.exists(file):
                 hint = f"Check the paths of --custom_layers and {CUSTOM_LAYERS_VARIABLE}."
                 raise LiteRtError(Status.NOT_FOUND, "no such file or folder", file, hint)
             if not _is_description(file):
-                what = "a file that does not name the op that it is for"
+                what = "the file does not name its op"
                 raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, file, kinds)
             files.setdefault(os.path.realpath(file), file)
     return list(files.values())

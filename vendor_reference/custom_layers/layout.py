@@ -1,8 +1,8 @@
-"""How a tensor looks to a kernel: four dimensions B, F, Y, X, and where their elements lie.
+"""A kernel's view of a tensor: the dimensions B, F, Y, X, and their places in memory.
 
-A tensor of rank 4 is N, H, W, C, that is B = N, Y = H, X = W, F = C; in row order it lies as B, Y, X, F. Lower
-ranks go by position, B first, with ones at the end; in row order they lie as B, F, Y, X. Of higher ranks, what
-stands between N and W is folded into Y.
+A tensor of rank 4 is N, H, W, C, so B = N, Y = H, X = W, F = C; its row-major order is B, Y, X, F. Lower ranks are
+matched by position, B first, with ones at the end; their row-major order is B, F, Y, X. In higher ranks, the
+dimensions between N and W are folded into Y.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from litert.core.sizes import Size, multiply
 from litert.core.status import Status
 
 Order: TypeAlias = tuple[int, ...]
-"""Dimensions of a tensor, the slowest in memory first."""
+"""Indices of a tensor's dimensions, slowest in memory first."""
 
 Dims: TypeAlias = tuple[Size, Size, Size, Size]
-"""For B, F, Y and X: numbers, or what a run tells."""
+"""Sizes of B, F, Y and X: numbers, or sizes that are known only at run time."""
 
 
 class Format(str, Enum):
-    """A memory order, from the slowest to the fastest dimension, of a tensor's B, F, Y and X."""
+    """The memory order of a tensor's B, F, Y and X, from the slowest to the fastest."""
 
     BFYX = "BFYX"
     BYXF = "BYXF"
     YXFB = "YXFB"
     FYXB = "FYXB"
     ANY = "ANY"
-    """As the tensor comes: nothing is reordered for the kernel."""
+    """Any order: the tensor is not reordered for the kernel."""
 
 
 FORMATS = (Format.BFYX, Format.BYXF, Format.YXFB, Format.FYXB)
-"""The formats that are an order."""
+"""The formats that prescribe an order."""
 
 _NO_PADDING: Dims = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Bfyx:
-    """A tensor as a kernel sees it; all but `memory_order` in the order B, F, Y, X.
+    """A tensor as a kernel sees it; all fields but `memory_order` are in the order B, F, Y, X.
 
     Attributes:
-      dims: its sizes, without padding.
+      dims: Sizes without padding.
       memory_order: the same letters, slowest first: "BYXF".
-      lower_padding, upper_padding: elements before and behind it, in the larger tensor that it is a view of.
+      lower_padding, upper_padding: Elements before and after the view in the larger tensor.
     """
 
     dims: Dims
@@ -58,7 +58,7 @@ class Bfyx:
 
     @property
     def pitches(self) -> Dims:
-        """Elements from one index of B, F, Y and X to the next."""
+        """Strides of B, F, Y and X, in elements."""
         pitch: Size = 1
         pitches: dict[str, Size] = {}
         for letter in reversed(self.memory_order):
@@ -69,7 +69,7 @@ class Bfyx:
 
     @property
     def offset(self) -> Size:
-        """Elements from the start of the memory to the first one that is no padding."""
+        """Offset of the first element after the padding, in elements."""
         offset: Size = 0
         for pitch, padding in zip(self.pitches, self.lower_padding, strict=True):
             offset = offset + pitch * padding
@@ -83,17 +83,18 @@ def bfyx(
     lower_padding: Sequence[int] = (),
     upper_padding: Sequence[int] = (),
 ) -> Bfyx:
-    """A tensor as a kernel sees it.
+    """Makes a kernel's view of a tensor.
 
     Args:
-      shape: in the tensor's own dimensions, as all sequences here.
-      order: how it lies; None is row order.
-      wanted: what the kernel asks for; it names the order where several formats have the same memory.
-      lower_padding: before each dimension, in elements; empty is none.
-      upper_padding: behind each.
+      shape: Shape of the tensor; all sequences are in the tensor's own dimensions.
+      order: Memory order; None for row-major order.
+      wanted: Format that the kernel asks for; it names the order if several formats have the same memory.
+      lower_padding: Padding before each dimension, in elements; empty for none.
+      upper_padding: Padding after each dimension, in elements; empty for none.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for a tensor of more than four dimensions that lies so that none of them fold.
+      LiteRtError: UNSUPPORTED, if a tensor of more than four dimensions has an order in which its dimensions do
+        not fold.
     """
     rank = len(shape)
     order = tuple(range(rank)) if order is None else order
@@ -105,21 +106,21 @@ def bfyx(
         padded = [low + n + up for low, n, up in zip(below, shape, above, strict=True)]
         lower, upper = _fold_padding(below, padded), _fold_padding(above, padded)
         if any((*below[2:-2], *above[2:-2])):
-            raise _no_view(shape, "it is padded inside of what Y stands for")
+            raise _no_view(shape, "it has padding inside the dimensions that fold into Y")
     return Bfyx(kernel_dims(shape), _letters(order, padded, wanted), lower, upper)
 
 
 def strided_bfyx(
     shape: Sequence[int], strides: Sequence[int], offset: int, wanted: Format = Format.ANY
 ) -> Bfyx:
-    """A view of a larger tensor, of which strides and offset (in elements) tell.
+    """Makes the view of a part of a larger tensor from strides and offset, in elements.
 
-    Padding behind the slowest dimension does not show in strides: it is 0 here.
+    Strides do not show padding after the slowest dimension: it is 0 here.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if strides are not those of a part of a tensor, or do not fold.
+      LiteRtError: UNSUPPORTED, if the strides do not describe a part of a tensor, or do not fold.
     """
-    places = format_order(wanted, len(shape))  # of dimensions that strides do not tell apart
+    places = format_order(wanted, len(shape))  # for dimensions with equal strides
     order = tuple(sorted(places, key=lambda d: (-strides[d], shape[d] == 1)))
     lower, upper = [0] * len(shape), [0] * len(shape)
     rest, above = offset, 0
@@ -129,15 +130,17 @@ def strided_bfyx(
         if above:
             upper[dim] = above // max(stride, 1) - shape[dim] - lower[dim]
         if stride <= 0 or above % stride or upper[dim] < 0:
-            raise _no_view(shape, f"strides {list(strides)} at {offset} are no part of a tensor")
+            raise _no_view(
+                shape, f"strides {list(strides)} at {offset} do not describe a part of a tensor"
+            )
         above = stride
     if order and strides[order[-1]] != 1:
-        raise _no_view(shape, f"strides {list(strides)}: no dimension has its elements in a row")
+        raise _no_view(shape, f"strides {list(strides)}: no dimension has contiguous elements")
     return bfyx(shape, order, wanted, lower, upper)
 
 
 def format_order(wanted: Format, rank: int) -> Order:
-    """The order of dimensions that a format asks of a tensor of that rank; ANY is row order."""
+    """Returns the dimension order of a format for a rank; row-major order for ANY."""
     if wanted is Format.ANY:
         return tuple(range(rank))
     dims = letter_dims(rank)
@@ -145,17 +148,17 @@ def format_order(wanted: Format, rank: int) -> Order:
 
 
 def order_format(order: Order) -> Format | None:
-    """The first format that asks for that order; None where none does."""
+    """Finds the first format with a dimension order; None if there is none."""
     return next((f for f in FORMATS if format_order(f, len(order)) == order), None)
 
 
 def same_memory(shape: Sequence[Size], first: Order, second: Order) -> bool:
-    """Whether two orders put each element at the same place, as dimensions of 1 are nowhere."""
+    """Whether two orders put each element at the same place, ignoring dimensions of size 1."""
     return [d for d in first if shape[d] != 1] == [d for d in second if shape[d] != 1]
 
 
 def _letters(order: Order, padded: Sequence[Size], wanted: Format) -> str:
-    """An order in letters: the wanted one where it fits, else one of the formats', else its own."""
+    """Names an order in letters: the wanted format's if it fits, else another format's, else its own."""
     rank = len(order)
     if wanted is not Format.ANY and same_memory(padded, order, format_order(wanted, rank)):
         return str(wanted.value)
@@ -174,7 +177,7 @@ def _letters(order: Order, padded: Sequence[Size], wanted: Format) -> str:
 
 
 def _fold_padding(padding: Sequence[int], padded: Sequence[Size]) -> Dims:
-    """Padding of B, F, Y, X; that of the first middle dimension counts for the whole of Y."""
+    """Computes the padding of B, F, Y, X; padding of the first middle dimension counts for all of Y."""
     b, f, y, x = (
         padding[dims[0]] * multiply([padded[d] for d in dims[1:]]) if dims else 0
         for dims in letter_dims(len(padding)).values()
@@ -185,5 +188,5 @@ def _fold_padding(padding: Sequence[int], padded: Sequence[Size]) -> Dims:
 def _no_view(shape: Sequence[Size], why: str) -> LiteRtError:
     shown = "x".join(map(str, shape))
     return LiteRtError(
-        Status.UNSUPPORTED, f"a tensor of {shown} has no B, F, Y and X as it lies: {why}"
+        Status.UNSUPPORTED, f"a tensor of {shown} has no B, F, Y and X in its memory order: {why}"
     )

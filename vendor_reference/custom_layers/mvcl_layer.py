@@ -1,8 +1,8 @@
 """A layer of OpenVINO's VPU in a custom layer configuration: `type="MVCL"`, version 1.
 
-It binds the kernel's parameters by their names, which its source tells. B, F, Y and X in its formulas are those of
-the tensor that `dim` or `port-index` names, as defines have them. Published layers name binaries for SHAVE
-processors; the OpenCL C source has to stand in their place.
+The layer binds the kernel's parameters by name, so the kernel's source is read. B, F, Y and X in formulas are the
+sizes of the tensor that `dim` or `port-index` names, as in the defines. Published layers name binaries for SHAVE
+processors; replace these by the OpenCL C source.
 """
 
 from __future__ import annotations
@@ -75,10 +75,11 @@ _DMA = re.compile(r"__dma_(?:preload|postwrite)_\w+|WorkGroupDma\w+", re.ASCII)
 
 
 def read_mvcl_layer(element: XmlElement, name: str, files: AssetFiles) -> CustomLayer:
-    """Reads a `<CustomLayer>` of that type and name with its sources.
+    """Reads a `<CustomLayer>` of type MVCL with its sources.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the line; also for what only a VPU has. NOT_FOUND, for a source.
+      LiteRtError: INVALID_ARGUMENT, with the line; also for features that only a VPU has. NOT_FOUND, if a source
+        is missing.
     """
     element.note_unknown(_ATTRIBUTES, _CHILDREN)
     _check_whole(element)
@@ -104,7 +105,7 @@ def read_mvcl_layer(element: XmlElement, name: str, files: AssetFiles) -> Custom
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """An input or output, whose sizes formulas are about."""
+    """An input or output, whose sizes formulas use."""
 
     is_output: bool
     index: int
@@ -115,7 +116,7 @@ class _Tensor:
 
 
 def _check_whole(element: XmlElement) -> None:
-    """Refuses what makes a layer only a part of one, or one for some ops of its name."""
+    """Refuses stages of a layer, and layers for some of the ops of a name."""
     for node in (element, *element.named("Kernel")):
         if (stage := node.attributes.get("stage", "0").strip()) != "0":
             raise _stages(node, f"stage '{stage}'")
@@ -123,51 +124,51 @@ def _check_whole(element: XmlElement) -> None:
         raise _stages(kernels[0], "a second kernel")
     for where in element.named("Where"):
         raise where.error(
-            "a layer for some ops of its name alone",
-            "Give the layers names of their own, and the ops to them by --npu_custom_op_info.",
+            "a layer for only some ops of its name",
+            "Give the layers different names, and assign ops to them by --npu_custom_op_info.",
         )
 
 
 def _stages(node: XmlElement, what: str) -> LiteRtError:
-    hint = "Write one kernel for all of it, or an op for each stage."
-    return node.error(f"{what}: a layer has one kernel here, and no stages", hint)
+    hint = "Write one kernel for the whole layer, or one op for each stage."
+    return node.error(f"{what}: a layer has exactly one kernel here, without stages", hint)
 
 
 def _inside(element: XmlElement, kernel: XmlElement, name: str) -> XmlElement:
-    """The one child of that name: of the layer, or of the kernel, as later versions of OpenVINO have it."""
+    """Finds the only child of a name in the layer or, as in later versions of OpenVINO, in the kernel."""
     return kernel.find_only(name) or element.only(name)
 
 
 def _source(node: XmlElement, files: AssetFiles) -> LayerFile:
     name = node.text("filename", "the source's path")
-    hint = "Name the OpenCL C source that it was compiled of."
+    hint = "Name the OpenCL C source that the binary was compiled from."
     if name.lower().endswith((".bin", ".elf", ".o")):
         raise node.error(
-            f"'{name}' is a binary for SHAVE processors, which nothing here runs", hint
+            f"'{name}' is a binary for SHAVE processors, which this vendor cannot run", hint
         )
     file = files.read(name, f"line {node.line}, <Source>")
     text = without_comments(decode_source(file.data, file.path))
     if found := _DMA.search(text):
         raise node.error(
             f"{file.path} has {found[0]}: manual DMA is of VPUs alone",
-            "Let the kernel copy to local memory itself, by async_work_group_copy.",
+            "Copy to local memory in the kernel, by async_work_group_copy.",
         )
     return file
 
 
 def _declared(kernel: XmlElement, entry: str, files: Sequence[LayerFile]) -> Sequence[Parameter]:
-    """The parameters that the kernel's text declares, all with their names."""
+    """Finds the parameters that the kernel declares, with their names."""
     texts = [decode_source(file.data, file.path) for file in files]
     found = parameters_in_text("", texts, entry)
     if found is None:
         has = kernel_names(texts)
         several = entry in has
         what = f"the sources declare kernel '{entry}' in several ways" if several else ""
-        raise kernel.error(what or f"no kernel '{entry}' in its sources, which have {_list(has)}")
+        raise kernel.error(what or f"no kernel '{entry}' in the sources, which have {_list(has)}")
     for index, parameter in enumerate(found):
         if not parameter.name:
             raise kernel.error(
-                f"its source does not tell the name of parameter {index} of '{entry}'"
+                f"the source does not show the name of parameter {index} of '{entry}'"
             )
     return found
 
@@ -175,7 +176,7 @@ def _declared(kernel: XmlElement, entry: str, files: Sequence[LayerFile]) -> Seq
 def _arguments(
     parameters: XmlElement, entry: str, declared: Sequence[Parameter]
 ) -> tuple[KernelArgument, ...]:
-    """What is bound to each parameter, in the kernel's order."""
+    """Binds each parameter, in the kernel's order."""
     by_name = {parameter.name: parameter for parameter in declared}
     bound: dict[str, KernelArgument] = {}
     for node in parameters.named("Tensor", "Data", "Scalar"):
@@ -183,11 +184,11 @@ def _arguments(
         if name not in by_name:
             near = get_close_matches(name, list(by_name), 1)
             raise node.error(
-                f"arg-name '{name}' is no parameter of kernel '{entry}', which has {_list(list(by_name))}",
+                f"arg-name '{name}' is not a parameter of kernel '{entry}', which has {_list(list(by_name))}",
                 f"Did you mean '{near[0]}'?" if near else "",
             )
         if name in bound:
-            node.note(f"parameter '{name}' is bound again: the last one counts")
+            node.note(f"parameter '{name}' is bound again: the last binding counts")
         bound[name] = _argument(node, by_name[name])
     for name in by_name:
         if name not in bound:
@@ -210,11 +211,11 @@ def _argument(node: XmlElement, parameter: Parameter) -> KernelArgument:
     if kind == "output_buffer":
         return InternalArgument(ElementType.UINT8, _bytes(node))
     if kind == "input_buffer":
-        raise node.error("memory that another stage writes: a layer has one kernel here")
+        raise node.error("memory of another stage: a layer has exactly one kernel here")
     name = node.attributes.get("format", "BFYX").upper()
     if name not in _FORMATS:
         raise node.error(f"format '{name}' is unknown", f"Known: {', '.join(_FORMATS)}.")
-    # The VPU's tensors are halves: a kernel that declares them gets them, whatever the model has.
+    # The VPU's tensors are halves: a kernel that declares halves gets them, whatever the model's type.
     element_type = ElementType.FLOAT16 if parameter.type.startswith("half") else None
     port = node.index("port-index", _MOST_PORTS)
     return TensorArgument(kind == "output", port, _FORMATS[name], element_type)
@@ -241,7 +242,7 @@ def _scalar(node: XmlElement) -> ScalarArgument:
 
 
 def _bytes(node: XmlElement) -> str:
-    """The size of memory, a formula over the tensor that its `dim` names."""
+    """Reads a memory size, a formula over the tensor that `dim` names."""
     return _formula(node, "size", node.text("size", "its bytes"), _dim(node))
 
 
@@ -262,7 +263,7 @@ def _sizes(node: XmlElement, name: str, tensor: _Tensor) -> tuple[str, ...]:
 
 def _formula(node: XmlElement, name: str, text: str, tensor: _Tensor) -> str:
     if node.formula(name, text).tensor_sizes:
-        raise node.error(f"{name}: rule '{text}' has more than numbers and B, F, Y, X")
+        raise node.error(f"{name}: rule '{text}' may have only numbers and B, F, Y, X")
     return _LETTER.sub(lambda letter: tensor.size(letter[0]), text)
 
 

@@ -1,6 +1,6 @@
-"""Where the value of a define or an argument comes from: the description, or the op it is for.
+"""Sources of the values of defines and arguments: the description, or the op.
 
-And which input of an op a description means by a constant's name.
+Also finds the input of an op that a description names as a constant.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ Value: TypeAlias = Scalar | Sequence[Scalar]
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value that the description has."""
+    """A value in the description."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class FlexOption:
-    """An option of the op: an entry of its FlexBuffer, or a builtin op's by its name in the schema.
+    """An option of the op: an entry of its FlexBuffer, or a builtin op's option by its name in the schema.
 
     Attributes:
-      default: stands where it is not there.
-      element: of a list, the one that counts; None for all of it.
+      default: Value if the option is missing.
+      element: Index of the element of a list; None for the whole list.
     """
 
     key: str
@@ -49,11 +49,11 @@ class FlexOption:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """Part of options that are a C struct.
+    """A field of options that are a C struct.
 
     Attributes:
-      offset: from the start of the options, in bytes.
-      count: elements of an array; None for a single number.
+      offset: Offset from the start of the options, in bytes.
+      count: Number of array elements; None for a single number.
     """
 
     element_type: ElementType
@@ -63,7 +63,7 @@ class StructField:
 
 @dataclass(frozen=True, slots=True)
 class QuantizationOf:
-    """Scale or zero point of an input or output; a sequence where it is per channel."""
+    """Scale or zero point of an input or output; a sequence if quantization is per channel."""
 
     parameter: str
     is_output: bool
@@ -72,27 +72,27 @@ class QuantizationOf:
 
 @dataclass(frozen=True, slots=True)
 class SizeFormula:
-    """A formula of the sizes that the op's tensors have, `INPUT0_DIMS[3]`, which must be fixed."""
+    """A formula over sizes of the op's tensors, such as `INPUT0_DIMS[3]`, which must be fixed."""
 
     text: str
 
 
 ValueSource: TypeAlias = Literal | FlexOption | StructField | QuantizationOf | SizeFormula | bytes
-"""Bytes are numbers of one op, which have been found and packed."""
+"""The bytes are an op's numbers, already evaluated and packed."""
 
 
 class OpValues:
-    """Values that one op has; its options are decoded when first asked for."""
+    """The values of one op; its options are decoded on first use."""
 
     def __init__(self, op: Op) -> None:
         self._op = op
         self._options = bytes(op.custom_options or b"")
 
     def resolve(self, source: ValueSource) -> Value:
-        """The value of a source.
+        """Evaluates a source for the op.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the op has no such value.
+          LiteRtError: INVALID_ARGUMENT, if the op lacks the value.
         """
         if isinstance(source, Literal):
             return source.value
@@ -106,11 +106,11 @@ class OpValues:
         return self._quantization(source)
 
     def options(self) -> Mapping[str, FlexValue]:
-        """The entries of a FlexBuffer map, or of a builtin op's options; empty where they are something else."""
+        """The entries of a FlexBuffer map or of a builtin op's options; empty for other options."""
         return self._root if isinstance(self._root, Mapping) else {}
 
     def num_other_bytes(self) -> int:
-        """Bytes of options that are no FlexBuffer map: a C struct, mostly."""
+        """Bytes of options that are not a FlexBuffer map, usually a C struct."""
         return 0 if isinstance(self._root, Mapping) else len(self._options)
 
     @cached_property
@@ -143,7 +143,9 @@ class OpValues:
         assert source.element is not None
         elements = (value,) if isinstance(value, (bool, int, float, str)) else value
         if source.element >= len(elements):
-            what = f"element {source.element} of option '{source.key}', which has {len(elements)}"
+            what = (
+                f"element {source.element} of option '{source.key}', which has only {len(elements)}"
+            )
             raise self._error(what)
         return elements[source.element]
 
@@ -155,8 +157,8 @@ class OpValues:
             for index, tensor in enumerate(tensors):
                 if tensor is not None and index in asked and not tensor.type.layout.is_static:
                     raise self._error(
-                        f"{source.text} of '{tensor.name}', whose shape is known at run time only",
-                        "A layer for it takes its sizes by defines, or as the shape of a tensor.",
+                        f"{source.text} of '{tensor.name}', whose shape is known only at run time",
+                        "A layer for such tensors gets sizes by defines, or as the shape of a tensor.",
                     )
                 shapes[is_output].append(None if tensor is None else tuple(tensor.shape))
         return formula.evaluate((0, 0, 0, 0), shapes[0], shapes[1])
@@ -185,12 +187,12 @@ class OpValues:
         return LiteRtError(Status.INVALID_ARGUMENT, what, f"op '{self._op.name}'", hint)
 
 
-# Ops of a network have mostly the same.
+# Most ops of a network have the same options.
 _find_options = lru_cache(maxsize=256)(find_flexbuffer_options)
 
 
 def as_value(value: FlexValue) -> Value | None:
-    """A FlexBuffer's value, if it is a number, text, or a vector of them."""
+    """Converts a FlexBuffer value that is a number, a text, or a vector of these."""
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Sequence) and not isinstance(value, bytes):
@@ -200,16 +202,16 @@ def as_value(value: FlexValue) -> Value | None:
 
 
 def find_data_input(op: Op, name: str) -> int:
-    """The constant input of that name: its whole name, else the last part of a converter's path.
+    """Finds the constant input of a name: by its whole name, otherwise by the last part of a converter's path.
 
-    `weights` is `weights`, else the only constant input like `net/layer_1/weights:0`; of several that agree,
-    the first of the whole name. A constant behind a DEQUANTIZE has the name of either end.
+    `weights` matches `weights`, otherwise the only constant input like `net/layer_1/weights:0`; of several with
+    the same whole name, the first. A constant before a DEQUANTIZE is found by the name of either tensor.
 
     Returns:
       The input's index.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the names that there are; INVALID_ARGUMENT, where two fit.
+      LiteRtError: NOT_FOUND, with the existing names; INVALID_ARGUMENT, if two inputs fit.
     """
     names: dict[int, list[str]] = {}
     for index, tensor in enumerate(op.inputs):
@@ -224,15 +226,15 @@ def find_data_input(op: Op, name: str) -> int:
     has = ", ".join(f"'{own[0]}'" for own in names.values()) or "none"
     if found:
         status, hint = Status.INVALID_ARGUMENT, "Give the whole name."
-        what = f"several constant inputs could be the data '{name}': the op has {has}"
+        what = f"several constant inputs fit the data '{name}': the op has {has}"
     else:
         status, hint = Status.NOT_FOUND, "Give the tensor's name, or its last part."
-        what = f"no constant input is named '{name}', as the layer's data is: the op has {has}"
+        what = f"the layer's data '{name}' names no constant input: the op has {has}"
     raise LiteRtError(status, what, f"op '{op.name}'", hint)
 
 
 def stored_constant(tensor: Tensor) -> Tensor | None:
-    """The constant that a tensor is, or that a DEQUANTIZE makes it of; None for what a run tells."""
+    """Returns a tensor's constant, directly or before a DEQUANTIZE; None if the tensor is not constant."""
     if tensor.is_constant:
         return tensor
     producer = tensor.producer
@@ -241,5 +243,5 @@ def stored_constant(tensor: Tensor) -> Tensor | None:
 
 
 def _last_part(name: str) -> str:
-    """`weights` of `net/layer/weights:0`."""
+    """Extracts `weights` from `net/layer/weights:0`."""
     return re.sub(r":\d+$", "", name.rsplit("/", 1)[-1])

@@ -1,4 +1,4 @@
-"""An element of a custom layer configuration: its attributes, its errors, its notes."""
+"""An element of a custom layer configuration, with its attributes, errors and notes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_DIGITS = 9
 
 @dataclass(slots=True)
 class XmlLayer:
-    """The element on the top level, and what is said of it and those below."""
+    """The element on the top level, and the notes about it and its descendants."""
 
     path: str
     name: str
@@ -25,13 +25,13 @@ class XmlLayer:
 
 @dataclass(frozen=True, slots=True)
 class XmlElement:
-    """An element; text in it is not kept.
+    """An element; its text is not kept.
 
     Attributes:
-      line: of its start, from 1.
-      attributes: with references replaced, and a blank for each line break.
-      repeated: names of attributes that were given again, with values that do not count.
-      layer: that it is in, for messages.
+      line: Line of its start, from 1.
+      attributes: Attributes with references replaced, and a blank for each line break.
+      repeated: Names of repeated attributes, whose later values are ignored.
+      layer: Name of the enclosing layer, for messages.
     """
 
     name: str
@@ -42,28 +42,28 @@ class XmlElement:
     children: list[XmlElement] = field(default_factory=list)
 
     def named(self, *names: str) -> list[XmlElement]:
-        """The children of these names, in order."""
+        """Returns the children of these names, in order."""
         return [child for child in self.children if child.name in names]
 
     def find_only(self, name: str) -> XmlElement | None:
-        """The child of that name; None where there is none. Two are an error."""
+        """Returns the child of a name; None if there is none. Two are an error."""
         children = self.named(name)
         if len(children) > 1:
             raise children[1].error(
-                f"there is one in line {children[0].line} already",
-                f"A layer has one <{name}>: take the other away.",
+                f"line {children[0].line} already has one",
+                f"A layer has one <{name}>: remove the other.",
             )
         return children[0] if children else None
 
     def only(self, name: str) -> XmlElement:
-        """The same where there must be one."""
+        """Returns the required child of a name."""
         child = self.find_only(name)
         if child is None:
             raise self.error(f"no <{name}> in it")
         return child
 
     def text(self, name: str, what: str, may_be_empty: bool = False) -> str:
-        """An attribute that must be there; `what` says in errors what it is."""
+        """Returns a required attribute; `what` describes it in errors."""
         text = self.attributes.get(name)
         if text is None or not (text or may_be_empty):
             state = "is missing" if text is None else "is empty"
@@ -71,7 +71,7 @@ class XmlElement:
         return text
 
     def integer(self, name: str) -> int | None:
-        """A whole number; None where there is no such attribute."""
+        """Reads an attribute as an integer; None if it is missing."""
         text = self.attributes.get(name)
         if text is None:
             return None
@@ -83,7 +83,7 @@ class XmlElement:
         return int(found[1])
 
     def index(self, name: str, most: int) -> int:
-        """An index that must be there."""
+        """Reads a required attribute as an index."""
         index = self.integer(name)
         if index is None:
             raise self.error(f"no {name}")
@@ -92,7 +92,7 @@ class XmlElement:
         return index
 
     def formula(self, name: str, text: str) -> Formula:
-        """A formula that an attribute has."""
+        """Reads an attribute as a formula."""
         try:
             return Formula(text)
         except LiteRtError as error:
@@ -103,12 +103,12 @@ class XmlElement:
         attributes: Mapping[str, Collection[str]],
         children: Mapping[str, Collection[str]],
     ) -> None:
-        """Notes what nobody reads, here and below; both mappings are by element."""
+        """Notes unknown attributes and elements, here and below; both mappings are by element."""
         for attribute in self.attributes:
             if attribute not in attributes[self.name]:
                 self.note(f"attribute '{attribute}' is unknown, and ignored")
         for attribute in self.repeated:
-            self.note(f"attribute '{attribute}' is given again: the first one counts")
+            self.note(f"attribute '{attribute}' is repeated: the first value counts")
         for child in self.children:
             if child.name in children.get(self.name, ()):
                 child.note_unknown(attributes, children)
@@ -116,11 +116,11 @@ class XmlElement:
                 child.note(f"is unknown in <{self.name}>, and ignored")
 
     def note(self, what: str) -> None:
-        """Says something of this element in the report."""
+        """Adds a note about this element to the report."""
         self.layer.notes.append(f"line {self.line}: <{self.name}> {what}.")
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
-        """An error about this element."""
+        """Makes an error about this element."""
         of_layer = f" of layer '{self.layer.name}'" if self.layer.name else ""
         return LiteRtError(
             Status.INVALID_ARGUMENT,

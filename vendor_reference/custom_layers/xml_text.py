@@ -1,11 +1,11 @@
-"""XML as custom layer configurations have it, read into elements that know their lines.
+"""Reads the XML of custom layer configurations into elements with line numbers.
 
-A reader of our own, since such a file is seldom one XML document: it has several roots, and OpenVINO also takes an
-XML declaration anywhere, `--` in comments, raw `<` and `&` in values, bytes there that are not UTF-8 (read here as
-Latin-1), an attribute given twice (the first counts) and text between elements. What would make such a text
-well-formed has to find every tag and value in it, and then has read it. Nothing here expands: five names and
-numbers are all the references there are, so a file can do no harm by its entities, and those that declare some are
-refused. Time and memory are linear in the file.
+This is not a standard XML parser, since such a file is seldom one XML document: it has several roots, and OpenVINO
+  also accepts an XML declaration anywhere, `--` in comments, raw `<` and `&` in values, values that are not UTF-8
+  (read here as Latin-1), repeated attributes (the first counts) and text between elements. A tool that makes such
+  a text well-formed would have to find every tag and value, and so read it. Only the five predefined entities and
+  numeric references are known, and files that declare entities are refused, so entities cannot do harm. Time and
+  memory are linear in the file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 def parse_xml(data: bytes | memoryview, where: str) -> list[XmlElement]:
-    """The elements on the top level of a text: UTF-8, or UTF-16 with a byte order mark.
+    """Reads the elements on the top level of a text: UTF-8, or UTF-16 with a byte order mark.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, with the line and what is wrong there.
@@ -46,7 +46,7 @@ def parse_xml(data: bytes | memoryview, where: str) -> list[XmlElement]:
 
 
 def _decode(data: bytes, where: str) -> str:
-    """The text; bytes that are not UTF-8 stay marked in it."""
+    """Decodes the text; bytes that are not UTF-8 become surrogates."""
     try:
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
             text = data.decode("utf-16")
@@ -64,7 +64,7 @@ def _decode(data: bytes, where: str) -> str:
 
 
 class _Parser:
-    """Goes from `<` to `<`."""
+    """A parser that goes from `<` to `<`."""
 
     def __init__(self, text: str, where: str) -> None:
         self._text = text
@@ -104,7 +104,7 @@ class _Parser:
         self._at = found + len(end)
 
     def _doctype(self) -> None:
-        """Skips a document type; one that declares entities, or comes from elsewhere, is refused."""
+        """Skips a DOCTYPE; refuses a DOCTYPE that declares entities or names another file."""
         start = self._at
         if not self._text.startswith("<!DOCTYPE", start):
             raise self._error("'<!' that begins neither a comment nor a DOCTYPE")
@@ -113,7 +113,7 @@ class _Parser:
             token = part[0]
             if token == "<!ENTITY":
                 raise self._error(
-                    "a DOCTYPE that declares entities", "Write out what they stand for."
+                    "a DOCTYPE that declares entities", "Write out the text of the entities."
                 )
             if depth == 0 and _EXTERNAL.search(self._text, inside, part.start()):
                 raise self._error("a DOCTYPE that lies in another file", "Take it out.")
@@ -126,7 +126,7 @@ class _Parser:
 
     def _start_tag(self) -> None:
         line, text = self._line_now(), self._text
-        name = self._name(self._at + 1, "'<' where a name should follow; write &lt; in text")
+        name = self._name(self._at + 1, "'<' without a name after it; write &lt; in text")
         attributes: dict[str, str] = {}
         repeated: list[str] = []
         while True:
@@ -162,15 +162,15 @@ class _Parser:
         self._at += 1
         self._open.append(element)
         if len(self._open) > _MOST_DEPTH:
-            raise self._error(f"more than {_MOST_DEPTH} elements in each other")
+            raise self._error(f"more than {_MOST_DEPTH} nested elements")
 
     def _end_tag(self) -> None:
         name = self._name(self._at + 2, "'</' without a name")
         if not self._open:
-            raise self._error(f"</{name}> where nothing is open")
+            raise self._error(f"</{name}> without a start tag")
         element = self._open.pop()
         if element.name != name:
-            raise self._error(f"</{name}> where </{element.name}> should be (line {element.line})")
+            raise self._error(f"</{name}> instead of </{element.name}> (line {element.line})")
         end = _END.match(self._text, self._at)
         if end is None:
             raise self._error(f"</{name}> has no end '>'")
@@ -209,7 +209,7 @@ class _Parser:
 
 
 def _character(found: re.Match[str]) -> str:
-    """What a reference stands for; a number that no character has stays as it is."""
+    """Resolves a reference; a number without a character stays unchanged."""
     if found[1]:
         return _CHARACTERS[found[1]]
     code = int(found[2]) if found[2] else int(found[3], 16)

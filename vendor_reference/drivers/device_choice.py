@@ -1,7 +1,7 @@
-"""Which OpenCL device stands for the NPU: on purpose, not by accident.
+"""Chooses the OpenCL device that emulates the NPU.
 
-The best device of the drivers that work is taken: a GPU before a CPU, then by the driver's merit. A simulator is
-taken only where it is asked for by name.
+The choice is the best device of the working drivers: a GPU before a CPU, then by the driver's merit. A simulator
+  is chosen only by name.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from vendor_reference.drivers.installation import Installation, find_installatio
 from vendor_reference.drivers.proof import Proof, fingerprint, prove
 
 _KINDS = ("CPU", "ACCELERATOR", "GPU")
-"""From good to better; others come before all of them."""
+"""Device types from good to better; other types are worse."""
 
 _DEFAULT = "intel"
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenDevice:
-    """A device, and the driver that has it."""
+    """A device and its driver."""
 
     installation: Installation
     info: DeviceInfo
@@ -36,24 +36,24 @@ class ChosenDevice:
 
     @property
     def fingerprint(self) -> str:
-        """Equal where the same driver builds for the same device."""
+        """Identity of the device: equal if the same driver builds for the same device."""
         return "\n".join([fingerprint(self.installation), *self.info.identity])
 
 
 def choose_device(wanted: str = "") -> ChosenDevice:
-    """The device to use, of a driver that works; nothing is loaded in this process.
+    """Chooses a device of a working driver, without loading a driver in this process.
 
     Args:
-      wanted: `platform[:device]`; "" is what the environment says, if it says something.
+      wanted: `wanted` is `platform[:device]`; "" takes the environment variable, if set.
 
     Raises:
-      LiteRtError: NOT_FOUND, with each driver and why it is not used.
+      LiteRtError: NOT_FOUND, with each driver and the reason why it is not used.
     """
     return find_devices(wanted)[0]
 
 
 def find_devices(wanted: str = "") -> Sequence[ChosenDevice]:
-    """All devices of drivers that work, the best first; otherwise as `choose_device`."""
+    """Lists all devices of working drivers, best first; otherwise like `choose_device`."""
     wanted = wanted or os.environ.get(VARIABLE, "")
     proofs = prove_all(wanted)
     devices = [ChosenDevice(p.installation, info) for p in proofs for info in p.devices]
@@ -64,19 +64,19 @@ def find_devices(wanted: str = "") -> Sequence[ChosenDevice]:
 
 
 def prove_all(wanted: str = "") -> Sequence[Proof]:
-    """What installed drivers can do: the one that is wanted by name, if it works; else all but simulators."""
+    """Proves installed drivers: only the wanted driver, if it works; otherwise all but simulators."""
     wanted = (wanted or os.environ.get(VARIABLE, "")).lower()
     name = wanted.partition(":")[0].strip()
     installations = find_installations()
     named = [prove(i) for i in installations if i.driver.name and i.driver.name == name]
     if any(proof.devices for proof in named):
-        return named  # others may be slow to try
+        return named  # other drivers may be slow to try
     tried = [i for i in installations if not i.driver.is_simulator or i.driver.name in wanted]
     return [prove(installation) for installation in told("try drivers", tried)]
 
 
 def rank_devices(devices: Sequence[DeviceInfo], wanted: str) -> Sequence[int]:
-    """The indices of the devices whose names contain the wanted parts, the best first."""
+    """Finds the indices of the devices whose names contain the wanted parts, best first."""
     platform, _, name = wanted.partition(":")
     fitting = [
         index
@@ -89,12 +89,12 @@ def rank_devices(devices: Sequence[DeviceInfo], wanted: str) -> Sequence[int]:
 
 
 def is_simulator(device: DeviceInfo) -> bool:
-    """Whether a device checks each access rather than running kernels fast."""
+    """Whether a device is a simulator, which checks each memory access and is slow."""
     return driver_of_device(device).is_simulator
 
 
 def install_hint() -> str:
-    """How to get a driver that works."""
+    """Makes the hint about installing a working driver."""
     return f"Install one: {known_drivers()[_DEFAULT].hint}, or {known_drivers()['pocl'].hint}."
 
 
@@ -113,9 +113,11 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
     failed = [str(proof) for proof in proofs if proof.problem]
     if wanted and there:
         what = f"no OpenCL device '{wanted}'; there is: {'; '.join(there)}"
-        hint = f"Set {VARIABLE} to platform[:device], parts of these names."
+        hint = f"Set {VARIABLE} to platform[:device], with parts of these names."
     else:
-        what = "no OpenCL driver works here" if failed else "no OpenCL driver is installed"
+        what = (
+            "no OpenCL driver works on this machine" if failed else "no OpenCL driver is installed"
+        )
         hint = install_hint()
     reasons = "; ".join(failed)
     return LiteRtError(Status.NOT_FOUND, f"{what}{reasons and '; not used: '}{reasons}", hint=hint)

@@ -1,4 +1,4 @@
-"""What an OpenCL device says of itself, and what its binaries depend on."""
+"""The properties of an OpenCL device, and the identity that its binaries depend on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class DeviceInfo:
 
     Attributes:
       kind: GPU, CPU, ACCELERATOR or CUSTOM.
-      memory_bytes: that kernels can address.
-      has_fp16: whether kernels can compute with `half`.
-      processor: for a CPU, which model with which instructions (see `describe_processor`); else "".
+      memory_bytes: Size of the memory that kernels can address, in bytes.
+      has_fp16: Whether kernels can compute with `half`.
+      processor: For a CPU, its model and instruction sets (see `describe_processor`); otherwise "".
     """
 
     platform: str
@@ -36,7 +36,7 @@ class DeviceInfo:
 
     @property
     def identity(self) -> Sequence[str]:
-        """What a binary is built for: equal for devices that run the same one."""
+        """Identity of the device for binaries: equal for devices that can run the same binary."""
         return (
             self.platform,
             self.platform_version,
@@ -63,7 +63,7 @@ DEVICE_INFO = record(
     has_fp16=BOOLEAN,
     processor=TEXT,
 )
-"""A device as plain data."""
+"""Converts a device's properties to plain data."""
 
 _MODEL = (
     "vendor_id", "cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant",
@@ -73,12 +73,12 @@ _INSTRUCTIONS = ("flags", "Features")
 
 @cache
 def describe_processor() -> str:
-    """This machine's CPU: maker, model numbers, and a digest of its instruction sets.
+    """Describes this machine's CPU: manufacturer, model numbers, and a digest of its instruction sets.
 
-    Drivers name a CPU by its brand alone ("AMD EPYC"), which may have AVX-512 or not.
+    Drivers name a CPU only by its brand ("AMD EPYC"), which does not tell whether it has AVX-512.
     """
     fields: dict[str, str] = {}
-    # Of the first CPU alone: to read the lines of all takes long on a large machine.
+    # Only the first CPU: reading all lines takes long on a large machine.
     with (
         suppress(OSError),
         open("/proc/cpuinfo", encoding="utf-8", errors="replace", buffering=1024) as lines,

@@ -1,7 +1,7 @@
-"""What is known of an OpenCL driver: each module in `known/` has one as `DRIVER`.
+"""Known facts about an OpenCL driver: each module in `known/` declares one `DRIVER`.
 
-A driver is an implementation of OpenCL: Intel's runtime, PoCL, a GPU's. A driver that no module knows works with
-the defaults here. What a driver can do is not asked here, but tried: see `proof.py`.
+A driver is an implementation of OpenCL: Intel's runtime, PoCL, a GPU's. An unknown driver works with the defaults
+  of this class. Abilities of a driver are not listed here, but tried; see `proof.py`.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from litert.host.extensions import load_package
 from vendor_reference.drivers.device_info import DeviceInfo
 
 VARIABLE = "LITERT_NPU_OPENCL"
-"""`platform[:device]`: parts of their names and versions, whatever the case; a driver's name will do, too."""
+"""Environment variable with `platform[:device]`: parts of names and versions, in any case, or a driver's name."""
 
 NOT_THE_KERNEL = (
     f"The kernel is not at fault. litert-npu info tries all drivers; {VARIABLE} chooses one."
 )
-"""What to do about a driver that fails."""
+"""Hint about a driver that fails."""
 
 CRASH_HINT = f"Simplify the kernel, or use another driver ({VARIABLE})."
-"""What to do about a kernel that crashes or hangs a driver's compiler."""
+"""Hint about a kernel that crashes or hangs a driver's compiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxNeeds:
-    """What a sandbox leaves open for a driver, beside the system's libraries.
+    """The access that a driver needs in a sandbox, in addition to the system's libraries.
 
     Attributes:
-      folders: to read, where they exist, with what is in them.
-      programs: to start, by their names in `PATH`.
-      listed: folders in which it looks for names alone.
-      device_files: to open for reading and writing; `*` stands for any name.
+      folders: Folders to read recursively, if they exist.
+      programs: Programs to start, by their names in `PATH`.
+      listed: Folders to list without reading files.
+      device_files: Device files to open for reading and writing; `*` matches any name.
     """
 
     folders: Sequence[str]
@@ -44,24 +44,24 @@ class SandboxNeeds:
 
 
 _SYSTEM_FOLDERS = ("/sys", "/proc/driver", "/proc/devices", "/proc/modules", "/dev/dri")
-"""Where a driver finds its hardware."""
+"""Folder in which drivers find their hardware."""
 
 
 class Driver:
-    """A driver; what is not overridden holds for one that nobody knows.
+    """An OpenCL driver; the defaults hold for unknown drivers.
 
     Attributes:
-      name: ours, in lower case: `pocl`.
-      library: beginning of its library's file name.
-      platform: name of its OpenCL platform.
-      hint: what a user does to install it.
-      is_simulator: whether it checks each access rather than run kernels fast; used only where it is named.
-      compiles_for_group_sizes: whether it compiles a kernel again for each size of work group.
-      orders_groups: whether groups of one launch can hand results to each other, where its devices say so.
-      keeps_variants: whether a binary made after runs holds what was compiled for their work sizes.
-      widest_vector: floats in the widest vector that it can be trusted with.
-      guard: text that comes before each program's, where the driver's sandbox does not hold all of its compiler.
-      threads_variable: the environment's variable that limits its threads; "" where it has none.
+      name: This project's name for the driver, in lower case: `pocl`.
+      library: Beginning of the library's file name.
+      platform: Name of the OpenCL platform.
+      hint: How to install the driver.
+      is_simulator: Whether the driver is a slow simulator that checks each access; it is used only by name.
+      compiles_for_group_sizes: Whether the driver compiles a kernel again for each work group size.
+      orders_groups: Whether work groups of one launch can exchange results, if the device supports it.
+      keeps_variants: Whether a binary that is saved after runs contains the code for their work sizes.
+      widest_vector: Number of floats in the widest vector that the driver handles safely.
+      guard: Text in front of each program, if the sandbox does not contain all of the driver's compiler.
+      threads_variable: Environment variable that limits the driver's threads; "" for none.
     """
 
     name = ""
@@ -77,54 +77,54 @@ class Driver:
     threads_variable = ""
 
     def find(self) -> Sequence[str]:
-        """Paths of its library where it is installed and not registered with the OpenCL loader."""
+        """Finds the library's paths if it is installed but not registered with the OpenCL loader."""
         return ()
 
     def environment(self, make_scratch_folder: Callable[[], str]) -> Mapping[str, str]:
-        """Variables that it needs while it loads.
+        """Environment variables that the driver needs while it loads.
 
         Args:
-          make_scratch_folder: makes a folder that is gone with the process.
+          make_scratch_folder: Makes a temporary folder that is removed with the process.
         """
         return {}
 
     def sandbox_needs(self, library: str) -> SandboxNeeds:
-        """What its compiler and its kernels use, as far as a trace of them shows it.
+        """The access that the driver's compiler and kernels need, found by tracing them.
 
         Args:
-          library: path of its library.
+          library: Path of the driver's library.
         """
         folders = (os.path.dirname(library), *_SYSTEM_FOLDERS)
         return SandboxNeeds(folders, device_files=("/dev/dri/*", "/dev/kfd", "/dev/nvidia*"))
 
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
-        """How good it is among drivers for the same kind of device; the greatest is used."""
+        """Rank among drivers for the same type of device; the greatest is used."""
         return (1000,)
 
     def crash_cause(self, text: str) -> str:
-        """A sentence about what a kernel's text has that is known to crash or hang the driver; "" for nothing."""
+        """Describes text in a kernel that is known to crash or hang the driver; "" for none."""
         return ""
 
     def clean_log(self, log: str) -> str:
-        """A build log without what is no message; messages begin with `error: file:line:column: `."""
+        """Cleans a build log so that only messages remain; messages begin with `error: file:line:column: `."""
         return log
 
 
 @cache
 def known_drivers() -> Mapping[str, Driver]:
-    """The drivers that modules know, by name."""
+    """Loads all known drivers by name."""
     return load_package("vendor_reference.drivers.known", "DRIVER", lambda driver: driver.name)
 
 
 def driver_of_library(path: str) -> Driver:
-    """The driver whose library it is."""
+    """Finds the known driver of a library."""
     name = os.path.basename(path).lower()
     fitting = (d for d in known_drivers().values() if name.startswith(d.library))
     return next(fitting, _UNKNOWN)
 
 
 def driver_of_device(info: DeviceInfo) -> Driver:
-    """The driver of a device."""
+    """Finds the known driver of a device."""
     fitting = (d for d in known_drivers().values() if info.platform == d.platform)
     return next(fitting, _UNKNOWN)
 

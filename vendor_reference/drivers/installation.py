@@ -1,7 +1,8 @@
-"""Which OpenCL drivers are installed, found without loading one.
+"""Finds the installed OpenCL drivers without loading them.
 
-The OpenCL loader reads registrations: `.icd` files whose first line names a library. They lie in the system's
-folder (or where `OCL_ICD_VENDORS` says), and beside the loader in pyopencl's wheel. Some drivers have none.
+The OpenCL loader reads registrations: `.icd` files whose first line names a library. These files lie in the
+  system's folder (or in `OCL_ICD_VENDORS`), and beside the loader in pyopencl's wheel. Some drivers have no such
+  file.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ class Installation:
     """An installed driver.
 
     Attributes:
-      driver: what is known of it.
-      library: path of its library, or a name that the system's linker finds.
-      origin: the registration, or the library itself.
-      problem: why it cannot be loaded, as far as that is known; "" for nothing.
+      driver: Known facts about the driver.
+      library: Path of the library, or a name that the system's linker finds.
+      origin: Path of the registration, or of the library itself.
+      problem: Known reason why the driver cannot be loaded; "" for none.
     """
 
     driver: Driver
@@ -41,7 +42,7 @@ class Installation:
 
 
 def find_installations() -> Sequence[Installation]:
-    """All installed drivers, each library once; those that can be loaded come first."""
+    """Lists all installed drivers, each library once; drivers that can be loaded come first."""
     found: dict[str, Installation] = {}
     for installation in (*_registered(), *_unregistered()):
         library = installation.library
@@ -60,7 +61,7 @@ def _unregistered() -> Iterator[Installation]:
 
 def _registered() -> Iterator[Installation]:
     vendors = os.environ.get("OCL_ICD_VENDORS") or _SYSTEM_FOLDER
-    if ".so" in os.path.basename(vendors):  # as ocl-icd takes it, too
+    if ".so" in os.path.basename(vendors):  # same as in ocl-icd
         yield _installation(vendors, "OCL_ICD_VENDORS")
         return
     if vendors != _SYSTEM_FOLDER and not os.path.exists(vendors):
@@ -79,9 +80,9 @@ def _read_registration(path: str) -> Installation:
             library = file.readline(_LONGEST_NAME).strip()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        return _broken(path, f"it cannot be read: {reason}")
+        return _broken(path, f"the registration cannot be read: {reason}")
     if not library:
-        return _broken(path, "it names no library")
+        return _broken(path, "the registration names no library")
     beside = os.path.join(os.path.dirname(path), library)
     if os.sep not in library and os.path.exists(beside):
         library = beside
@@ -93,7 +94,7 @@ def _broken(origin: str, problem: str) -> Installation:
 
 
 def _installation(library: str, origin: str) -> Installation:
-    # The system's linker finds a name without a folder.
+    # The system's linker finds names without a folder.
     is_missing = os.sep in library and not os.path.exists(library)
     problem = f"there is no {library}" if is_missing else ""
     return Installation(driver_of_library(library), library, origin, problem)

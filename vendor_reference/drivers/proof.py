@@ -1,9 +1,11 @@
-"""Whether a driver works: a child process loads it, and builds and runs a small kernel on each of its devices.
+"""Proves that a driver works: a child process loads it, and builds and runs a small kernel on each device.
 
-The answer is remembered for what it depends on: the driver's library, the CPU, device files, pyopencl, and the
-variables that drivers read. A "no" holds for an hour, since what is missing may be installed.
+The result is cached under everything that it depends on: the driver's library, the CPU, device files, pyopencl,
+  and the environment variables that drivers read. A failure is cached for an hour, since the user may install what
+  is missing.
 
-The user's kernels are compiled in child processes, too. Where one fails, the proof tells whose fault that is.
+The user's kernels are also compiled in child processes. If such a compilation fails, the proof tells whether the
+driver or the kernel is at fault.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from vendor_reference.drivers.installation import Installation
 from vendor_reference.drivers.sandbox import VARIABLES, driver_sandbox
 
 TIMEOUT_S = 20.0
-"""For a driver to prove itself, on a busy machine; an honest one takes a second."""
+"""Time limit of a proof on a busy machine, in seconds; a working driver takes a second."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,12 +47,12 @@ _NO_HOLDS_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a driver can do here.
+    """The result of a driver's proof on this machine.
 
     Attributes:
-      installation: the driver.
-      devices: those on which a kernel ran right; none where there is a problem.
-      problem: why it cannot be used, in words; "" where it can.
+      installation: The driver's installation.
+      devices: Devices on which the kernel ran correctly; empty if there is a problem.
+      problem: Reason why the driver cannot be used; "" if it can.
     """
 
     installation: Installation
@@ -66,7 +68,7 @@ _proofs: dict[str, Proof] = {}
 
 
 def prove(installation: Installation, *, again: bool = False) -> Proof:
-    """Tries a driver, or recalls what came of it, if it is not to be tried again."""
+    """Tries a driver, or returns the cached result."""
     if installation.problem:
         return Proof(installation, (), installation.problem)
     key = _key(installation)
@@ -85,11 +87,11 @@ def call_compiler(
 ) -> Iterator[object]:
     """Calls a generator function that compiles kernels: `call_in_child`, in a sandbox, with half of the memory.
 
-    Where it crashes, hangs or takes more memory, the driver of that library is tried again: the kernel may not be
-    at fault.
+    If the child crashes, hangs or exceeds its memory, the driver is proved again, since the driver may be at
+    fault.
 
     Raises:
-      LiteRtError: as there; COMPILATION, if the driver fails whatever it is to compile.
+      LiteRtError: as there; COMPILATION, if the driver fails with any kernel.
     """
     from litert.host.child import call_in_child
     from litert.host.child_process import half_of_memory
@@ -109,7 +111,7 @@ def call_compiler(
         installation = Installation(driver_of_library(library), library, library)
         problem = prove(installation, again=True).problem
         if not problem:
-            raise  # the kernel does that to it
+            raise  # the kernel is at fault
         what = f"the OpenCL driver does not work: {problem}"
         raise LiteRtError(Status.COMPILATION, what, library, NOT_THE_KERNEL) from error
 
@@ -125,9 +127,9 @@ def _key(installation: Installation) -> str:
 
 
 def fingerprint(installation: Installation) -> str:
-    """A digest of what decides how a driver builds a program."""
+    """Computes a digest of everything that influences how a driver builds a program."""
     paths = ["/etc/ld.so.cache"]
-    if os.sep in installation.library:  # libraries that it needs lie beside it
+    if os.sep in installation.library:  # the libraries that the driver needs lie in the same folder
         paths = [installation.library, os.path.dirname(installation.library)]
     variables = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(VARIABLES))
     parts = [_FORMAT, installation.library, [_stat(path) for path in paths]]
@@ -153,15 +155,13 @@ def _try(installation: Installation) -> tuple[Proof, bool]:
     if not proof.problem or not was_tried or sandbox.mode is SandboxMode.OFF or why_missing():
         return proof, was_tried
     if _try_in(replace(sandbox, mode=SandboxMode.OFF), installation)[0].devices:
-        problem = (
-            f"it works only outside of a sandbox, which {VARIABLE}=off allows: {proof.problem}"
-        )
+        problem = f"the driver works only without a sandbox, which {VARIABLE}=off turns off: {proof.problem}"
         return Proof(installation, (), problem), True
     return proof, True
 
 
 def _try_in(sandbox: Sandbox, installation: Installation) -> tuple[Proof, bool]:
-    from litert.host.child import call_in_child  # here: mostly the answer is remembered
+    from litert.host.child import call_in_child  # here: usually the cached result suffices
 
     devices, problems = [], []
     try:
@@ -185,7 +185,9 @@ def _try_in(sandbox: Sandbox, installation: Installation) -> tuple[Proof, bool]:
         return Proof(installation, (), error.what), not could_not_start
     if devices:
         return Proof(installation, tuple(devices)), True
-    return Proof(installation, (), "; ".join(problems) or "it has no device here"), True
+    return Proof(
+        installation, (), "; ".join(problems) or "the driver has no device on this machine"
+    ), True
 
 
 def _recall(key: str, installation: Installation) -> Proof | None:

@@ -1,4 +1,4 @@
-"""The sandbox in which a driver compiles kernels, or runs them: it has what its module names, no user's file."""
+"""The sandbox in which a driver compiles or runs kernels: it allows the files that the driver's module names."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from litert.host.sandbox import DRIVER_VARIABLES, Sandbox, chosen_mode, find_pro
 from vendor_reference.drivers.driver import driver_of_library
 
 VARIABLES = (*DRIVER_VARIABLES, "LD_", "OCLGRIND_BUILD_")
-"""Beginnings of the variables that decide what OpenCL compilers do."""
+"""Prefixes of the environment variables that influence OpenCL compilers."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def driver_sandbox(library: str) -> Sandbox:
-    """What a child with this driver may use; the environment says what to do where there is no sandbox.
+    """Makes the sandbox for a child with this driver, as an environment variable requires it.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the environment says something else.
+      LiteRtError: INVALID_ARGUMENT, if the environment variable has another value.
     """
     needs = driver_of_library(library).sandbox_needs(library)
     pyopencl = find_spec("pyopencl")

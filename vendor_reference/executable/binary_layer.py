@@ -1,4 +1,4 @@
-"""A custom binary layer's file (`.bin`): a description, its sources or their digests, and code for some devices.
+"""The file format of custom binary layers (`.bin`): a description, sources or their digests, and code for devices.
 
 | bytes | what |
 |---|---|
@@ -12,7 +12,7 @@
 | next multiple of 64 | data: files and code, each from a multiple of 64, at offsets from its start |
 
 The header is `{description, files: [{path, sha256, size, offset}], codes: [{program, device, kernels, sizes, size,
-offset}]}`; a file that is left out, since its source is the author's own affair, has no offset.
+offset}]}`; a file whose source the author keeps private is left out and has no offset.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _HINT = "Make it again with litert-npu layer build."
 
 @dataclass(frozen=True, slots=True)
 class PackedFile:
-    """A file that the layer is made of.
+    """A file of a binary layer.
 
     Attributes:
-      path: from the description's folder, with `/`.
-      sha256: of its bytes, in hex.
-      data: its bytes; None where it is left out.
+      path: Path relative to the description's folder, with `/`.
+      sha256: SHA-256 of the file's bytes, in hex.
+      data: Bytes of the file; None if it is left out.
     """
 
     path: str
@@ -56,14 +56,14 @@ class PackedFile:
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """What a program became on one device.
+    """A program's machine code for one device.
 
     Attributes:
-      program: its digest (`program_digest`).
-      device: identity of the device that it was compiled for, and its driver's.
-      kernels: what each declares, by name; without `sizes`.
-      sizes: defines whose values its kernels take as arguments behind their own, so that it is for all shapes
-        (see `size_arguments.py`); None for code of fixed shapes.
+      program: Digest of the program (`program_digest`).
+      device: Identity of the device that the code is for, and of its driver.
+      kernels: Declarations of the kernels by name, without the arguments for `sizes`.
+      sizes: Defines whose values the kernels take as further arguments, so that the code fits all shapes (see
+        `size_arguments.py`); None for code of fixed shapes.
     """
 
     program: str
@@ -75,14 +75,14 @@ class DeviceCode:
 
 @dataclass(frozen=True, slots=True)
 class BinaryLayer:
-    """A layer compiled ahead: its files by path, of which `description` is not left out, and code for programs."""
+    """A layer that was compiled ahead of time: its files by path, always with `description`, and its code."""
 
     description: str
     files: Mapping[str, PackedFile]
     codes: Sequence[DeviceCode]
 
     def find_codes(self, program: Program) -> Sequence[DeviceCode]:
-        """The code of a program for each device: first that for its shapes, then that for all."""
+        """Lists the code of a program for each device: code for its shapes first, then code for all shapes."""
         for_shapes, for_all = program_digest(program), open_digest(program)
         return [
             *(code for code in self.codes if code.program == for_shapes and code.sizes is None),
@@ -91,14 +91,14 @@ class BinaryLayer:
 
     @property
     def open_sizes(self) -> Sequence[str] | None:
-        """The defines that its code for all shapes takes as arguments; None where it has no such code."""
+        """Returns the defines that the code for all shapes takes as arguments; None without such code."""
         sizes = [code.sizes for code in self.codes if code.sizes is not None]
         return list(dict.fromkeys(name for names in sizes for name in names)) if sizes else None
 
 
 def program_digest(program: Program) -> str:
-    """What a program's code depends on, beside the device: its text and options, by its files' digests."""
-    # `_INIT` lines are there where the sources use them, which their digests say already.
+    """Computes the digest of everything but the device that a program's code depends on: text, options, files."""
+    # `_INIT` lines depend on the sources, whose digests are included.
     lines = program.prelude.split("\n")
     parts = [
         [line for line in lines if not _INIT_DEFINE.match(line)],
@@ -110,17 +110,17 @@ def program_digest(program: Program) -> str:
 
 
 def open_digest(program: Program) -> str:
-    """What the code of a program for all shapes depends on, beside the device."""
+    """Computes the digest of everything but the device that a program's code for all shapes depends on."""
     return program_digest(without_sizes(program))
 
 
 def is_binary_layer(data: bytes | memoryview) -> bool:
-    """Whether bytes begin like a binary layer."""
+    """Whether bytes begin like a binary layer's file."""
     return bytes(memoryview(data)[: len(MAGIC)]) == MAGIC
 
 
 def pack_binary_layer(layer: BinaryLayer) -> bytes:
-    """The bytes of a `.bin` file; the same layer gives the same bytes."""
+    """Packs a layer into the bytes of a `.bin` file; the same layer gives the same bytes."""
     data = bytearray()
 
     def add(piece: bytes | memoryview) -> Mapping[str, int]:
@@ -159,10 +159,10 @@ def pack_binary_layer(layer: BinaryLayer) -> bytes:
 
 
 def unpack_binary_layer(data: bytes | memoryview, where: str) -> BinaryLayer:
-    """Reads a `.bin` file; what it holds are views of `data`.
+    """Reads a `.bin` file; the result holds views of `data`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for bytes that `pack_binary_layer` does not write, or that were changed since.
+      LiteRtError: INVALID_ARGUMENT, for bytes that `pack_binary_layer` did not write, or that were changed later.
     """
     view = memoryview(data).cast("B")
     if view.nbytes < _PREFIX.size or not is_binary_layer(view):
@@ -174,7 +174,7 @@ def unpack_binary_layer(data: bytes | memoryview, where: str) -> BinaryLayer:
         raise _error(f"{view.nbytes} bytes, expected {total}", where)
     body = view[_PREFIX.size :]
     if hashlib.sha256(body).digest() != digest:
-        raise _error("it was changed since it was made", where)
+        raise _error("the file was changed after it was made", where)
     root = JsonNode.parse(body[:header_size], where, Status.INVALID_ARGUMENT)
     fields = root.fields(("description", "files", "codes"))
     payload = body[min(align(header_size), body.nbytes) :]
@@ -199,7 +199,7 @@ def _file(node: JsonNode, payload: memoryview) -> PackedFile:
         return PackedFile(path, digest, None)
     data = _piece(node, fields, payload)
     if hashlib.sha256(data).hexdigest() != digest:
-        raise node.error(f"'{path}' is not the file that its digest is of")
+        raise node.error(f"'{path}' does not have the recorded digest")
     return PackedFile(path, digest, data)
 
 

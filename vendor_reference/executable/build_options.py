@@ -1,6 +1,6 @@
-"""Which build options a layer may give the OpenCL compiler: those of OpenCL's specification, and of warnings.
+"""The build options that a layer may pass to the OpenCL compiler: OpenCL's own options and warnings.
 
-Compilers take many more, such as `-I` and `-include`, which read files, or `-Xclang`, which does anything.
+Compilers take many more options, such as `-I` and `-include`, which read files, or `-Xclang`, which does anything.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ _ALLOWED = re.compile(
 )
 _DEFINED = re.compile(_DEFINITION, re.ASCII)
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm|__asm__)\b")
-"""A macro of the options comes before a program's first line, and with it before a driver's guard."""
+"""The compiler sees macros of the options before a program's first line, and so before a driver's guard."""
 
 
 def find_option_mistake(options: str) -> str:
-    """What is wrong with build options; "" for nothing. Text in quotes is no option, but for `-DNAME="text"`."""
+    """Finds a fault in build options; "" for none. Quoted text is allowed only as in `-DNAME="text"`."""
     words = options.split()
     for before, word in pairwise(["", *words, ""]):
         if _ASSEMBLY.search(word):
             return f"build option '{word}' is not allowed: it names inline assembly"
         is_allowed = _DEFINED.fullmatch(word) if before == _DEFINE else _ALLOWED.fullmatch(word)
         if before == _DEFINE and not is_allowed:
-            return f"build option {_DEFINE} without NAME or NAME=value behind it"
+            return f"build option {_DEFINE} lacks NAME or NAME=value"
         if word and word != _DEFINE and not is_allowed:
-            return f"build option '{word}' is not allowed, but -DNAME=value, -cl-..., -w, -W..., -g and -O0 to -O3"
+            return (
+                f"build option '{word}' is not allowed; allowed are -DNAME=value, -cl-..., -w, -W..., -g "
+                "and -O0 to -O3"
+            )
     return ""

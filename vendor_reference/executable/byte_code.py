@@ -1,4 +1,4 @@
-"""The executable's byte format: an `Executable` becomes a byte code module, and back.
+"""The executable's byte code format: writes an `Executable` as a byte code module, and reads it.
 
 | bytes | what |
 |---|---|
@@ -10,11 +10,11 @@
 | 32- | header: one JSON object, UTF-8 |
 | next multiple of 64 | data: constants, each from a multiple of 64; the header has offsets from the data's start |
 
-Constants that only differ in order, type or dequantization have one offset.
+Constants that differ only in order, type or dequantization share one offset.
 
 The header is `{soc_model, functions, programs, constants, instructions}`, with the fields of `executable.py` as
-declared below; those that have their default may be left out. Names of functions are unique, except that a
-function for fp16 arithmetic has the name of the one before it whose place it takes. A size is a number, dimension
+declared below; fields with default values may be left out. Function names are unique, except that a function for
+fp16 arithmetic has the name of the preceding function that it replaces. A size is a number, dimension
 `d` of shape `s` as `[s, d]`, or an operation `["+", lhs, rhs]`. A dynamic output is `[output, shape output,
 shape]`, a command `[instruction, words]`, an instruction `[name, fields]`, a field `uint size` or `int step[4]`, a
 tensor type `[element type's name, dimensions]`, a scalar hex digits.
@@ -127,16 +127,16 @@ class _Header:
 
 
 def read_executable(module: bytes | memoryview) -> Executable:
-    """Reads a module; its constants are views of it, and every index, offset, size and name in it is checked.
+    """Reads a module and checks every index, offset, size and name in it; constants are views of the module.
 
     Raises:
-      LiteRtError: SERIALIZATION, for bytes that `write_executable` does not write;
-        INCOMPATIBLE_BYTE_CODE_VERSION, for a module of another version.
+      LiteRtError: SERIALIZATION, for bytes that `write_executable` did not write; INCOMPATIBLE_BYTE_CODE_VERSION,
+        for another version's module.
     """
     try:
         return _read_executable(memoryview(module).cast("B"))
     except RecursionError:
-        raise _error("more parts in each other than this thread's stack has room for") from None
+        raise _error("the module is nested too deeply for this thread's stack") from None
 
 
 def _read_executable(view: memoryview) -> Executable:
@@ -162,7 +162,7 @@ def _read_executable(view: memoryview) -> Executable:
 
 
 def write_executable(executable: Executable) -> Blob:
-    """The module: in memory, or, where its constants are large and lie in files, in a file without a name."""
+    """Writes the module to memory, or to an unnamed temporary file if its constants are large and lie in files."""
     parts = executable_parts(executable)
     if sum(part.size for part in parts if part.file) >= _SPOOLED_SIZE:
         return _spool(parts)
@@ -170,9 +170,9 @@ def write_executable(executable: Executable) -> Blob:
 
 
 def executable_parts(executable: Executable) -> list[Blob]:
-    """The module in pieces that follow each other; constants are the executable's own blobs, not copies.
+    """Yields the module's pieces in order; constants are the executable's own blobs, not copies.
 
-    Constants of one blob share its bytes: they differ in how these are read.
+    Constants of the same blob share its bytes.
     """
     stored: list[_StoredConstant] = []
     offsets: dict[Blob, int] = {}
@@ -236,7 +236,7 @@ def _send(source: int, offset: int, size: int, target: int) -> None:
     while size:
         sent = os.sendfile(target, source, offset, size)
         if not sent:
-            raise OSError(errno.EIO, "the model's file has been cut")
+            raise OSError(errno.EIO, "the model's file was truncated")
         offset, size = offset + sent, size - sent
 
 
@@ -244,7 +244,7 @@ def _read_size(node: JsonNode, depth: int = 0) -> Size:
     if not isinstance(node.value, list):
         return node.integer(0, MOST)
     if depth > _DEPTH:
-        raise node.error(f"more than {_DEPTH} operations in each other")
+        raise node.error(f"more than {_DEPTH} nested operations")
     parts = node.items(2, 3)
     if len(parts) == 2:
         return Dimension(parts[0].integer(0, MOST_DIM), parts[1].integer(0, MAX_RANK - 1))
@@ -295,11 +295,11 @@ def _path_mistake(path: str) -> str:
 
 def _entry_mistake(entry: str) -> str:
     is_name = entry.isidentifier() and entry.isascii()
-    return "" if is_name else f"{entry!r} is not the name of a kernel"
+    return "" if is_name else f"{entry!r} is not a kernel name"
 
 
 SIZE: Codec[Size] = Codec(_read_size, _dump_size)
-"""A size; whether its dimensions are there is checked with the whole."""
+"""Reads a size; the check of the whole module checks its dimensions."""
 
 _WORDS: Codec[Sequence[Size]] = Codec(_read_words, lambda words: [*map(_dump_size, words)])
 _INDEX = integer(0, MOST)

@@ -1,6 +1,6 @@
-"""An op as a CPU layer is told of it, and how its kernel takes the tensors (`litert_npu/cpu_layer.h`).
+"""The description of an op for a CPU layer, and how its kernel takes tensors (`litert_npu/cpu_layer.h`).
 
-As plain data both stand in executables and in the IR, and go between the compiler and its child process.
+Both are stored as plain data in executables and in the IR, and pass between the compiler and its child process.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from litert.core.sizes import MOST
 from litert.core.tensor_type import RankedTensorType
 
 MAX_RANK = 16
-"""Of a tensor, and of its memory with blocks."""
+"""Most dimensions of a tensor, and of its memory with blocks."""
 
 MOST_DIM = 2**31 - 1
-"""Of a tensor."""
+"""Most elements of a tensor."""
 
 _MOST_IN_BLOCK = 1 << 16
 _LETTERS = "nhwc"
@@ -41,11 +41,11 @@ _LETTERS = "nhwc"
 
 @dataclass(frozen=True, slots=True)
 class MemoryLayout:
-    """The order of a tensor's memory, from the slowest dimension to the fastest.
+    """The memory layout of a tensor: its dimensions from the slowest to the fastest.
 
     Attributes:
-      order: the tensor dimension that each memory dimension counts; a blocked one comes twice.
-      blocks: for each memory dimension 0, or the elements of a block, whose place in the block it counts.
+      order: The tensor dimension of each memory dimension; a blocked dimension occurs twice.
+      blocks: For each memory dimension 0, or the block size if the dimension counts elements within a block.
     """
 
     order: tuple[int, ...]
@@ -53,12 +53,12 @@ class MemoryLayout:
 
     @classmethod
     def row_order(cls, rank: int) -> MemoryLayout:
-        """The order of the model."""
+        """Makes the layout in the model's order."""
         return cls(tuple(range(rank)), (0,) * rank)
 
     @property
     def block_of(self) -> dict[int, int]:
-        """The elements of a block, by the dimension that it is of."""
+        """The block sizes by tensor dimension."""
         return {d: b for d, b in zip(self.order, self.blocks, strict=True) if b}
 
     @property
@@ -66,12 +66,12 @@ class MemoryLayout:
         return any(self.blocks)
 
     def find_mistake(self, rank: int) -> str:
-        """Why it is no layout of tensors of that rank; "" where it is one."""
+        """Says why the layout does not fit tensors of a rank; "" if it fits."""
         if not len(self.order) == len(self.blocks) <= MAX_RANK:
             return f"{len(self.order)} dimensions of memory"
         whole = [d for d, b in zip(self.order, self.blocks, strict=True) if not b]
         if sorted(whole) != list(range(rank)):
-            return f"dimensions {whole} of memory, the tensor has {rank}"
+            return f"the layout has dimensions {whole}, the tensor has {rank}"
         seen: set[int] = set()
         blocked: set[int] = set()
         for dimension, block in zip(self.order, self.blocks, strict=True):
@@ -84,7 +84,7 @@ class MemoryLayout:
         return ""
 
     def dims(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Sizes of the memory dimensions, for a tensor of that shape; the last block is filled up."""
+        """Returns the sizes of the memory dimensions for a tensor's shape; the last block is padded."""
         block_of = self.block_of
         return tuple(
             block or -(-shape[dimension] // block_of.get(dimension, 1))
@@ -92,16 +92,16 @@ class MemoryLayout:
         )
 
     def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Elements from one index to the next, of each memory dimension, with nothing between them."""
+        """Returns the dense strides of the memory dimensions, in elements."""
         dims = self.dims(shape)
         return tuple(prod(dims[i + 1 :]) for i in range(len(dims)))
 
     def num_elements(self, shape: Sequence[int]) -> int:
-        """What the memory holds, filled up."""
+        """Returns the number of elements in memory, including padding."""
         return prod(self.dims(shape))
 
     def __str__(self) -> str:
-        """`nhwc`, `nChw8c`; numbers in place of letters for other ranks than 4."""
+        """The layout's name, such as `nhwc` or `nChw8c`; for ranks other than 4, numbers replace the letters."""
         names = _LETTERS if not self.order or max(self.order) == 3 else "0123456789abcdef"
         outer = self.block_of
         return "".join(
@@ -112,11 +112,11 @@ class MemoryLayout:
 
 @dataclass(frozen=True, slots=True)
 class CpuOperand:
-    """An input or output of the op, as the model has it.
+    """An input or output of the op in the model.
 
     Attributes:
-      scales: one, or one for each index of `dimension`; none where it is not quantized.
-      zero_points: as many.
+      scales: Quantization scales: one, or one per index of `dimension`; empty if the tensor is not quantized.
+      zero_points: Zero points, as many as scales.
     """
 
     tensor_type: RankedTensorType
@@ -126,20 +126,20 @@ class CpuOperand:
     dimension: int = 0
 
     def with_shape(self, shape: Sequence[int]) -> CpuOperand:
-        """The same with another shape."""
+        """Returns a copy with another shape."""
         tensor_type = RankedTensorType.of(self.tensor_type.element_type, tuple(shape))
         return replace(self, tensor_type=tensor_type)
 
 
 @dataclass(frozen=True, slots=True)
 class CpuOp:
-    """What a library is told of an op.
+    """The description of an op that a library gets.
 
     Attributes:
-      layer_type: which of the library's layers is asked.
-      name: of the tensor that is its output 0.
-      inputs: None for one that is left out.
-      options: as the model has them.
+      layer_type: Name of the library's layer that implements the op.
+      name: Name of the op's output 0.
+      inputs: None for an omitted input.
+      options: The op's options in the model.
     """
 
     layer_type: str
@@ -150,23 +150,23 @@ class CpuOp:
 
     @property
     def operands(self) -> Sequence[CpuOperand | None]:
-        """Its inputs, then its outputs."""
+        """The op's inputs, then its outputs."""
         return (*self.inputs, *self.outputs)
 
     def with_output_shapes(self, shapes: Sequence[Sequence[int]]) -> CpuOp:
-        """The same op with other shapes of its outputs."""
+        """Returns a copy with other output shapes."""
         outputs = [o.with_shape(s) for o, s in zip(self.outputs, shapes, strict=True)]
         return replace(self, outputs=tuple(outputs))
 
 
 @dataclass(frozen=True, slots=True)
 class TensorConfig:
-    """How a kernel takes a tensor.
+    """The form in which a kernel takes a tensor.
 
     Attributes:
-      element_type: that it has in memory.
-      layout: None for any, which is settled before a kernel is made.
-      in_place: of an output the input whose memory it may share; -1 for none.
+      element_type: Element type in memory.
+      layout: None for any layout; the compiler chooses it before it makes the kernel.
+      in_place: For an output, index of the input whose memory it may share; -1 for none.
     """
 
     element_type: ElementType
@@ -178,7 +178,7 @@ class TensorConfig:
 
 @dataclass(frozen=True, slots=True)
 class CpuConfig:
-    """How a kernel takes all tensors; one for each input and output, None for an input that is left out."""
+    """The forms in which a kernel takes all inputs and outputs; None for an omitted input."""
 
     inputs: tuple[TensorConfig | None, ...]
     outputs: tuple[TensorConfig, ...]
@@ -186,7 +186,7 @@ class CpuConfig:
 
     @property
     def tensors(self) -> Sequence[TensorConfig | None]:
-        """Those of its inputs, then those of its outputs."""
+        """The forms of the inputs, then of the outputs."""
         return (*self.inputs, *self.outputs)
 
 
@@ -197,17 +197,19 @@ def check_channels(
     dimension: int,
     tensor_type: RankedTensorType,
 ) -> None:
-    """The quantization of a tensor has one scale, or one for each index of its dimension."""
+    """Checks that a tensor has one scale, or one per index of the quantized dimension."""
     shape = tensor_type.shape
     if dimension:
         node.at("dimension").integer(0, max(len(shape) - 1, 0))
     channels = shape[dimension] if shape else 1
     if len(scales) not in (1, channels) or len(zero_points) != len(scales):
-        raise node.error(f"{len(scales)} scales, {len(zero_points)} zero points of {tensor_type}")
+        raise node.error(
+            f"{len(scales)} scales and {len(zero_points)} zero points for {tensor_type}"
+        )
 
 
 def check_config(node: JsonNode, config: CpuConfig, op: CpuOp) -> None:
-    """A configuration that was read is for the tensors of its op."""
+    """Checks that a configuration fits the tensors of its op."""
     num_inputs, num_outputs = len(op.inputs), len(op.outputs)
     inputs = node.at("inputs").items(num_inputs, num_inputs)
     nodes = [*inputs, *node.at("outputs").items(num_outputs, num_outputs)]
@@ -216,14 +218,14 @@ def check_config(node: JsonNode, config: CpuConfig, op: CpuOp) -> None:
         if operand is not None:
             _check_tensor(part, tensor, operand, num_inputs if index >= num_inputs else 0)
         elif tensor is not None:
-            raise part.error("of an input that is left out")
+            raise part.error("given for an omitted input")
 
 
 def _check_tensor(
     node: JsonNode, tensor: TensorConfig | None, operand: CpuOperand, num_inputs: int
 ) -> None:
     if tensor is None or tensor.layout is None:
-        raise node.error("it has no layout")
+        raise node.error("there is no layout")
     bits, layout = tensor.element_type.bits, tensor.layout
     if not bits or bits % 8:
         raise node.at("element_type").error(f"elements of type {tensor.element_type.name}")
@@ -255,7 +257,7 @@ def _tensor_config(written: _WrittenConfig) -> TensorConfig:
 
 def _written_config(config: TensorConfig) -> _WrittenConfig:
     layout = config.layout
-    assert layout is not None  # it is settled
+    assert layout is not None  # the layout has been chosen
     blocks = layout.blocks if layout.is_blocked else ()
     flags = (config.needs_constant, config.takes_view)
     return _WrittenConfig(config.element_type, layout.order, blocks, config.in_place, *flags)
@@ -286,7 +288,7 @@ _DIMS = frozen_array(integer(0, MOST_DIM), 0, MAX_RANK)
 TENSOR_TYPE = checked(
     row(RankedTensorType.of, element_type=_ELEMENT_TYPE, shape=_DIMS), _type_mistake
 )
-"""A tensor's type; its size in bytes is within bounds."""
+"""Reads a tensor type and checks the tensor's size in bytes."""
 
 _OPERAND = record(
     CpuOperand,
@@ -332,4 +334,4 @@ CPU_CONFIG = record(
     dynamic_batch=BOOLEAN,
     always=lambda _: ("dynamic_batch",),
 )
-"""A configuration with settled layouts, which `check_config` compares with its op."""
+"""Reads a configuration with chosen layouts; `check_config` compares it with its op."""

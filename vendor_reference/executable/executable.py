@@ -1,6 +1,6 @@
-"""The NPU executable in memory: what the reference compiler emits and the reference device runs.
+"""The NPU executable in memory, which the reference compiler emits and the reference device runs.
 
-Compiler and device of this vendor meet here and nowhere else.
+It is the only interface between this vendor's compiler and device.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 from vendor_reference.firmware.instructions import Instruction
 
 ALIGNMENT = 64
-"""Of constants in a module, and of places in a function's arenas, in bytes."""
+"""Alignment of constants in a module and of places in a function's arenas, in bytes."""
 
 HOLE = "\ue000"
-"""Stands in a text where a size is to be put in. It is for private use: no name and no define can have it."""
+"""Placeholder in a text that a size replaces: a character for private use, which no name or define contains."""
 
 
 class ArgumentKind(str, Enum):
-    """What a kernel argument is bound to."""
+    """Kinds of memory or values that a kernel argument is bound to."""
 
     INPUT = "input"
     """Input `index` of the function."""
@@ -37,20 +37,20 @@ class ArgumentKind(str, Enum):
     CONSTANT = "constant"
     """Constant `index` of the executable."""
     DDR = "ddr"
-    """`size_bytes` at `offset` of the function's DDR arena: a value between two tasks."""
+    """`size_bytes` at `offset` in the function's DDR arena, for a value that passes between tasks."""
     CMX = "cmx"
-    """The same in its CMX arena, the scratchpad."""
+    """`size_bytes` at `offset` in the function's CMX arena, the scratchpad."""
     LOCAL = "local"
     """`size_bytes` of OpenCL local memory."""
     SCALAR = "scalar"
     """The bytes of `scalar`, passed by value."""
     SHAPE = "shape"
-    """The numbers of shape `index` of the function, in DDR."""
+    """The dimensions of shape `index` of the function, in DDR."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One kernel argument; fields that its kind does not name are 0 or empty."""
+    """One kernel argument; fields that its kind does not use are 0 or empty."""
 
     kind: ArgumentKind
     index: int = 0
@@ -61,12 +61,12 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A piece of a program's text.
+    """A source of a program.
 
     Attributes:
-      asset: name of the registered asset that it lies in (an op, or a companion `<op>/<path>`).
-      file_name: its path from the asset's folder: what build errors and `#include` call it.
-      sha256: of the asset, in hex, so that another file under that name is noticed.
+      asset: Name of the registered asset that contains the source (an op, or a companion `<op>/<path>`).
+      file_name: Path relative to the asset's folder, as build errors and `#include` name it.
+      sha256: SHA-256 of the asset, in hex, which detects another file under the same name.
     """
 
     asset: str
@@ -76,15 +76,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An OpenCL program: the prelude, then its sources, built with the options.
+    """An OpenCL program: a prelude and sources, built with options.
 
-    Programs that are equal are built once.
+    Equal programs are built once.
 
     Attributes:
-      prelude: text before the first source: defines that say what the kernel works on.
-      headers: files that the sources may include, by file name: from the folder of the file that names
-        them, or from the asset's folder.
-      holes: sizes for the `HOLE`s in the prelude, in order: there is a program for each of their values.
+      prelude: Text before the first source, with defines about the tensors.
+      headers: Files that the sources may include, by file name, relative to the including file's folder or the
+        asset's folder.
+      holes: Sizes that replace the `HOLE`s in the prelude, in order; each combination of values is a program of
+        its own.
     """
 
     prelude: str
@@ -99,15 +100,15 @@ class KernelTask:
     """One kernel launch.
 
     Attributes:
-      op_name: the custom op that it is for, for messages and metrics.
-      program: index into the executable's programs.
-      global_size: 1 to 3 sizes; a zero means that there is nothing to do.
-      local_size: as many, or None: the driver chooses.
-      num_shaves: vector processors that its work is spread over; 0 for all of the SoC's.
-      zeroed: indices of the arguments whose memory is filled with zeros before each launch.
-      tensor: the op's first output, by its name in the model; "" where the compiler added the task.
-      least_bytes: of each argument's memory, 0 where it has none: the kernel was compiled for so much.
-      most_items: work items that it was compiled for, with the largest shapes; None where nothing tells.
+      op_name: Custom code of the op, for messages and metrics.
+      program: Index into the executable's programs.
+      global_size: Global work size, 1 to 3 dimensions; a zero means that nothing is launched.
+      local_size: Local work size, as many dimensions; None lets the driver choose.
+      num_shaves: Number of vector processors (shaves) that share the work; 0 for all of the SoC's.
+      zeroed: Indices of the arguments whose memory is zeroed before each launch.
+      tensor: Name of the op's first output in the model; "" if the compiler added the task.
+      least_bytes: Least size of each argument's memory that the kernel was compiled for, in bytes; 0 for none.
+      most_items: Number of work items for the largest shapes; None if unknown.
     """
 
     op_name: str
@@ -125,13 +126,13 @@ class KernelTask:
 
 @dataclass(frozen=True, slots=True)
 class CpuPlace:
-    """Where a tensor of a CPU layer lies.
+    """The memory of a CPU layer's tensor.
 
     Attributes:
-      argument: an input, output, constant or place in DDR.
-      strides: in elements, of each memory dimension; empty where nothing lies between the elements.
-      offset: of the first element, in elements.
-      shape: index of the shape that a run tells; None where the op's is the tensor's.
+      argument: An input, an output, a constant or a place in DDR.
+      strides: Stride of each memory dimension, in elements; empty for dense memory.
+      offset: Offset of the first element, in elements.
+      shape: Index of the shape that is known only at run time; None if the shape is fixed.
     """
 
     argument: Argument
@@ -145,13 +146,13 @@ class CpuTask:
     """One call of a function in a shared object.
 
     Attributes:
-      op_name: the custom op that it is for, for messages and metrics.
-      asset: the shared object.
-      op: what it is told of the op; of dynamic shapes the largest.
-      implementation: index of the one that was chosen.
-      config: that was chosen, with every layout settled.
-      inputs: None for one that is left out.
-      tensor: the op's first output, by its name in the model.
+      op_name: Custom code of the op, for messages and metrics.
+      asset: Name of the shared object's asset.
+      op: Description of the op, with the largest shapes for dynamic ones.
+      implementation: Index of the chosen implementation.
+      config: The chosen configuration, with all layouts chosen.
+      inputs: None for an omitted input.
+      tensor: Name of the op's first output in the model.
     """
 
     op_name: str
@@ -165,27 +166,27 @@ class CpuTask:
 
     @property
     def entry(self) -> str:
-        """What is called, for metrics and messages."""
+        """Name of the call, for metrics and messages."""
         return self.op.layer_type
 
     @property
     def places(self) -> Sequence[CpuPlace | None]:
-        """Those of its inputs, then those of its outputs."""
+        """The memory of the inputs, then of the outputs."""
         return (*self.inputs, *self.outputs)
 
     @property
     def arguments(self) -> Sequence[Argument]:
-        """Where its tensors lie, in order, without inputs that are left out."""
+        """The memory of all tensors, in order, without omitted inputs."""
         return [place.argument for place in self.places if place is not None]
 
     @property
     def input_shapes(self) -> Sequence[int]:
-        """The shapes of its inputs that a run tells."""
+        """Indices of the input shapes that are known only at run time."""
         return [p.shape for p in self.inputs if p is not None and p.shape is not None]
 
     @property
     def shapes(self) -> Sequence[int]:
-        """All its shapes that a run tells."""
+        """Indices of all shapes that are known only at run time."""
         return [*self.input_shapes, *(p.shape for p in self.outputs if p.shape is not None)]
 
 
@@ -194,8 +195,8 @@ class LayerCommand:
     """A command of the firmware.
 
     Attributes:
-      instruction: its name; the executable has its fields.
-      words: the fields, in order, as 32-bit words; for a place the number of its argument, from 1 on; 0 is none.
+      instruction: Name of the instruction; the executable lists its fields.
+      words: The fields in order, as 32-bit words; a place is the number of its argument, from 1; 0 for none.
     """
 
     instruction: str
@@ -207,9 +208,9 @@ class LayerTask:
     """A layer of the library: commands of the firmware, one after another.
 
     Attributes:
-      op_name: the builtin op that it is for, for messages and metrics.
-      arguments: memory that the commands' places are in.
-      tensor: the op's first output, by its name in the model; "" where the compiler added the task.
+      op_name: Name of the builtin op, for messages and metrics.
+      arguments: Memory that the commands' places refer to.
+      tensor: Name of the op's first output in the model; "" if the compiler added the task.
     """
 
     op_name: str
@@ -219,7 +220,7 @@ class LayerTask:
 
     @property
     def entry(self) -> str:
-        """What runs, for metrics and messages."""
+        """Name of the layer, for metrics and messages."""
         return ", ".join(dict.fromkeys(command.instruction for command in self.commands))
 
 
@@ -228,15 +229,15 @@ Task: TypeAlias = KernelTask | CpuTask | LayerTask
 DEQUANTIZED_INTEGERS = (
     ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
 )  # fmt: skip
-"""Stored types of constants that a scale turns into float32."""
+"""Stored element types of constants that a scale converts to float32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dequantization:
-    """How a stored constant becomes the float32 tensor that kernels read; done once, at load.
+    """The conversion of a stored constant to the float32 tensor that kernels read; it happens once, at load.
 
     Attributes:
-      scale, zero_point: one, or one for each index of `dimension`; both empty for float16.
+      scale, zero_point: One, or one per index of `dimension`; both empty for float16.
     """
 
     scale: Sequence[float] = ()
@@ -246,15 +247,15 @@ class Dequantization:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant as it is stored, and how it is read.
+    """A stored constant, and how kernels read it.
 
     Attributes:
-      tensor_type: of the stored data, in row order.
-      dequantization: None where kernels read what is stored.
-      order: dimensions as they lie for kernels, the slowest first; empty is row order.
-      panel: elements of the last of these dimensions that lie together: `[K, N]` becomes
-        `[ceil(N / panel), K, panel]`, with zeros behind the last column, and all other dimensions are rows; 0 is
-        no panels.
+      tensor_type: Type of the stored data, in row-major order.
+      dequantization: None if kernels read the stored elements.
+      order: Dimension order for kernels, slowest first; empty for row-major order.
+      panel: Number of elements of the last dimension that lie together: `[K, N]` becomes
+        `[ceil(N / panel), K, panel]`, padded with zeros after the last column; all other dimensions are rows; 0
+        for no panels.
     """
 
     tensor_type: RankedTensorType
@@ -265,7 +266,7 @@ class Constant:
 
     @property
     def size_bytes(self) -> int:
-        """Of the constant as kernels read it."""
+        """Size of the constant as kernels read it, in bytes."""
         shape, bits = self.tensor_type.shape, self.tensor_type.element_type.bits
         count = prod(shape)
         if self.panel and count:
@@ -275,30 +276,30 @@ class Constant:
 
 
 class ShapeKind(str, Enum):
-    """Who knows a shape."""
+    """The part of the system that determines a shape at run time."""
 
     INPUT = "input"
-    """The caller: it is that of input `index` of the function."""
+    """The caller: the shape is that of the function's input `index`."""
     COMPUTED = "computed"
-    """The device, before a run or in it: `sizes` say how."""
+    """The device computes the shape by `sizes`, before or during a run."""
     WRITTEN = "written"
     """Task `index` of the function: its kernel writes the shape."""
     ASKED = "asked"
-    """The library of task `index`, a CPU layer: it says the shape of its output `output`, before the task runs."""
+    """The library of task `index`, a CPU layer, returns the shape of output `output` before the task runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeValue:
-    """The shape of a tensor, of which a run tells at least one dimension.
+    """The shape of a tensor with at least one dimension that is known only at run time.
 
-    Kernels see it as `uint`s in the tensor's own order of dimensions.
+    Kernels see the dimensions as `uint`s in the tensor's own order.
 
     Attributes:
-      name: the tensor's, for messages.
-      pattern: the shape as the model has it, with -1 for what a run tells.
-      bound: the largest; memory is for that. Where the pattern has a number it is the same.
-      offset: of the numbers in the function's DDR.
-      sizes: one for each dimension, where it is computed, of shapes that stand before it.
+      name: Name of the tensor, for messages.
+      pattern: The shape in the model, with -1 for dimensions that are known only at run time.
+      bound: Largest shape, for which memory is allocated. Fixed dimensions of the pattern are equal here.
+      offset: Offset of the dimensions in the function's DDR arena, in bytes.
+      sizes: Formula of each dimension over earlier shapes, if the device computes the shape.
     """
 
     name: str
@@ -312,16 +313,16 @@ class ShapeValue:
 
     @property
     def size_bytes(self) -> int:
-        """Of the numbers in DDR."""
+        """Size of the dimensions in DDR, in bytes."""
         return 4 * len(self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicOutput:
-    """An output of a function whose shape a run tells; all three are indices.
+    """An output of a function whose shape is known only at run time; all fields are indices.
 
     Attributes:
-      shape_output: of the int32 output that is told its shape.
+      shape_output: Index of the int32 output that receives the shape.
     """
 
     output: int
@@ -331,15 +332,15 @@ class DynamicOutput:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A tensor of the model that can be read when a task has run, and until a later task takes its memory.
+    """A tensor of the model that can be read after a task, until a later task reuses the memory.
 
     Attributes:
-      name: the tensor's, in the model.
-      task: index of the task that writes it.
+      name: Name of the tensor in the model.
+      task: Index of the task that writes the tensor.
       argument: a place in DDR or CMX, or an output.
-      tensor_type: the model's shape, and the type of what lies there.
-      strides: in elements, of each dimension.
-      offset: of the first element, in elements.
+      tensor_type: Shape in the model, and element type in memory.
+      strides: Stride of each dimension, in elements.
+      offset: Offset of the first element, in elements.
     """
 
     name: str
@@ -355,15 +356,15 @@ class Function:
     """One NPU call: tasks in order.
 
     Attributes:
-      name: what `invocation_context_create` is given.
-      inputs, outputs: types; of dynamic shape the largest.
-      ddr_size: of the arena for values between tasks and for shapes, in bytes.
-      cmx_size: of the arena in the scratchpad, in bytes.
-      shapes: that runs tell; those that others are computed of stand before them.
-      dynamic_outputs: the outputs that have one of them.
-      needs_fp16: whether it is for devices with fp16 arithmetic alone. They run it in the place of the function of
-        its name that is for all devices, and has the same inputs and outputs.
-      taps: tensors between tasks that can be shown, in the order of the tasks.
+      name: Function name for `invocation_context_create`.
+      inputs, outputs: Tensor types, with the largest shape for dynamic ones.
+      ddr_size: Size of the DDR arena, for values between tasks and for shapes, in bytes.
+      cmx_size: Size of the CMX arena (the scratchpad), in bytes.
+      shapes: Shapes that are known only at run time; a shape comes after the shapes that it is computed from.
+      dynamic_outputs: The outputs that have a dynamic shape.
+      needs_fp16: Whether the function is only for devices with fp16 arithmetic. Such devices run it in place of
+        the function of the same name for all devices, which has the same inputs and outputs.
+      taps: Inner tensors that can be shown, in the order of the tasks.
     """
 
     name: str
@@ -379,11 +380,11 @@ class Function:
 
     @property
     def kernel_tasks(self) -> Sequence[KernelTask]:
-        """The tasks that are kernel launches."""
+        """Lists the tasks that are kernel launches."""
         return [task for task in self.tasks if isinstance(task, KernelTask)]
 
     def find_bytes(self, argument: Argument, constants: Sequence[Constant]) -> int:
-        """The size of an argument's memory; 0 for what is by value, and for shapes."""
+        """Returns the size of an argument's memory, in bytes; 0 for values and shapes."""
         kind, index = argument.kind, argument.index
         if kind is ArgumentKind.INPUT:
             return self.inputs[index].size_bytes
@@ -392,7 +393,7 @@ class Function:
         return constants[index].size_bytes if kind is ArgumentKind.CONSTANT else argument.size_bytes
 
     def find_used(self, kind: ArgumentKind, *tasks: type[Task]) -> set[int]:
-        """The indices of all that its tasks, or those of some types, have as arguments of a kind."""
+        """Collects the indices of all arguments of a kind in the tasks, or in tasks of given types."""
         wanted = tasks or (KernelTask, CpuTask, LayerTask)
         used = (task for task in self.tasks if isinstance(task, wanted))
         return {a.index for task in used for a in task.arguments if a.kind is kind}
@@ -403,7 +404,7 @@ class Executable:
     """A byte code module of the reference vendor, for one SoC model.
 
     Attributes:
-      instructions: that its commands have, with the fields that they had when it was compiled.
+      instructions: Instructions of its commands, with their fields at compile time.
     """
 
     soc_model: str
@@ -413,40 +414,40 @@ class Executable:
     instructions: Sequence[Instruction] = ()
 
     def functions_on(self, has_fp16: bool) -> Mapping[str, Function]:
-        """What a device with fp16 arithmetic, or one without, runs for each name."""
+        """Selects the function for each name, for a device with or without fp16 arithmetic."""
         common = {f.name: f for f in self.functions if not f.needs_fp16}
         return common | {f.name: f for f in self.functions if f.needs_fp16 and has_fp16}
 
     def programs_on(self, has_fp16: bool) -> Collection[int]:
-        """Indices of the programs of such a device's functions."""
+        """Lists the programs of the functions for such a device."""
         functions = self.functions_on(has_fp16).values()
         return {task.program for function in functions for task in function.kernel_tasks}
 
 
 def describe_tasks(function: Function) -> str:
-    """The kernels of a function, or what stands for them, with their ops, each once."""
+    """Lists the kernels of a function with their ops, each once."""
     return ", ".join(dict.fromkeys(f"{t.entry} of op '{t.op_name}'" for t in function.tasks))
 
 
 def most_items(global_size: Sequence[Size], shapes: Sequence[ShapeValue]) -> int:
-    """Work items with the largest shapes; INVALID_ARGUMENT, if a size has no value then."""
+    """Computes the number of work items for the largest shapes; INVALID_ARGUMENT, if a size has no value."""
     return prod(find_largest(size, lambda shape: shapes[shape].bound) for size in global_size)
 
 
 def work_size(
     global_size: Sequence[Size], local_size: Sequence[Size] | None, shapes: Shapes, where: str
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Global and local size in numbers, of 1 to 3 sizes; without a local one the driver chooses.
+    """Evaluates the global and local work size, of 1 to 3 dimensions; without a local size the driver chooses.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a size has no value, a local one is 0 or does not divide, or there are too
-        many work items.
+      LiteRtError: INVALID_ARGUMENT, if a size has no value, a local size is 0 or does not divide the global size,
+        or there are too many work items.
     """
     items = tuple(evaluate(size, shapes, where) for size in global_size)
     if prod(items) > MOST:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"global size {list(items)} are too many work items: {prod(items)}, the most are {MOST}",
+            f"global size {list(items)} has too many work items: {prod(items)}, the most are {MOST}",
             where,
         )
     if local_size is None:
@@ -457,7 +458,7 @@ def work_size(
             Status.INVALID_ARGUMENT,
             f"local size {list(group)} makes groups without a work item",
             where,
-            "A local size is 1 or more; where none is given, the driver chooses.",
+            "A local size is 1 or more; without a local size, the driver chooses.",
         )
     if any(g % k for g, k in zip(items, group, strict=True)):
         raise LiteRtError(
@@ -470,10 +471,10 @@ def work_size(
 
 
 def format_shape(shape: Sequence[int]) -> str:
-    """`100x3x?`, as bounds are written; `?` stands for what a run tells."""
+    """Formats a shape as `100x3x?`, like bounds; `?` is a dimension that is known only at run time."""
     return "x".join("?" if d < 0 else str(d) for d in shape) or "a single number"
 
 
 def align(size: int) -> int:
-    """The next multiple of `ALIGNMENT`."""
+    """Rounds up to a multiple of `ALIGNMENT`."""
     return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT

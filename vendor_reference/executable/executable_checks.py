@@ -1,6 +1,6 @@
-"""What must hold in an executable that was read, beyond the form of its parts: a run can then rely on it.
+"""Checks an executable that was read, beyond the form of its parts, so that a run can rely on it.
 
-Indices name what is there, places lie within their arenas, and each shape is known before a task needs it.
+Indices are in range, places lie within their arenas, and each shape is known before a task needs it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SHAPE_FIELDS: Mapping[ShapeKind, tuple[str, ...]] = {
     ShapeKind.WRITTEN: ("index",),
     ShapeKind.ASKED: ("index", "output"),
 }
-"""What a shape has beside the fields of all."""
+"""The fields that a shape has in addition to the common fields, by kind."""
 
 _READ = (ArgumentKind.INPUT, ArgumentKind.CONSTANT)
 _SIZED = {ArgumentKind.LOCAL: "local memory", ArgumentKind.DDR: "DDR", ArgumentKind.CMX: "CMX"}
@@ -69,7 +69,7 @@ _ARGUMENT_FIELDS: Mapping[ArgumentKind, tuple[str, ...]] = {
 
 
 def check_program(node: JsonNode, program: Program) -> None:
-    """A program has a size for each hole."""
+    """Checks that a program has a size for each hole."""
     count = program.prelude.count(HOLE)
     if count != len(program.holes):
         raise node.error(f"{len(program.holes)} sizes for {count} holes in its text")
@@ -82,7 +82,7 @@ def check_constant(
     order: Sequence[int],
     panel: int,
 ) -> None:
-    """A stored tensor can be read as it says."""
+    """Checks that a stored tensor can be read with its type, order and scales."""
     element_type, rank = tensor_type.element_type, len(tensor_type.shape)
     if dequantization is not None:
         inner = node.at("dequantization")
@@ -91,7 +91,7 @@ def check_constant(
             if element_type is not ElementType.FLOAT16:
                 raise inner.error(f"no scale for {tensor_type}")
         elif element_type not in DEQUANTIZED_INTEGERS:
-            raise inner.error(f"not the dequantization of {tensor_type}")
+            raise inner.error(f"the dequantization does not fit {tensor_type}")
         else:
             check_channels(inner, scale, zero_point, dequantization.dimension, tensor_type)
     if order:
@@ -103,7 +103,7 @@ def check_constant(
 
 
 def check_argument(node: JsonNode, argument: Argument) -> None:
-    """An argument has the fields of its kind."""
+    """Checks that an argument has the fields of its kind."""
     kind = argument.kind
     assert isinstance(node.value, dict)
     if extra := sorted(node.value.keys() - {"kind", *_ARGUMENT_FIELDS[kind]}):
@@ -115,7 +115,7 @@ def check_argument(node: JsonNode, argument: Argument) -> None:
 
 
 def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
-    """Work sizes fit each other, where they are numbers; only outputs and memory between tasks are zeroed."""
+    """Checks that constant work sizes fit each other; only outputs and memory between tasks may be zeroed."""
     for place, index in enumerate(task.zeroed):
         kind = task.arguments[index].kind if index < len(task.arguments) else None
         if kind not in _ZEROED:
@@ -134,7 +134,7 @@ def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
 
 
 def check_shape(node: JsonNode, shape: ShapeValue) -> None:
-    """A shape has the fields of its kind, and its bound is one."""
+    """Checks that a shape has the fields of its kind, and a valid bound."""
     assert isinstance(node.value, dict)
     kind, wanted = shape.kind, SHAPE_FIELDS[shape.kind]
     if wanted[0] not in node.value or ("sizes" in node.value) == ("index" in node.value):
@@ -155,9 +155,9 @@ def check_shape(node: JsonNode, shape: ShapeValue) -> None:
 
 
 def check_functions(node: JsonNode, executable: Executable, hint: str) -> None:
-    """All functions of an executable, whose parts have been checked each for itself: what they name is there.
+    """Checks the functions of an executable, whose parts were checked before: all indices are in range.
 
-    `node` is that of the functions; `hint` says what to do about names that clash.
+    `node` is the place of the functions; `hint` says what to do about clashing names.
     """
     for index, function in enumerate(executable.functions):
         checks = _FunctionChecks(node.at(index), function, executable)
@@ -177,10 +177,12 @@ def _check_name(node: JsonNode, function: Function, before: Sequence[Function], 
     if not function.needs_fp16 or len(same) > 1:
         raise node.error(f"a second function '{function.name}'", hint)
     if not same:
-        raise node.error(f"function '{function.name}' needs fp16, and takes no other's place", hint)
+        raise node.error(
+            f"function '{function.name}' needs fp16, but replaces no other function", hint
+        )
     taken = same[0]
     if [*function.inputs, *function.outputs] != [*taken.inputs, *taken.outputs]:
-        raise node.error(f"'{function.name}' has other inputs or outputs with fp16", hint)
+        raise node.error(f"'{function.name}' has different inputs or outputs with fp16", hint)
 
 
 class _FunctionChecks:
@@ -300,7 +302,7 @@ class _FunctionChecks:
             last = sum((d - 1) * s for d, s in zip(shape, tap.strides, strict=True))
             bytes_each = tap.tensor_type.element_type.bits // 8
             if prod(shape) and (tap.offset + last + 1) * bytes_each > size:
-                raise node.error(f"{tap.tensor_type} ends behind its {size} bytes")
+                raise node.error(f"{tap.tensor_type} ends beyond its {size} bytes")
 
     def _argument_mistake(self, argument: Argument) -> str:
         kind, offset, size = argument.kind, argument.offset, argument.size_bytes
@@ -356,7 +358,7 @@ class _FunctionChecks:
                 if word > most:
                     node.at(1, number).integer(0, most)
             elif number in names:
-                raise node.at(1, number).error("a place that a run tells")
+                raise node.at(1, number).error("a place that is known only at run time")
         for number, name in names.items():
             word = command.words[number]
             assert isinstance(word, int)
@@ -364,7 +366,7 @@ class _FunctionChecks:
             if name in _WRITTEN_PLACES and kind in _READ:
                 raise node.at(1, number).error(f"a {name} that is {kind.value}")
             if name == _PROGRAM_PLACE and kind is not ArgumentKind.CONSTANT:
-                raise node.at(1, number).error("a program that is no constant")
+                raise node.at(1, number).error("a program that is not a constant")
 
     def _check_cpu_task(self, index: int, task: CpuTask) -> None:
         config, op = task.config, task.op
@@ -377,7 +379,7 @@ class _FunctionChecks:
             for node, place, operand, tensor in parts:
                 if operand is None or tensor is None:
                     if place is not None:
-                        raise node.error("a place of an input that is left out")
+                        raise node.error("a place of an omitted input")
                     continue
                 if place is None:
                     raise node.error("null is not an object")
@@ -425,7 +427,7 @@ class _FunctionChecks:
             if shape.bound != operand.tensor_type.shape:
                 raise node.error(f"a tensor {operand.tensor_type}, its bound {shape.bound}")
             if place.strides or place.offset:
-                raise node.error("strides of a tensor whose shape a run tells")
+                raise node.error("strides of a tensor of dynamic shape")
             if task.config.dynamic_batch and -1 in shape.pattern[1:]:
                 raise node.error(f"a dynamic batch of {format_shape(shape.pattern)}")
 
@@ -436,10 +438,12 @@ class _FunctionChecks:
         if not isinstance(task, CpuTask) or shape.output >= len(task.outputs):
             raise node.error(f"shape {index} is of output {shape.output} of task {shape.index}")
         if task.outputs[shape.output].shape != index:
-            raise node.error(f"shape {index} is not that of its output")
+            raise node.error(f"shape {index} is not the shape of its output")
         for source in find_sources(shape, self._function.tasks):
             if source >= index:
-                raise node.error(f"shape {index} is found of shape {source}, which comes behind it")
+                raise node.error(
+                    f"shape {index} is computed from shape {source}, which comes after it"
+                )
 
     def _check_dimension(self, dimension: Dimension, num_known: int) -> None:
         """A dimension is one of the first shapes, which are known."""

@@ -1,4 +1,4 @@
-"""What a built kernel declares, as the device's driver says it: the compiler compares its bindings with that."""
+"""The declaration of a built kernel, as the driver reports it; the compiler compares its bindings with it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from litert.core.codec import TEXT, entries, frozen_array, integer, named, recor
 
 BY_VALUE = "by value"
 SPACES = ("__global", "__constant", "__local", BY_VALUE, "")
-"""Where an argument can lie; "" is where the driver does not say."""
+"""Address spaces of arguments; "" if the driver does not report one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredArgument:
-    """One argument, as the source declares it; texts are "" where the driver does not say.
+    """One kernel argument in the source; texts are "" if the driver does not report them.
 
     Attributes:
-      space: one of `SPACES`.
-      type_name: without qualifiers: `float*`, `int`, `struct P`, another name that the source gives a type.
+      space: Address space, one of `SPACES`.
+      type_name: Type without qualifiers: `float*`, `int`, `struct P`, another name that the source gives a type.
     """
 
     space: str
@@ -26,7 +26,7 @@ class DeclaredArgument:
 
     @property
     def is_struct(self) -> bool:
-        """Whether it is a struct or a union by value."""
+        """Whether the argument is a struct or union by value."""
         is_named = self.type_name.startswith(("struct ", "union "))
         return is_named and self.space == BY_VALUE and not self.type_name.endswith("*")
 
@@ -37,10 +37,10 @@ class DeclaredArgument:
 
 @dataclass(frozen=True, slots=True)
 class KernelSignature:
-    """A kernel as it was built for a device.
+    """A kernel that was built for a device.
 
     Attributes:
-      max_group_size: work items that the device takes in a group of this kernel.
+      max_group_size: Most work items in a work group of this kernel on the device.
     """
 
     arguments: tuple[DeclaredArgument, ...]
@@ -61,4 +61,4 @@ SIGNATURES = entries(
         max_group_size=integer(0, 2**63 - 1),
     )
 )
-"""Kernels by name, as plain data."""
+"""Converts kernels by name to plain data."""

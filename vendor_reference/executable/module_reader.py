@@ -1,4 +1,4 @@
-"""Reads byte code modules for the firmware that is here; no driver is needed for that."""
+"""Reads byte code modules for the installed firmware, without a driver."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vendor_reference.firmware.instructions import instruction_set
 
 
 def read_module(byte_code: memoryview) -> Executable:
-    """The executable in a module, whose instructions this firmware has.
+    """Reads the executable in a module, and checks that the firmware has its instructions.
 
     Raises:
-      LiteRtError: what `read_executable` raises; INCOMPATIBLE_BYTE_CODE_VERSION, for an instruction that the
-        firmware has not, or has with other fields.
+      LiteRtError: See `read_executable`; INCOMPATIBLE_BYTE_CODE_VERSION, if the firmware lacks an instruction or
+        has it with other fields.
     """
     executable = read_executable(byte_code)
     known = instruction_set()
@@ -24,7 +24,7 @@ def read_module(byte_code: memoryview) -> Executable:
         if known.get(instruction.name) != instruction:
             raise LiteRtError(
                 Status.INCOMPATIBLE_BYTE_CODE_VERSION,
-                f"the firmware here has no instruction '{instruction.name}' with these fields",
+                f"this firmware has no instruction '{instruction.name}' with these fields",
                 "byte code",
                 "Compile the model again with apply_plugin.",
             )
@@ -32,7 +32,7 @@ def read_module(byte_code: memoryview) -> Executable:
 
 
 def find_function(functions: Mapping[str, Function], name: str) -> Function:
-    """The function of that name; NOT_FOUND, with the names there are."""
+    """Finds a function by name; NOT_FOUND, with the existing names."""
     if name in functions:
         return functions[name]
     there = ", ".join(f"'{name}'" for name in functions)

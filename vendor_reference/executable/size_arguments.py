@@ -1,10 +1,10 @@
-"""One program for all shapes: what it would know of sizes by defines, its kernels take as arguments.
+"""Makes one program for all shapes: its kernels take sizes as arguments instead of defines.
 
     #define INPUT0_DIMS (int []){ LITERT_NPU_INPUT0_DIMS_0,LITERT_NPU_INPUT0_DIMS_1, }
     __kernel void Scale(__global float* x, const long LITERT_NPU_INPUT0_DIMS_0, ...)
 
-So a layer that is compiled ahead runs on shapes that only a run tells. Only the sizes that its text names are
-arguments; they stand behind the kernel's own.
+So a layer that is compiled ahead of time runs on dynamic shapes. Only sizes that the text names become arguments;
+they follow the kernel's own arguments.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SIZE_DEFINES = (
     r"(?:(?:INPUT|OUTPUT)\d+_(?:DIMS|PITCHES|LOWER_PADDING|UPPER_PADDING|OFFSET)|"
     r"(?:GLOBAL|LOCAL)_WORKSIZE)"
 )
-"""The built-in defines that depend on shapes, as a regular expression; each may have `_INIT` behind it."""
+"""Regular expression of the built-in defines that depend on shapes; each may end with `_INIT`."""
 
 PREFIX = "LITERT_NPU_"
-"""How the names of such arguments begin."""
+"""Prefix of such arguments' names."""
 
 _NAMED = re.compile(rf"\b({SIZE_DEFINES})(?:_INIT)?\b")
 _VALUE = rf"(?:-?\d+|{HOLE})"
@@ -42,7 +42,7 @@ _WORD_OR_GROUP = re.compile(r"\s*(?:__attribute(?:__)?\s*\(|(?P<word>[A-Za-z_]\w
 
 @dataclass(frozen=True, slots=True)
 class OpenProgram:
-    """A program for all shapes: its text, and the defines whose values are arguments, in order."""
+    """A program for all shapes: its text, and the defines that became arguments, in order."""
 
     prelude: str
     sources: Sequence[str]
@@ -51,17 +51,17 @@ class OpenProgram:
 
 
 def without_sizes(program: Program) -> Program:
-    """The program without its defines of sizes: programs that differ in shapes alone become equal."""
+    """Removes a program's size defines, so that programs that differ only in shapes become equal."""
     lines = program.prelude.splitlines(keepends=True)
     kept = "".join(line for line in lines if not _LINE.fullmatch(line))
     return replace(program, prelude=kept, holes=())
 
 
 def open_program(program: Program, read: Callable[[Source], memoryview]) -> OpenProgram:
-    """The text of a program that takes sizes as arguments; `read` gives a source's bytes.
+    """Makes the text of a program that takes sizes as arguments; `read` returns a source's bytes.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a kernel whose parameters the text does not show.
+      LiteRtError: INVALID_ARGUMENT, if the text does not show a kernel's parameters.
     """
     sources = expand_sources(program, read, has_line_marks=True)
     rest = without_sizes(program).prelude
@@ -85,10 +85,10 @@ def open_program(program: Program, read: Callable[[Source], memoryview]) -> Open
 
 
 def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
-    """The sizes that a program for all shapes takes, for the shapes of this one; they follow `names`.
+    """Computes the sizes, in the order of `names`, to pass to a program for all shapes.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a name that the program does not define.
+      LiteRtError: INVALID_ARGUMENT, if the program does not define a name.
     """
     holes = iter(program.holes)
     values: dict[str, list[Size]] = {}
@@ -102,7 +102,7 @@ def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
                 next(holes)
     for name in names:
         if name not in values:
-            what = f"its code takes {name}, which the op does not have"
+            what = f"the code takes {name}, which the op does not have"
             raise LiteRtError(Status.INVALID_ARGUMENT, what)
     return [size for name in names for size in values[name]]
 
@@ -110,10 +110,10 @@ def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
 def own_arguments(
     kernels: Mapping[str, KernelSignature], num_sizes: int
 ) -> Mapping[str, KernelSignature]:
-    """What kernels of a program for all shapes declare themselves, without the sizes.
+    """Returns the kernels' own declarations in a program for all shapes, without the sizes.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for a kernel that does not take the sizes.
+      LiteRtError: UNSUPPORTED, if a kernel does not take the sizes.
     """
     own = {}
     for name, kernel in kernels.items():
@@ -182,6 +182,6 @@ def _find_closing(text: str, at: int) -> int:
 def _hidden_parameters(kernel: str) -> LiteRtError:
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"{kernel} does not take the sizes of all shapes as arguments: its text does not show its parameters",
+        f"{kernel} cannot take sizes as arguments, since its text does not show its parameters",
         hint="Write the kernel's name and parameters without macros.",
     )

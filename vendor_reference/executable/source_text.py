@@ -1,6 +1,6 @@
-"""A program becomes text: sizes in its holes, and headers in place of their `#include`.
+"""Makes a program's text: sizes fill the holes, and headers replace their `#include`.
 
-So a text needs no files: it can be built anywhere, and says all that its build depends on.
+So the text needs no files: it builds anywhere, and contains everything that its build depends on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from litert.core.status import Status
 from vendor_reference.executable.executable import HOLE, Program, Source
 
 USER_DEFINES = "// Custom Layer User Defines\n"
-"""Parts the built-in defines of a program's prelude from the layer's own."""
+"""Separates the built-in defines of a program's prelude from the layer's own defines."""
 
 _COMMENT_OR_TEXT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
@@ -32,7 +32,7 @@ _DEPTH_LIMIT = 100
 
 
 def size_text(size: Size, holes: list[Size]) -> str:
-    """A size where it belongs into a text: its digits, or a hole, whose size is added to those of the text."""
+    """Formats a size in a text: its digits, or a hole, whose size is added to the text's sizes."""
     if isinstance(size, Expression):
         holes.append(size)
         return HOLE
@@ -40,13 +40,13 @@ def size_text(size: Size, holes: list[Size]) -> str:
 
 
 def hole_values(program: Program, shapes: Shapes) -> tuple[int, ...]:
-    """What belongs into a program's holes; programs that agree in it are one."""
+    """Evaluates the sizes for a program's holes; programs with equal sizes are the same."""
     where = f"defines of {program.sources[0].file_name if program.sources else 'a kernel'}"
     return tuple(evaluate(size, shapes, where) for size in program.holes)
 
 
 def fill_program(program: Program, values: Sequence[int]) -> Program:
-    """The program with values in its holes."""
+    """Fills a program's holes with values."""
     if not program.holes:
         return program
     first, *rest = program.prelude.split(HOLE)
@@ -59,12 +59,13 @@ def fill_program(program: Program, values: Sequence[int]) -> Program:
 def expand_sources(
     program: Program, read: Callable[[Source], memoryview], has_line_marks: bool
 ) -> Sequence[str]:
-    """The text of each source; a header that says `#pragma once` comes once in all of them.
+    """Makes the text of each source; a header with `#pragma once` occurs once in all of them.
 
-    `read` gives a source's bytes; `has_line_marks` adds `#line`, which keeps the user's own files in build errors.
+    `read` returns a source's bytes; `has_line_marks` adds `#line`, which keeps the user's own files in build
+    errors.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a source is no text; what `read` raises.
+      LiteRtError: INVALID_ARGUMENT, if a source is not text; or the error of `read`.
     """
     headers = {source.file_name: source for source in program.headers}
     expansion = _Expansion(headers, read, has_line_marks)
@@ -72,7 +73,7 @@ def expand_sources(
 
 
 def line_mark(number: int, name: str) -> str:
-    """`#line`: what follows is line `number` of a file."""
+    """Makes a `#line` directive: the next line is line `number` of a file."""
     escaped = name_text(name).replace("\\", "\\\\").replace('"', '\\"')
     return f'\n#line {number} "{escaped}"\n'
 
@@ -105,7 +106,7 @@ class _Expansion:
         self._open.append(name)
         if len(self._open) > _DEPTH_LIMIT:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"includes more than {_DEPTH_LIMIT} deep", name
+                Status.INVALID_ARGUMENT, f"includes nested more than {_DEPTH_LIMIT} deep", name
             )
         parts, end = [self._mark(1, name)], 0
         for found in _DIRECTIVE.finditer(blank_comments(text)):
@@ -134,9 +135,9 @@ class _Expansion:
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(including), path))
         header = self._headers.get(beside) or self._headers.get(posixpath.normpath(path))
         if header is None:
-            return f"{directive}\n"  # in an `#if 0`, or an error that the compiler tells best
+            return f"{directive}\n"  # in an `#if 0`, or an error that the compiler reports best
         if header.file_name in self._once or header.file_name in self._open:
-            return ""  # a header that includes itself, directly or not: its guard would empty it
+            return ""  # a header that includes itself, perhaps indirectly: its guard would empty it
         return self.expand(header)
 
 
@@ -144,12 +145,14 @@ def _decode(data: memoryview, name: str) -> str:
     """Bytes that are not UTF-8 can stand in comments, so they are no error here."""
     text = str(data, "utf-8-sig", "replace")
     if "\0" in text:
-        raise LiteRtError(Status.INVALID_ARGUMENT, "a source with zero bytes is no text", name)
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, "a source that contains zero bytes is not text", name
+        )
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def blank_comments(text: str) -> str:
-    """The text with blanks for comments; places and lines stay."""
+    """Replaces comments by blanks; places and lines stay."""
 
     def blank(found: re.Match[str]) -> str:
         token = found[0]

@@ -1,7 +1,7 @@
-"""The NPU's instruction set, read from the firmware's sources: each struct in `families/` is an instruction.
+"""Reads the NPU's instruction set from the firmware's sources: each struct in `families/` is an instruction.
 
-A command is an instruction with its fields filled in. Compiler and device agree on them by name: an executable
-says which fields its commands have, in which order.
+A command is an instruction with its fields filled in. Compiler and device agree on instructions by name: an
+executable lists the fields of its commands in order.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _COMMENT = re.compile(r"//.*")
 _FORMATS = {"uint": "<I", "int": "<i", "float": "<f"}
 
 FieldValue: TypeAlias = "Size | float | str | tuple[Size | float | str, ...]"
-"""What a field of a command is filled in with: a tuple for an array; a formula's text for what a run tells."""
+"""Value of a command's field: a tuple for an array; a formula's text for a size that is known only at run time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a command.
+    """A field of an instruction.
 
     Attributes:
       kind: `Place`, `uint`, `int` or `float`.
-      count: of its elements.
+      count: Number of elements.
     """
 
     name: str
@@ -52,11 +52,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """What the NPU can be told to do.
+    """An instruction of the NPU.
 
     Attributes:
-      name: of its struct.
-      fields: of its struct, in order.
+      name: Name of the struct.
+      fields: The fields of the struct, in order.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Instruction:
 
     @property
     def num_words(self) -> int:
-        """Of its fields in an executable."""
+        """Descriptions of the fields in an executable."""
         return sum(field.count for field in self.fields)
 
     @property
@@ -74,7 +74,7 @@ class Instruction:
 
     @property
     def place_words(self) -> Sequence[int]:
-        """Which of its words are places."""
+        """Indices of the words that are places."""
         starts, at = [], 0
         for field in self.fields:
             starts += [at] if field.kind == "Place" else []
@@ -82,13 +82,12 @@ class Instruction:
         return starts
 
     def words(self, values: Mapping[str, FieldValue]) -> tuple[Size, ...]:
-        """The fields as 32-bit words, in order; a size that a run tells stays one.
+        """Encodes the fields as 32-bit words, in order; sizes that are known only at run time stay sizes.
 
-        A place is one word here: the number that stands for it in `values`, or 0 where it has none. What an array
-        lacks at its end is 0.
+        A place is one word: its number in `values`, or 0 for none. Missing elements at the end of an array are 0.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a field that is not there, or too many, or no such number.
+          LiteRtError: INVALID_ARGUMENT, for an unknown field, too many numbers, or a number out of range.
         """
         for name in sorted(values.keys() - {field.name for field in self.fields}):
             raise self._error(f"no field '{name}'")
@@ -112,7 +111,7 @@ class Instruction:
 
 
 def parse_field(text: str) -> Field:
-    """A field of its text, as `str` makes it; ValueError, if it is none."""
+    """Parses the text that `str` makes of a field; raises ValueError for other text."""
     match = _FIELD.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a field")
@@ -128,11 +127,11 @@ def _word(kind: str, number: Size | float | str) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An instruction with its fields.
+    """An instruction with the values of its fields.
 
     Attributes:
-      instruction: its name.
-      fields: by name; for a place a number that stands for it.
+      instruction: Name of the instruction.
+      fields: Values by name; a place is the number of its argument.
     """
 
     instruction: str
@@ -140,13 +139,13 @@ class Command:
 
     @classmethod
     def of(cls, instruction: str, **fields: FieldValue) -> Command:
-        """A command with fields by name."""
+        """Makes a command from fields by name."""
         return cls(instruction, tuple(fields.items()))
 
 
 @cache
 def instruction_set() -> Mapping[str, Instruction]:
-    """All instructions, by name, in the order of their numbers in commands."""
+    """Reads all instructions by name, in the order of their numbers in commands."""
     found = [
         Instruction(match["name"], tuple(_read_fields(match["fields"])))
         for text in family_texts()
@@ -157,14 +156,14 @@ def instruction_set() -> Mapping[str, Instruction]:
 
 @cache
 def family_texts() -> Sequence[str]:
-    """The sources of all families, in the order of their names."""
+    """Reads the sources of all families, in the order of their names."""
     names = sorted(f.name for f in (FOLDER / "families").iterdir() if f.name.endswith(".cl"))
     return [(FOLDER / "families" / name).read_text(encoding="utf-8") for name in names]
 
 
 @cache
 def reporting_instructions() -> Set[str]:
-    """Instructions that end a run with an error where a tensor has an index that is not there."""
+    """Instructions that end a run with an error if a tensor contains an index out of range."""
     return frozenset(name for text in family_texts() for name in _REPORTING.findall(text))
 
 

@@ -1,4 +1,4 @@
-"""The operations of the firmware's element-wise programs, read from its source."""
+"""Reads the operations of the firmware's element-wise programs from its source."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ NUM_REGISTERS = 32
 
 @cache
 def operation_numbers() -> Mapping[str, int]:
-    """Their numbers by their names: `add_float`, `select_32`, ..."""
+    """Numbers of the operations by name: `add_float`, `select_32`, ..."""
     text = (FOLDER / "families" / "elementwise.cl").read_text(encoding="utf-8")
     return MappingProxyType({name: i for i, name in enumerate(_OPERATION.findall(text))})

@@ -1,4 +1,4 @@
-"""The firmware's text: its core, all families of instructions, and the kernel that runs commands."""
+"""Builds the firmware's text: its core, all families of instructions, and the kernel that runs commands."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from vendor_reference.firmware.instructions import FOLDER, family_texts, instruc
 ENTRY = "run_commands"
 CHECK_ENTRY = "check_commands"
 WRONG_FIELDS = 255
-"""What a check returns that is no place of its command."""
+"""Result of a check that names no place of its command."""
 NUM_REGIONS = 16
 SCRATCH_REGION = NUM_REGIONS - 1
 """The workers' scratch: `FirmwareTuning.scratch` floats for each."""
 NARROW = 8
-"""Floats in a vector for devices whose registers hold no more, or whose driver cannot do better."""
+"""Floats per vector for devices with small registers, or drivers that cannot do better."""
 ROWS = {8: 6, 16: 8}
-"""Rows of a product whose sums fit the registers, by the floats in a vector."""
+"""Number of product rows whose sums fit into registers, by the floats per vector."""
 NOWHERE = 2**32 - 1
 FAULT_WORDS = 8
-"""In front of the counters: what a command has found wrong."""
+"""Number of words in front of the counters, for errors that a command found."""
 PLACE_UNIT = 64
-"""Bytes that an offset of a place counts."""
+"""Bytes per unit of a place's offset."""
 _LINE = 16
-"""Words from counter to counter."""
+"""Number of words from one counter to the next."""
 _MOST_PARTS = 8
-"""Into which a command's units are shared out; more workers share parts."""
+"""Number of parts into which a command's units are divided; more workers share parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirmwareTuning:
-    """What the firmware is built with for a device; results are the same with any.
+    """Build parameters of the firmware for a device; results do not depend on them.
 
     Attributes:
-      width: floats in a vector.
-      rows: rows of a product that a worker makes at once.
-      scratch: floats of a worker's own.
-      unit_operations: the least work that is shared out at once.
+      width: Number of floats in a vector.
+      rows: Number of product rows that a worker computes together.
+      scratch: Size of a worker's own scratch memory, in floats.
+      unit_operations: Least number of operations in a unit of work.
     """
 
     width: int = 16
@@ -46,12 +46,12 @@ class FirmwareTuning:
 
 
 def count_counters(num_commands: int, num_workers: int) -> int:
-    """Words of the counters that so many commands need, launched for so many workers."""
+    """Computes the number of counter words for a number of commands and workers."""
     return FAULT_WORDS + _LINE * (min(num_workers, _MOST_PARTS) + 1) * num_commands + 1
 
 
 def firmware_text(tuning: FirmwareTuning) -> str:
-    """The program's text; equal texts are built once for a driver."""
+    """Makes the program's text; equal texts are built once per driver."""
     defines = {
         "WIDTH": tuning.width,
         "ROWS": tuning.rows,

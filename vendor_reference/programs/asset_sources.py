@@ -1,4 +1,4 @@
-"""The files that programs are made of, in registered assets: an asset itself, or a file packed in one."""
+"""Reads the files of programs from registered assets: an asset itself, or a file that is packed in an asset."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from vendor_reference.executable.kernel_signature import KernelSignature
 
 
 class AssetSources:
-    """Reads sources; each asset is checked once."""
+    """Reads sources from assets; each asset is checked once."""
 
     def __init__(self, find: Callable[[str], memoryview | None]) -> None:
-        """`find` gives an asset's bytes by its name; None where there is none."""
+        """`find` returns an asset's bytes by name; None if there is no such asset."""
         self._find = find
         self._checked: dict[Source, memoryview] = {}
         self._layers: dict[str, BinaryLayer] = {}
 
     def read(self, source: Source) -> memoryview:
-        """A source's bytes, which are those that the program was compiled with.
+        """Returns a source's bytes, after a check that the program was compiled with these bytes.
 
         Raises:
-          LiteRtError: NOT_FOUND, or INVALID_ARGUMENT for another file under its name.
+          LiteRtError: NOT_FOUND, or INVALID_ARGUMENT for another file under the same name.
         """
         if source not in self._checked:
             self._checked[source] = self._read(source)
         return self._checked[source]
 
     def read_shown(self, source: Source) -> memoryview:
-        """The same for people: nothing, where a binary layer has left a source out."""
+        """Returns a source's bytes for display; empty if a binary layer leaves the source out."""
         layer = self._layer(source.asset)
         file = layer.files.get(source.file_name) if layer else None
         return memoryview(b"") if file is not None and file.data is None else self.read(source)
@@ -45,13 +45,13 @@ class AssetSources:
     def find_code(
         self, program: Program, device: Sequence[str], is_allowed: bool
     ) -> DeviceCode | None:
-        """The code of a program that comes from a binary layer; None where it is to be built from source.
+        """Returns the machine code of a program from a binary layer; None if the program is built from source.
 
-        `is_allowed` says whether machine code of the user's may run.
+        `is_allowed` tells whether machine code from assets may run.
 
         Raises:
-          LiteRtError: NOT_FOUND, where there is neither code nor source; UNSUPPORTED, where there is only code
-            that may not run.
+          LiteRtError: NOT_FOUND, if there is neither code nor source; UNSUPPORTED, if there is only code that may
+            not run.
         """
         asset, layer = self._packed(program)
         if layer is None:
@@ -67,16 +67,16 @@ class AssetSources:
             raise _no_code(layer, program, f" for the device {' '.join(device)}", asset)
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "it is machine code, which may not run here, and its source is left out",
+            "the layer has only machine code, which may not run here, and no source",
             f"asset '{asset}', {', '.join(left_out)}",
             "Allow it with the option allow_native_assets, if you trust the file.",
         )
 
     def find_declared(self, program: Program) -> Mapping[str, KernelSignature] | None:
-        """What a program's kernels declare, where its source is left out; None where it can be built.
+        """Returns the declarations of a program's kernels if its source is left out; None if it can be built.
 
         Raises:
-          LiteRtError: NOT_FOUND, if there is no code of it either.
+          LiteRtError: NOT_FOUND, if there is no code either.
         """
         asset, layer = self._packed(program)
         if layer is None or not _left_out(layer, program):
@@ -105,7 +105,7 @@ class AssetSources:
         if found != source.sha256 or data is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"asset '{source.asset}' is not the one that the model was compiled with",
+                f"asset '{source.asset}' differs from the asset that the model was compiled with",
                 where,
                 "Compile the model again.",
             )
@@ -137,8 +137,8 @@ def _no_code(layer: BinaryLayer, program: Program, for_device: str, asset: str) 
     devices = "; ".join(" ".join(code.device) for code in layer.find_codes(program))
     return LiteRtError(
         Status.NOT_FOUND,
-        f"no code{for_device}, and its source is left out",
+        f"there is no code{for_device}, and the source is left out",
         f"asset '{asset}', {', '.join(_left_out(layer, program))}",
         f"There is code for: {devices or 'other shapes and options only'}. Make it again with "
-        "litert-npu layer build, where a run tells shapes with --shape_bounds.",
+        "litert-npu layer build; dynamic shapes need --shape_bounds.",
     )

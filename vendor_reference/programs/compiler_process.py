@@ -1,6 +1,6 @@
-"""Compiles programs in a child process, since a kernel can make an OpenCL compiler crash, hang, or read files.
+"""Compiles programs in a child process, since a kernel can make an OpenCL compiler crash, hang or read files.
 
-The child has nothing but the texts, and a sandbox; `device/compiler_worker.py` is its side.
+The child gets only the texts, and runs in a sandbox; `device/compiler_worker.py` is its code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vendor_reference.programs.program_cache import (
 from vendor_reference.programs.program_text import ProgramText
 
 TIMEOUT_S = 120.0
-"""For all programs of one call; drivers build a large one in seconds."""
+"""Time limit for all programs of one call, in seconds; drivers build a large program in seconds."""
 
 _CHILD = "vendor_reference.device.compiler_worker:build"
 
@@ -30,10 +30,10 @@ _CHILD = "vendor_reference.device.compiler_worker:build"
 def find_or_compile(
     library: str, info: DeviceInfo, texts: Sequence[ProgramText], timeout_s: float | None = None
 ) -> Iterator[CompiledProgram]:
-    """The programs of some texts, in order, each as soon as it is there: from the cache, or compiled and kept.
+    """Yields the programs of texts, in order, as soon as each is ready: from the cache, or compiled and cached.
 
     Raises:
-      LiteRtError: as `compile_in_child`.
+      LiteRtError: See `compile_in_child`.
     """
     cache = ProgramCache(info.identity)
     found = {text: cache.find(text) for text in texts}
@@ -53,13 +53,13 @@ def find_or_compile(
 def compile_in_child(
     library: str, info: DeviceInfo, texts: Sequence[ProgramText], timeout_s: float | None = None
 ) -> Iterator[CompiledProgram]:
-    """The programs of some texts (one at least), in order, each as soon as it is built.
+    """Compiles at least one text; yields the programs in order, as soon as each is built.
 
-    Without a time limit it is what no honest build takes.
+    The default time limit is longer than any correct build.
 
     Raises:
-      LiteRtError: COMPILATION, with the compiler's log, or how it crashed; DYNAMIC_LOADING, if no child can be
-        started, or it has no such device; UNSUPPORTED, where a sandbox is required, and there is none.
+      LiteRtError: COMPILATION, with the compiler's log or a description of its crash; DYNAMIC_LOADING, if the
+        child cannot start or lacks the device; UNSUPPORTED, if a sandbox is required but unavailable.
     """
     programs = [[text.name, text.text, text.options] for text in texts]
     request = {"library": library, "identity": list(info.identity), "programs": programs}

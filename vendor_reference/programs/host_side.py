@@ -1,7 +1,7 @@
-"""What the device's process asks the host, where it is apart: for programs.
+"""Serves the requests of an isolated device process for compiled programs.
 
-That process may be in a sandbox, and its programs a stranger's. So the host finds them in the cache, or has them
-compiled in a child of their own, and keeps them: nothing that the device's process says gets into the cache.
+The device process may run a stranger's programs in a sandbox. So the host itself finds programs in the cache, or
+compiles them in another child and caches them: no data from the device process enters the cache.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from vendor_reference.programs.program_cache import COMPILED_PROGRAM
 from vendor_reference.programs.program_text import ProgramText
 
 PROGRAMS = "programs"
-"""The question: programs for the device of an `identity`, with name, text and options of each."""
+"""The request: programs for the device with this `identity`, each with name, text and options."""
 
 
 def answer(options: Mapping[str, str], question: str, argument: Any) -> object:
-    """The programs, as plain data; `options` are those of the dispatch table.
+    """Returns the programs as plain data; `options` are the dispatch table's options.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for another question; NOT_FOUND, for another device; what compiling raises.
+      LiteRtError: UNSUPPORTED, for another request; NOT_FOUND, for another device; or the error of the
+        compilation.
     """
     if question != PROGRAMS:
-        raise LiteRtError(Status.UNSUPPORTED, f"no answer to '{question}'")
+        raise LiteRtError(Status.UNSUPPORTED, f"unknown request '{question}'")
     device = _find_device(options.get("opencl", ""), argument["identity"])
     texts = [ProgramText(*map(str, text)) for text in argument["programs"]]
     programs = find_or_compile(device.installation.library, device.info, texts)

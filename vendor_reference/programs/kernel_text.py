@@ -1,7 +1,7 @@
-"""A program of a custom layer as its compiler gets it, for people to read, and to compile on their own.
+"""Makes the whole text of a custom layer's program, for people to read and compile.
 
-The form is that of custom layers of the Inference Engine: built-in defines, the layer's title, its own defines,
-its sources. What the device builds is the same, with `#line` for messages and without the title.
+The text has the form of Inference Engine custom layers: built-in defines, the layer's title, its own defines, its
+  sources. The device builds the same text with `#line` directives and without the title.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def kernel_title(name: str, layer: str, needs_fp16: bool) -> str:
 
 
 def kernel_text(program: Program, title: str, read: Callable[[Source], memoryview]) -> str:
-    """A program as one text, which needs no other file to compile; `read` gives a source's bytes."""
+    """Makes a program's text, which compiles without other files; `read` returns a source's bytes."""
     builtin, mark, own = program.prelude.partition(USER_DEFINES)
     parts = [builtin, f"// {_comment(title)}\n", mark, own]
     texts = expand_sources(program, read, has_line_marks=False)
@@ -35,10 +35,10 @@ def kernel_text(program: Program, title: str, read: Callable[[Source], memoryvie
 
 
 def kernel_texts(executable: Executable, sources: AssetSources) -> Sequence[str]:
-    """The text of each program of a custom layer, in order: one that depends on shapes for the largest ones.
+    """Makes the text of each program of a custom layer, in order, for the largest shapes if shapes are dynamic.
 
     Raises:
-      LiteRtError: NOT_FOUND or INVALID_ARGUMENT, if an asset is missing, is another, or is no text.
+      LiteRtError: NOT_FOUND or INVALID_ARGUMENT, if an asset is missing, was replaced, or is not text.
     """
     found: dict[int, str] = {}
     for function in executable.functions:

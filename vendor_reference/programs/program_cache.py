@@ -1,7 +1,7 @@
-"""Built programs on disk: device binaries by the digest of all that their build depends on.
+"""A disk cache of built programs: device binaries by the digest of everything that their build depends on.
 
-An entry is bound to its digest; a damaged one is removed, and its program built again.
-Processes may share the folder. The least recently used entries go when it grows too large.
+An entry is bound to its digest; a damaged entry is removed, and its program is built again.
+Processes may share the cache folder. The least recently used entries are removed when the folder grows too large.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class CompiledProgram:
     """A program that the OpenCL compiler has built.
 
     Attributes:
-      kernels: what each declares, by name.
-      binary: for one device and driver version.
-      log: what the compiler said; mostly "".
-      variants: of kernels, that were compiled for one work size and are in the binary.
+      kernels: Declarations of the kernels by name.
+      binary: Binary for one device and driver version.
+      log: The compiler's log; usually "".
+      variants: Kernels in the binary that were compiled for one work size.
     """
 
     kernels: Mapping[str, KernelSignature]
@@ -59,19 +59,19 @@ COMPILED_PROGRAM = record(
     log=ANY_TEXT,
     variants=converted(frozen_array(TEXT), frozenset, lambda variants: tuple(sorted(variants))),
 )
-"""A program as plain data."""
+"""Converts a program to plain data."""
 
 
 class ProgramCache:
-    """A folder of programs built for one device, among others; it need not exist, nor be writable."""
+    """The cache of programs for one device; its folder may be shared, missing or read-only."""
 
     def __init__(self, identity: Sequence[str], limit_bytes: int = LIMIT_BYTES) -> None:
-        """`limit_bytes` is the folder's, whatever devices its programs are for."""
+        """`limit_bytes` limits the whole folder, including programs for other devices."""
         self._identity = list(identity)
         self._limit_bytes = limit_bytes
 
     def find(self, text: ProgramText) -> CompiledProgram | None:
-        """The program of that text, if it is there and whole."""
+        """Finds the program of a text; None if it is missing or damaged."""
         try:
             program = _parse(read_file(_PART, self._name(text)))
             os.utime(self._path(text))
@@ -79,21 +79,21 @@ class ProgramCache:
         except OSError:
             return None
         except LiteRtError as error:
-            _LOG.warning("A built program is built again: %s", error)
+            _LOG.warning("Building a cached program again: %s", error)
             self.remove(text)
             return None
 
     def store(self, text: ProgramText, program: CompiledProgram) -> None:
-        """Keeps a program; where that fails, it is built again another time."""
+        """Stores a program; if that fails, it will be built again."""
         header = json.dumps(COMPILED_PROGRAM.dump(replace(program, binary=b""))).encode()
         try:
             data = (_HEADER_SIZE.pack(len(header)), header, program.binary)
             keep_file(_PART, self._name(text), data, _NAMES, self._limit_bytes)
         except (OSError, LiteRtError) as error:
-            _LOG.info("A built program is not kept: %s", error)
+            _LOG.info("Cannot cache a built program: %s", error)
 
     def remove(self, text: ProgramText) -> None:
-        """Forgets a program that turned out to be of no use."""
+        """Removes an unusable program."""
         with suppress(OSError):
             os.unlink(self._path(text))
 

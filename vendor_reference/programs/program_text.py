@@ -1,7 +1,7 @@
-"""A program of an executable becomes the text that the OpenCL compiler gets: prelude, then sources.
+"""Makes the text of an executable's program for the OpenCL compiler: prelude, then sources.
 
-`#line` keeps the user's own files and lines in build errors. So a place that an OpenCL compiler or checker names
-is shown with the author's own line, and no file needs to be read for it.
+`#line` directives keep the user's own files and lines in build errors. So messages of an OpenCL compiler or
+checker can show the author's own line without reading a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WIDTH = 120
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """What the OpenCL compiler gets; its name is the user's files in it, for messages."""
+    """The text for the OpenCL compiler; its name lists the user's files, for messages."""
 
     name: str
     text: str
@@ -31,17 +31,17 @@ class ProgramText:
 
 
 def compose_text(program: Program, read: Callable[[Source], memoryview]) -> ProgramText:
-    """Puts a program together; `read` gives a source's bytes."""
+    """Assembles a program's text; `read` returns a source's bytes."""
     return _join(program, program.prelude, expand_sources(program, read, has_line_marks=True))
 
 
 def compose_open_text(
     program: Program, read: Callable[[Source], memoryview]
 ) -> tuple[ProgramText, OpenProgram]:
-    """Puts a program for all shapes together: its kernels take sizes as arguments, which the second result names.
+    """Assembles a program for all shapes, whose kernels take sizes as arguments; the second result names them.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a source is no text; what `read` raises.
+      LiteRtError: INVALID_ARGUMENT, if a source is not text; or the error of `read`.
     """
     opened = open_program(program, read)
     return _join(program, opened.prelude, opened.sources), opened
@@ -54,14 +54,14 @@ def _join(program: Program, prelude: str, sources: Sequence[str]) -> ProgramText
 
 
 def find_source_line(text: str, file_name: str, line: int) -> str | None:
-    """A line of one of the files in a program's text; None, if the text has no such place."""
+    """Returns a line of one of the files in a program's text; None if the text has no such place."""
     place = (file_name, line)
     rows = zip(find_places(text), text.split("\n"), strict=True)
     return next((row for found, row in rows if found == place), None)
 
 
 def find_places(text: str) -> Iterator[tuple[str, int]]:
-    """The file and the line of each row of a program's text; "" and 0 for the rows that say so."""
+    """Yields the file and line of each row of a program's text; "" and 0 for `#line` rows."""
     name, number = "", 0
     for row in text.split("\n"):
         directive = _LINE.fullmatch(row)
@@ -75,7 +75,7 @@ def find_places(text: str) -> Iterator[tuple[str, int]]:
 
 
 def show_place(text: str, file_name: str, line: int, column: int = 0) -> list[str]:
-    """A source line with its number, and a caret below the column, which counts from 1; [] where it is unknown."""
+    """Formats a source line with its number and a caret below the column (from 1); [] if the line is unknown."""
     found = find_source_line(text, file_name, line)
     if found is None or not found.strip() or len(found) > _WIDTH:
         return []
@@ -88,7 +88,7 @@ def show_place(text: str, file_name: str, line: int, column: int = 0) -> list[st
 
 
 def with_source_lines(log: str, text: str) -> str:
-    """A compiler's log, with the source line behind each message that has a place."""
+    """Adds the source line to each message of a compiler's log that has a place."""
     lines: list[str] = []
     num_excerpts = 0
     for row in log.split("\n"):

@@ -54,8 +54,8 @@ def test_a_library_lies_beside_its_registration_or_where_the_linker_finds_it(ven
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "it names no library"),
-        ("\n/lib/x.so", "it names no library"),
+        ("", "the registration names no library"),
+        ("\n/lib/x.so", "the registration names no library"),
         ("/opt/placeholder/libintelocl.so", "there is no /opt/placeholder/libintelocl.so"),
     ],
 )
@@ -68,7 +68,7 @@ def test_a_registration_that_names_nothing_has_the_reason(
 
 def test_a_registration_that_cannot_be_read_has_the_reason(vendors: Path) -> None:
     (vendors / "a.icd").mkdir()
-    assert only().problem == "it cannot be read: is a directory"
+    assert only().problem == "the registration cannot be read: is a directory"
 
 
 def test_drivers_of_one_name_stay_apart(vendors: Path, tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ def test_a_driver_that_works_only_outside_of_a_sandbox_is_not_used(
     found = prove(of(tmp_path / "libdriver.so"))
     assert not found.devices
     assert found.problem.startswith(
-        "it works only outside of a sandbox, which LITERT_NPU_SANDBOX=off allows: it c"
+        "the driver works only without a sandbox, which LITERT_NPU_SANDBOX=off turns off: it c"
     )
     monkeypatch.setenv("LITERT_NPU_SANDBOX", "off")
     assert prove(of(tmp_path / "libdriver.so")).devices

@@ -1,6 +1,6 @@
-"""`.bin`: a layer compiled ahead by `litert-npu layer build`, with the description and sources it was made from.
+"""`.bin`: a layer that `litert-npu layer build` compiled ahead of time, with its description and sources.
 
-Its machine code runs where that is allowed and fits the device; what the layer is, its description says.
+The description defines the layer; the machine code runs if it is allowed and fits the device.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vendor_reference.executable.binary_layer import BinaryLayer, PackedFile, un
 
 
 class PackedFiles(AssetFiles):
-    """Reads files out of a binary layer."""
+    """Reads files from a binary layer."""
 
     def __init__(self, path: str, layer: BinaryLayer, packed: bytes) -> None:
         super().__init__(path)
@@ -37,7 +37,7 @@ class PackedFiles(AssetFiles):
         return self._unpack(self._layer.files[self._layer.description])
 
     def read(self, name: str, named_in: str) -> LayerFile:
-        """The file of that name; what was not packed is another layer's, and is only named."""
+        """Finds the file of a name; a file that was not packed belongs to another layer, and gets only a name."""
         relative = self._normalize(name, self._folder, named_in)
         found = self._find(relative, named_in)
         return found or LayerFile(relative, b"", True, packed_in=self._packed)
@@ -45,7 +45,7 @@ class PackedFiles(AssetFiles):
     def headers(self, files: Sequence[LayerFile]) -> Sequence[LayerFile]:
         if all(file.data is not None for file in self._layer.files.values()):
             return super().headers(files)
-        # Which file includes which cannot be seen: the layer has them in the order that they were found in.
+        # The includes are not visible: the layer has the files in the order in which they were found.
         named = {file.path for file in files}
         return [
             self._unpack(file)
@@ -92,7 +92,7 @@ class BinReader(DescriptionReader):
                 "Make it again with litert-npu layer build.",
             )
         description = layer.files[layer.description].data
-        assert description is not None  # it is never left out
+        assert description is not None  # the description is never left out
         return reader, PackedFiles(files.path, layer, bytes(data)), description
 
 

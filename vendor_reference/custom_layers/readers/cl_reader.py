@@ -1,6 +1,7 @@
-"""`.cl`: OpenCL C. The kernel is named like the op, or is the only one.
+"""`.cl`: OpenCL C. The kernel has the op's name, or is the only kernel.
 
-Its arguments are the op's inputs, then its outputs, each in its own memory order. Each FlexBuffer option is a
+The kernel's arguments are the op's inputs, then its outputs, each in its own memory order. Each FlexBuffer option
+is a
 define `PARAM_<key>`, and a quantized tensor's scale is `INPUT0_SCALE`. There is one work item for each element of
 the first output.
 """

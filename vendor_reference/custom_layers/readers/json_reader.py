@@ -1,9 +1,9 @@
-"""`.json`: descriptions of custom layers, with their OpenCL C sources beside them.
+"""`.json`: descriptions of custom layers, with OpenCL C sources in files beside them.
 
-A file is one layer, for the op that the user gives it for, or for ops of its name (without one: of the file's, up
-to the suffix); or it has several in `layers`, of which the one of the op's name is taken.
+A file describes one layer, for the op that the user assigns, or for ops of the layer's name (default: the file's
+name without suffix); or several in `layers`, of which the op gets the one of its name.
 
-The format is published as a JSON Schema, `custom_layer.schema.json`; a test keeps schema and reader together.
+The JSON Schema `custom_layer.schema.json` describes the format; a test keeps schema and reader consistent.
 Errors name the file, the element and the reason.
 """
 
@@ -52,7 +52,7 @@ _LAYER_FIELDS = (
     "name", "description", "sources", "entry", "headers", "build_options", "arguments", "defines",
     "work_sizes", "max_num_shaves", "output_shapes", "shape_kernel",
 )  # fmt: skip
-"""What a layer may have; it must have sources."""
+"""The fields of a layer; `sources` is required."""
 
 _PORTS = ("input", "output")
 _ARGUMENTS = (*_PORTS, "data", "shape", "scalar", "constant", "local", "internal")
@@ -68,9 +68,11 @@ _NUMBER_TYPE = named(NUMBER_TYPES)
 
 def _check_tensor(node: JsonNode, argument: TensorArgument) -> None:
     if argument.is_zeroed and not argument.is_output:
-        raise node.at("zero").error("this is for an 'output' alone")
+        raise node.at("zero").error("only an 'output' may have this")
     if argument.is_zeroed and argument.is_strided:
-        raise node.at("zero").error("beside 'strided': what lies around a view is not the kernel's")
+        raise node.at("zero").error(
+            "not together with 'strided': the memory around a view does not belong to the kernel"
+        )
 
 
 _TENSORS = {
@@ -117,7 +119,7 @@ class JsonReader(DescriptionReader):
 
 
 def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
-    """The fields of each layer, by its name."""
+    """Reads the fields of each layer, by name."""
     root = JsonNode.parse(data, files.path, Status.INVALID_ARGUMENT)
     fields = root.fields(("version",), ("$schema", "layers", *_LAYER_FIELDS))
     version = fields["version"].integer(0, 2**31 - 1)
@@ -136,19 +138,19 @@ def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
 def _several(fields: Fields) -> Mapping[str, Fields]:
     for name in _LAYER_FIELDS:
         if name in fields and name != "description":
-            raise fields[name].error("beside 'layers', where each layer has its own")
+            raise fields[name].error("not together with 'layers', where each layer has its own")
     layers: dict[str, Fields] = {}
     for node in fields["layers"].items(1):
         layer = node.fields(("name", "sources"), _LAYER_FIELDS)
         name = _layer_name(layer)
         if name in layers:
-            raise layer["name"].error(f"two layers are named '{name}'")
+            raise layer["name"].error(f"two layers have the name '{name}'")
         layers[name] = layer
     return layers
 
 
 def _read_layer(fields: Fields, op_name: str, files: AssetFiles) -> CustomLayer:
-    """Reads a layer of `_LAYER_FIELDS`, with its sources and what they include."""
+    """Reads a layer with its sources and their includes."""
     if "description" in fields:
         fields["description"].text()
     sources = [files.read(n.text(), n.path) for n in fields["sources"].items(1)]
@@ -159,7 +161,7 @@ def _read_layer(fields: Fields, op_name: str, files: AssetFiles) -> CustomLayer:
         own = [files.read(n.text(), n.path) for n in _items(parts, "sources", 1)]
         shape_kernel = ShapeKernel(_identifier(parts["entry"]), own or sources)
         if "output_shapes" in fields:
-            raise node.error("a second way to find shapes, beside output_shapes")
+            raise node.error("a second way to compute shapes, in addition to output_shapes")
     more = shape_kernel.sources if shape_kernel else ()
     included = files.headers([*sources, *more, *named])
     shaves = fields.get("max_num_shaves")
@@ -185,7 +187,7 @@ def _read_layer(fields: Fields, op_name: str, files: AssetFiles) -> CustomLayer:
 
 
 def _layer_name(fields: Fields) -> str:
-    """The name that a layer has; "" where it has none."""
+    """Reads a layer's name; "" if it has none."""
     return _name(fields["name"]) if "name" in fields else ""
 
 
@@ -200,7 +202,7 @@ def _argument(node: JsonNode) -> KernelArgument:
         return _TENSORS[kind].read(node)
     for name in _TENSOR_FIELDS:
         if name in fields:
-            raise fields[name].error("this is for an 'input' or 'output' alone")
+            raise fields[name].error("only an 'input' or 'output' may have this")
     value = fields[kind]
     if kind == "local":
         return _LOCAL.read(value)
@@ -216,7 +218,7 @@ def _argument(node: JsonNode) -> KernelArgument:
 
 
 def _port(node: JsonNode, fields: Fields) -> tuple[bool, int]:
-    """Whether it is an output, and which."""
+    """Reads whether a port is an output, and its index."""
     kind = _only(node, fields, _PORTS)
     return kind == "output", _PORT.read(fields[kind])
 
@@ -236,7 +238,7 @@ def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
 def _value_source(node: JsonNode, fields: Fields) -> ValueSource:
     kind = _only(node, fields, _SOURCES)
     if "default" in fields and kind != "option":
-        raise fields["default"].error("a default is for an 'option' alone")
+        raise fields["default"].error("only an 'option' may have a default")
     value = fields[kind]
     if kind == "value":
         return Literal(_value(value))
@@ -313,7 +315,7 @@ _SCALARS: Mapping[type, Callable[[JsonNode], Scalar]] = {
 
 
 def _only(node: JsonNode, fields: Fields, names: Sequence[str]) -> str:
-    """The one of `names` that is there."""
+    """Finds the only one of `names` that is present."""
     given = [name for name in names if name in fields]
     if len(given) != 1:
         listed = ", ".join(names)

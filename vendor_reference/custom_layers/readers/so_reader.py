@@ -1,6 +1,7 @@
 """`.so`: CPU layers in a shared object (`litert_npu/cpu_layer.h`).
 
-Reading loads nothing of it: whether it may run is asked where it is used. Only it knows the names of its layers.
+Reading does not load the shared object; its users check whether it may run. Only the shared object knows the names
+of its layers.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""`.xml`: a custom layer configuration of the Inference Engine, with its sources beside it.
+"""`.xml`: a custom layer configuration of the Inference Engine, with source files beside it.
 
-Layers are of OpenVINO's GPU plugin (`SimpleGPU`), or of its VPU (`MVCL`, see `mvcl_layer.py`).
+Layers are for OpenVINO's GPU plugin (`SimpleGPU`) or VPU plugin (`MVCL`, see `mvcl_layer.py`).
 
-The file's only layer is for the op that the user gives it for, whatever its name; of several, the one of the op's
-name. Where a name occurs twice, the last layer counts.
+The only layer of a file serves the assigned op whatever its name; of several layers, the op gets the one of its
+name. If a name occurs twice, the last layer counts.
 
-What OpenVINO takes is taken, but for its accidents; what it ignores is ignored with a note. Where it takes only
-the first of several, the format's description counts: `CompilerOptions` are joined in order, and a second
-`Kernel`, `Buffers` or `WorkSizes` is an error.
+The reader accepts and ignores the same elements as OpenVINO, and reports ignored ones in a note. Unlike OpenVINO,
+which takes only the first of several elements, it joins `CompilerOptions` in order, and refuses a second `Kernel`,
+`Buffers` or `WorkSizes`, as the format's description says.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class XmlReader(DescriptionReader):
 def _read_layers(
     files: AssetFiles, data: memoryview
 ) -> Mapping[str, tuple[CustomLayer, XmlElement]]:
-    """All layers of a file by name, but for what they include; one bad layer fails the file."""
+    """Reads all layers of a file by name, without includes; one bad layer fails the file."""
     layers: dict[str, tuple[CustomLayer, XmlElement]] = {}
     again: dict[str, list[str]] = {}
     for element in parse_xml(data, files.path):
@@ -95,21 +95,19 @@ def _read_layers(
                 Status.INVALID_ARGUMENT,
                 f"<{element.name}> on the top level, expected <{_ELEMENT}>",
                 f"{files.path}, line {element.line}",
-                f"Layers have no element around them: take <{element.name}> away."
-                if inside
-                else "",
+                f"Layers have no element around them: remove <{element.name}>." if inside else "",
             )
         layer = _read_layer(element, files)
         name = layer.kernel.title
         if name in layers:
-            what = f"layer '{name}' is described again: the last one counts"
+            what = f"layer '{name}' is described again: the last description counts"
             again.setdefault(name, []).append(f"line {element.line}: {what}.")
             element.layer.notes += again[name]
         layers[name] = layer, element
     if not layers:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"no <{_ELEMENT}> in it: not a custom layer configuration",
+            f"the file has no <{_ELEMENT}>: it is not a custom layer configuration",
             files.path,
         )
     return layers
@@ -118,7 +116,7 @@ def _read_layers(
 def _with_headers(
     layer: CustomLayer, element: XmlElement, op_name: str, files: AssetFiles
 ) -> CustomLayer:
-    """The layer for an op, with what its sources include."""
+    """Reads the layer for an op, with its includes."""
     headers = files.headers(layer.sources)
     names = _names_in([*layer.sources, *headers])
     arguments = tuple(_with_strides(argument, names) for argument in layer.kernel.arguments)
@@ -132,7 +130,7 @@ def _with_headers(
 
 
 def _read_layer(element: XmlElement, files: AssetFiles) -> CustomLayer:
-    """Reads a `<CustomLayer>` with its sources, but for what they include."""
+    """Reads a `<CustomLayer>` with its sources, without includes."""
     name = element.text("name", "the type of the ops that it implements")
     if _read_kind(element) == mvcl_layer.TYPE:
         return mvcl_layer.read_mvcl_layer(element, name, files)
@@ -157,7 +155,7 @@ def _read_layer(element: XmlElement, files: AssetFiles) -> CustomLayer:
 
 
 def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
-    """The arguments by `arg-index`; a gap is input 0, as OpenVINO fills it."""
+    """Sorts the arguments by `arg-index`; like OpenVINO, it fills gaps with input 0."""
     bound: dict[int, KernelArgument] = {}
     formats: dict[tuple[bool, int], Format] = {}
     for node in buffers.named("Tensor", "Data"):
@@ -168,10 +166,10 @@ def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
         else:
             binding = _tensor(node, formats)
         if index in bound:
-            node.note(f"arg-index {index} is bound again: the last one counts")
+            node.note(f"arg-index {index} is bound again: the last binding counts")
         bound[index] = binding
     if not formats:
-        raise buffers.error("no <Tensor> for an input or output in it")
+        raise buffers.error("it has no <Tensor> for an input or output")
     _check_outputs(buffers, bound)
     _renumber_outputs(buffers, bound)
     first = TensorArgument(False, 0, formats.get((False, 0), Format.BFYX))
@@ -183,7 +181,7 @@ def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
 
 
 def _check_outputs(buffers: XmlElement, bound: Mapping[int, KernelArgument]) -> None:
-    """An output has one argument, as OpenVINO has it; an input may have several."""
+    """Checks that an output has one argument, as in OpenVINO; an input may have several."""
     places: dict[int, int] = {}
     for place, binding in sorted(bound.items()):
         if not isinstance(binding, TensorArgument) or not binding.is_output:
@@ -197,7 +195,7 @@ def _check_outputs(buffers: XmlElement, bound: Mapping[int, KernelArgument]) -> 
 
 
 def _tensor(node: XmlElement, formats: dict[tuple[bool, int], Format]) -> KernelArgument:
-    """A tensor, or internal memory; `formats` are those of ports before it, of which the first counts."""
+    """Reads a tensor or internal memory; `formats` holds the first format of each earlier port."""
     kind = node.attributes.get("type", "")
     if kind not in ("input", "output", "internal"):
         what = f"type '{kind}'" if "type" in node.attributes else "no type"
@@ -209,12 +207,12 @@ def _tensor(node: XmlElement, formats: dict[tuple[bool, int], Format]) -> Kernel
     if name not in _FORMATS:
         allowed = ", ".join(f.value for f in Format)
         raise node.error(
-            f"format '{name}' is unknown", f"Known: {allowed}; or all of it in lower case."
+            f"format '{name}' is unknown", f"Known: {allowed}; or the same in lower case."
         )
     key = (kind == "output", port)
     taken = formats.setdefault(key, _FORMATS[name])
     if taken is not _FORMATS[name]:
-        node.note(f"{kind} {port} is bound as {taken.value} before: that counts, and not {name}")
+        node.note(f"{kind} {port} was bound as {taken.value} before: that counts, not {name}")
     return TensorArgument(*key, taken)
 
 
@@ -222,26 +220,26 @@ def _internal_size(node: XmlElement) -> Formula:
     size = node.formula("size", node.text("size", "its elements"))
     if size.has_letters or not all(s.is_bfyx for s in size.tensor_sizes):
         raise node.error(
-            f"size '{size.text}' has more than numbers, INPUT0_DIMS[0] and OUTPUT0_DIMS[0]"
+            f"size '{size.text}' may have only numbers, INPUT0_DIMS[0] and OUTPUT0_DIMS[0]"
         )
     return size
 
 
 def _renumber_outputs(buffers: XmlElement, bound: dict[int, KernelArgument]) -> None:
-    """Outputs that are numbered on from the inputs, as the ports of an IR are, count from 0."""
+    """Renumbers outputs from 0 if their numbers continue those of the inputs, like ports of an IR."""
     tensors = {i: b for i, b in bound.items() if isinstance(b, TensorArgument)}
     first = len({b.index for b in tensors.values() if not b.is_output})
     outputs = sorted({b.index for b in tensors.values() if b.is_output})
     if not first or outputs != list(range(first, first + len(outputs))) or not outputs:
         return
-    buffers.note(f"numbers outputs on from {first}, as the ports of an IR: {first} is output 0")
+    buffers.note(f"numbers outputs from {first}, like the ports of an IR: {first} is output 0")
     for index, binding in tensors.items():
         if binding.is_output:
             bound[index] = replace(binding, index=binding.index - first)
 
 
 def _read_kind(node: XmlElement) -> str:
-    """Whose layer it is, of the version that is known."""
+    """Checks the type and version of a layer."""
     kind = node.attributes.get("type", "")
     if kind not in (_TYPE, mvcl_layer.TYPE):
         raise node.error(f"type '{kind}', expected '{_TYPE}' or '{mvcl_layer.TYPE}'")
@@ -259,19 +257,17 @@ def _define(node: XmlElement) -> Define:
     kind = node.attributes.get("type", "")
     default = node.attributes.get("default")
     if default and default.rstrip().endswith("\\"):
-        node.note(
-            "the backslash at the end of its default is left out: it would join the next line"
-        )
+        node.note("the backslash at the end of its default is removed: it would join the next line")
     param = node.attributes.get("param")
     source = Literal(default or "") if param is None else FlexOption(param, default)
-    # Other types add nothing to a value, and check nothing.
+    # Other types neither change nor check a value.
     return Define(name, source, kind if kind in ("int[]", "float[]") else "", is_plain=True)
 
 
 def _build_options(layer: XmlElement) -> str:
     nodes = layer.named("CompilerOptions")
     if len(nodes) > 1:
-        nodes[1].note(f"{len(nodes)} <CompilerOptions> are joined; OpenVINO takes the first")
+        nodes[1].note(f"{len(nodes)} <CompilerOptions> are joined; OpenVINO takes only the first")
     options = [node.text("options", "for the compiler", may_be_empty=True) for node in nodes]
     for node, text in zip(nodes, options, strict=True):
         if mistake := find_option_mistake(text):
@@ -312,20 +308,20 @@ def _formulas(node: XmlElement, name: str) -> list[str]:
     formulas = [node.formula(name, rule) for rule in rules]
     for formula in formulas:
         if formula.tensor_sizes:
-            raise node.error(f"{name}: rule '{formula.text}' has more than numbers and B, F, Y, X")
+            raise node.error(f"{name}: rule '{formula.text}' may have only numbers and B, F, Y, X")
     return [formula.text for formula in formulas]
 
 
 def _names_in(files: Sequence[LayerFile]) -> frozenset[str]:
-    """The names that sources have outside of comments."""
+    """Collects the names in sources, outside comments."""
     texts = (without_comments(decode_source(file.data, file.path)) for file in files)
     return frozenset(name for text in texts for name in _NAME.findall(text))
 
 
 def _with_strides(binding: KernelArgument, names: Collection[str]) -> KernelArgument:
-    """A tensor that the kernel reaches by pitches and offset may be a view of a larger one.
+    """A tensor whose pitches and offset the kernel uses may be a view of a larger tensor.
 
-    OpenVINO hands views to any kernel; here one that does not look at them gets a tensor of its own.
+    OpenVINO passes views to any kernel; here, a kernel that ignores pitches gets a dense tensor.
     """
     if not isinstance(binding, TensorArgument):
         return binding

@@ -1,7 +1,8 @@
-"""Intel's OpenCL runtime for CPUs (`intel-opencl-rt`): for any x86-64 CPU, of whatever maker.
+"""Intel's OpenCL runtime for CPUs (`intel-opencl-rt`), which supports x86-64 CPUs of any manufacturer.
 
-The package's registration names a folder of the machine that built it, so the OpenCL loader does not find the
-library. The package does not declare `intel-cmplr-lib-rt`, which it needs, too. Facts: its 2026.2.0.
+The package's ICD file names a folder of the build machine, so the OpenCL loader does not find the library. The
+package needs `intel-cmplr-lib-rt`, but does not declare this dependency. The facts below were found with version
+2026.2.0.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _OF_THE_DRIVER = re.compile(r"(?:opencl-c(?:-base)?\.h|<scratch space>):\d+:\d+:
 
 
 class Intel(Driver):
-    """Compiles a kernel once for all work sizes, and vectorizes over work items."""
+    """The driver compiles a kernel once for all work sizes, and vectorizes over work items."""
 
     name = "intel"
     library = "libintelocl"
@@ -40,7 +41,7 @@ class Intel(Driver):
     threads_variable = "CL_CONFIG_CPU_TBB_NUM_WORKERS"
 
     def find(self) -> Sequence[str]:
-        """From the list of files of the installed distribution, wherever pip has put them."""
+        """Finds the library in the installed distribution's list of files."""
         return list(_installed())
 
     def sandbox_needs(self, library: str) -> SandboxNeeds:
@@ -50,7 +51,7 @@ class Intel(Driver):
         return (2000, *(int(number) for number in re.findall(r"\d+", info.driver_version)[:3]))
 
     def clean_log(self, log: str) -> str:
-        """Keeps messages in PoCL's order, `error: place: text`, without excerpts and the driver's own headers."""
+        """Rewrites messages as `error: place: text`, like PoCL, without excerpts and the driver's own headers."""
         lines = []
         is_shown = True
         for line in log.split("\n"):

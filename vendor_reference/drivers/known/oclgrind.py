@@ -1,4 +1,4 @@
-"""Oclgrind: a simulator that checks each access of a kernel, and takes hours for a network."""
+"""Oclgrind, a simulator that checks each memory access of a kernel; a network takes hours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from vendor_reference.drivers.driver import Driver
 
 
 class Oclgrind(Driver):
-    """Used only where it is asked for by name."""
+    """Used only if the user asks for it by name."""
 
     name = "oclgrind"
     library = "liboclgrind"

@@ -1,7 +1,7 @@
-"""PoCL, the portable OpenCL: from Debian (`pocl-opencl-icd`) for any CPU, and from PyPI as a wheel.
+"""PoCL, the portable OpenCL driver, from Debian (`pocl-opencl-icd`) for any CPU, or from PyPI as a wheel.
 
-The wheel `pocl-binary-distribution` is a PoCL 3.0 with LLVM 14 of 2022. It builds nothing on CPUs that came later
-(AMD's Zen 5), and crashes or hangs on some kernels.
+The wheel `pocl-binary-distribution` contains PoCL 3.0 with LLVM 14, from 2022. It builds nothing on newer CPUs
+(AMD Zen 5), and crashes or hangs on some kernels.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _FAILED = re.compile(r"^Device .* failed to build the program$\n?", re.MULTILINE
 _WIDE = re.compile(r"\b(?:(?:u?int|u?long|float|double)16|(?:u?long|double)8)\b")
 _POISON = "attempt to use a poisoned identifier"
 _NO_ASSEMBLY = (
-    "PoCL takes no inline assembly here: it would assemble it in your program's process, too"
+    "PoCL takes no inline assembly here: PoCL would also assemble it in your program's process"
 )
 _INSIDE_A_MACRO = re.compile(r"(?<=\d) <Spelling=(?:<[^<>\n]*>|[^<>\n])*>")
-"""Where a header of PoCL has the text, or `##` makes it: `<scratch space>:9:4`."""
+"""Place of a message inside a macro of a PoCL header or made by `##`: `<scratch space>:9:4`."""
 
 
 class Pocl(Driver):
-    """Compiles a kernel for each size of work group, at its first run.
+    """PoCL compiles a kernel for each work group size, at its first run.
 
-    A crash while it builds can leave a broken entry in its cache, which fails later runs. So each process gets a
-    cache of its own; what is worth keeping is kept by us, whole.
+    A crash during a build can leave a broken entry in PoCL's cache, which makes later runs fail. So each process
+    gets its own PoCL cache; this project caches whole programs itself.
     """
 
     name = "pocl"
@@ -38,8 +38,7 @@ class Pocl(Driver):
     hint = "apt install pocl-opencl-icd"
     keeps_variants = True
     widest_vector = 8
-    # It makes machine code for a size of work group at its first run, in the host's process: an assembler there
-    # could read any file.
+    # PoCL makes machine code at the first run, in the host's process, where an assembler could read any file.
     guard = "#pragma GCC poison asm __asm __asm__\n"
     threads_variable = "POCL_MAX_PTHREAD_COUNT"
 
@@ -50,7 +49,7 @@ class Pocl(Driver):
         packages = os.path.dirname(os.path.dirname(os.path.dirname(library)))
         wheel = os.path.join(packages, "pocl_binary_distribution")
         folders = (os.path.dirname(library), wheel, "/usr/share/pocl")
-        # It opens the root before it asks for the machine's memory.
+        # PoCL opens the root folder before it reads the machine's memory size.
         return SandboxNeeds(folders, programs=("ld",), listed=("/",))
 
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
@@ -59,7 +58,9 @@ class Pocl(Driver):
 
     def crash_cause(self, text: str) -> str:
         found = _WIDE.search(without_comments(text))
-        why = "and some vectors of 64 bytes or more crash PoCL: try narrower ones, such as float8."
+        why = (
+            "and some vectors of 64 bytes or more crash PoCL: try narrower vectors, such as float8."
+        )
         return f"The kernel has {found[0]}, {why}" if found else ""
 
     def clean_log(self, log: str) -> str:
