@@ -19,7 +19,7 @@ _TIMEOUT_S = 120
 _COMPARE = [str(Path(sys.executable).parent / "litert-npu"), "compare", "--quiet"]
 _COMPARE += ["--report=json", "--reference_ops=all"]
 _RIGHT, _WRONG, _REFUSED, _CRASHED = "right", "wrong", "refused in words", "crashed"
-_DEFECTS = ("This is a defect", "This is the vendor's to repair", "Traceback")
+_DEFECTS = ("This is a defect", "This is a bug in the vendor's code", "Traceback")
 """Words in errors that report a defect."""
 
 

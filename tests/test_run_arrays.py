@@ -104,7 +104,7 @@ def test_buffers_and_arrays_may_take_turns(model: CompiledModel) -> None:
 
 
 WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
-    "an input too few": ({"x": X}, None, Status.MISSING_INPUT_TENSOR, "no array for input 'y'"),
+    "an input too few": ({"x": X}, None, Status.MISSING_INPUT_TENSOR, "the input 'y' has no array"),
     "an input too many": (
         {"x": X, "y": Y, "z": Y},
         None,
@@ -123,7 +123,7 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         {"x": "text", "y": Y},
         None,
         Status.INVALID_ARGUMENT,
-        "no array of float32",
+        "cannot make an array of float32",
     ),
     "None": ({"x": None, "y": Y}, None, Status.INVALID_ARGUMENT, r"shape \[\]"),
     "an array without a name": (X, None, Status.INVALID_ARGUMENT, r"ndarray is no mapping.*x, y"),

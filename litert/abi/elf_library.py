@@ -50,9 +50,9 @@ def load_library(image: bytes, name: str, flags: int) -> Any:
     except OSError as error:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"code for native vendors cannot be loaded: {error}",
+            f"cannot load code for native vendors: {error}",
             os.environ.get("TMPDIR", "/tmp"),  # `gettempdir` raises where there is none
-            "Point TMPDIR to a folder whose files may be executed.",
+            "Set TMPDIR to a directory whose files may be executed.",
         ) from error
 
 
@@ -74,7 +74,7 @@ def elf_library(
     if machine not in _MACHINES:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"native vendors on {machine}; they run on {' and '.join(_MACHINES)}",
+            f"native vendors do not run on {machine}, only on {' and '.join(_MACHINES)}",
         )
     code = b""
     places: dict[str, tuple[int, int]] = {}  # offset and size of each function

@@ -119,7 +119,7 @@ def _function_after(lines: list[str], index: int) -> str:
         if ends and match and "typedef" not in line:
             return match[1] or match[2]
         ends = ends or "*/" in line
-    raise AssertionError(f"no function after line {index + 1}")
+    raise AssertionError(f"no function follows line {index + 1}")
 
 
 def declarations() -> str:

@@ -125,7 +125,7 @@ class OptionsTable:
         """`LiteRtGetCompilerOptionsCustomOpInfo`."""
         infos = self._handles.get(compiler_options, HostCompilerOptions).custom_op_infos
         if index >= len(infos):
-            raise LiteRtError(Status.INDEX_OOB, f"custom op info {index} of {len(infos)}")
+            raise LiteRtError(Status.INDEX_OOB, f"the custom op info {index} of {len(infos)}")
         op_name[0], asset_path[0] = infos[index]
 
 

@@ -49,7 +49,7 @@ def status_of(error: BaseException, log: logging.Logger, function: str) -> int:
         log.error("%s: out of memory", function)
         return Status.MEMORY_ALLOCATION_FAILURE
     if isinstance(error, RuntimeError) and "null pointer" in str(error):  # cffi's words
-        log.error("%s: a NULL pointer, where an argument belongs", function)
+        log.error("%s: an argument is a NULL pointer", function)
         return Status.INVALID_ARGUMENT
     log.error("%s: %s", function, describe(error), exc_info=error)
     return Status.RUNTIME_FAILURE

@@ -94,7 +94,7 @@ def _missing(name: str, owner: str, log: logging.Logger) -> Callable[..., Any]:
     def refuse(*_: object) -> int:
         nonlocal told
         if not told:
-            log.warning("%s called %s, which this host does not have", owner, name)
+            log.warning("%s called %s, which this host does not implement", owner, name)
             told = True
         return Status.UNSUPPORTED
 

@@ -30,7 +30,8 @@ def to_c(tensor_type: RankedTensorType, target: Any) -> None:
     if layout.rank > MAX_RANK:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"a tensor of rank {layout.rank}; LiteRT's C interface has room for {MAX_RANK} dimensions",
+            f"the tensor has rank {layout.rank}, but LiteRT's C interface has room for {MAX_RANK} "
+            "dimensions",
         )
     target.element_type = int(tensor_type.element_type)
     target.layout.rank = layout.rank
@@ -57,16 +58,16 @@ def from_c(source: Any) -> RankedTensorType:
       LiteRtError: INVALID_ARGUMENT, for NULL, a rank above 8, or an unknown element type.
     """
     if not source:
-        raise LiteRtError(Status.INVALID_ARGUMENT, "a NULL pointer, where a tensor type belongs")
+        raise LiteRtError(Status.INVALID_ARGUMENT, "the pointer to a tensor type is NULL")
     layout = source.layout
     rank, number = int(layout.rank), int(source.element_type)
     if rank > MAX_RANK:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"a tensor type of rank {rank}")
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"the tensor type has rank {rank}")
     try:
         element_type = ElementType(number)
     except ValueError:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"a tensor type of element type {number}, which there is not"
+            Status.INVALID_ARGUMENT, f"the tensor type has the unknown element type {number}"
         ) from None
     dimensions = tuple(layout.dimensions[0:rank])
     strides = tuple(layout.strides[0:rank]) if layout.has_strides else None

@@ -214,7 +214,7 @@ def _spell(flag: _Flag, name: str, value: str) -> str:
 def _quoted(name: str, value: str) -> str:
     # LiteRT's reader takes the text between the first and the last quote, and knows no escapes.
     if '"' in value and "'" in value:
-        raise _unfit(name, value, "text with one kind of quotes")
+        raise _unfit(name, value, "text with only one kind of quotes")
     return f"'{value}'" if '"' in value else f'"{value}"'
 
 
@@ -245,7 +245,7 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
             f"no flag --{name}; there are {', '.join(f'--{flag}' for flag in flags)}",
-            hint=f"Do you mean --{near[0]}?" if near else "",
+            hint=f"Did you mean --{near[0]}?" if near else "",
         )
 
 
@@ -261,13 +261,13 @@ def _pairs(name: str, entries: Sequence[str], separator: str) -> list[tuple[str,
 
 def _graph(name: str, value: str, index: str) -> int:
     if not re.fullmatch(r"-1|\d+", index):
-        raise _unfit(name, value, "graph:value, where a graph is a number from 0 on")
+        raise _unfit(name, value, "graph:value, where the graph is a number from 0 on")
     return int(index)
 
 
 def _unfit(name: str, value: str, allowed: str) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_TOOL_CONFIG,
-        f"--{name} is {value!r:.100}, where a value is {allowed}",
-        hint="The vendor's documentation has its flags.",
+        f"--{name} is {value!r:.100}, but takes {allowed}",
+        hint="See the vendor's documentation for its flags.",
     )

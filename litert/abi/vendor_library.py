@@ -44,11 +44,11 @@ def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
             raise why_no_symbols from error
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"it does not load: {_without_path(str(error), path)}",
+            f"the library does not load: {_without_path(str(error), path)}",
             path,
-            "Install what it is linked with, or take it out of the folder."
+            "Install the libraries that it is linked with, or remove it from the directory."
             if os.path.exists(absolute)
-            else "Build it, or install the vendor's package anew.",
+            else "Build the library, or install the vendor's package again.",
         ) from error
 
 

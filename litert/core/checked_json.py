@@ -108,7 +108,7 @@ class JsonNode:
         value = self._expect(dict, "an object")
         for name in value:
             if _HALF_PAIR.search(str(name)):
-                raise self.error(f"the name {name!a} has half of a surrogate pair")
+                raise self.error(f"the name {name!a} contains half of a surrogate pair")
         return {str(name): self._child(v, str(name)) for name, v in value.items()}
 
     def items(self, least: int = 0, most: int | None = None) -> list[JsonNode]:
@@ -153,7 +153,7 @@ class JsonNode:
         """
         value = self._expect(str, "a string")
         if (for_c and "\0" in value) or _HALF_PAIR.search(value):
-            raise self.error(f"{value!a} has a NUL or half of a surrogate pair")
+            raise self.error(f"{value!a} contains a NUL or half of a surrogate pair")
         if allowed and value not in allowed:
             raise self.error(f"unknown value '{value}'", _meant(value, allowed))
         return value
@@ -180,7 +180,7 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise ValueError(f"field '{_printable(twice)}' occurs twice in one object")
+        raise ValueError(f"the field '{_printable(twice)}' occurs twice in one object")
     return fields
 
 

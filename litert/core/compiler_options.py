@@ -50,7 +50,7 @@ class CustomOpInfo:
             missing = "no comma" if not comma else "no op" if not op_name.strip() else "no path"
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"custom op info {text!r} has {missing}",
+                f"the custom op info {text!r} has {missing}",
                 hint="Write it as op_name,path/to/asset.",
             )
         return cls(op_name, asset_path)
@@ -101,7 +101,7 @@ def parse_shapes(
         if not found or ",".join(map(":".join, found)) != text:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"--{flag} has '{text}', which is no {noun}",
+                f"--{flag} contains '{text}', which is not a {noun}",
                 hint="Write it as input:100x3x300x300.",
             )
         pairs += found
@@ -328,22 +328,22 @@ class CompilerOptions:
         if self.partition_strategy not in PARTITION_STRATEGIES:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"the partition strategy {self.partition_strategy!r:.100}",
-                hint=f"It has to be {' or '.join(PARTITION_STRATEGIES)}.",
+                f"the partition strategy is {self.partition_strategy!r:.100}",
+                hint=f"Use {' or '.join(PARTITION_STRATEGIES)}.",
             )
         seen: dict[str, CustomOpInfo] = {}
         for info in self.custom_op_infos:
             if not isinstance(info, CustomOpInfo):
                 raise LiteRtError(
                     Status.INVALID_TOOL_CONFIG,
-                    f"custom_op_infos has {info!r:.100}, which is no CustomOpInfo",
+                    f"custom_op_infos contains {info!r:.100}, which is not a CustomOpInfo",
                     hint="Write CustomOpInfo(op, path).",
                 )
             if info.op_name in seen:
                 raise LiteRtError(
                     Status.INVALID_TOOL_CONFIG,
-                    f"two assets for op '{info.op_name}': {seen[info.op_name].asset_path} "
-                    f"and {info.asset_path}",
+                    f"the op '{info.op_name}' has two assets: {seen[info.op_name].asset_path} and "
+                    f"{info.asset_path}",
                     hint="Give each op one asset.",
                 )
             seen[info.op_name] = info
@@ -359,7 +359,7 @@ class CompilerOptions:
           LiteRtError: INDEX_OOB.
         """
         if not 0 <= index < len(self.custom_op_infos):
-            what = f"custom op info {index} of {len(self.custom_op_infos)}"
+            what = f"the custom op info {index} of {len(self.custom_op_infos)}"
             raise LiteRtError(Status.INDEX_OOB, what)
         info = self.custom_op_infos[index]
         return info.op_name, info.asset_path
@@ -373,6 +373,6 @@ def check_is_list(name: str, value: Sequence[str]) -> None:
     if isinstance(value, str):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"{name} is the text {value!r:.100}, not a list of texts",
+            f"{name} is the text {value!r:.100}, and must be a list of texts",
             hint=f"Write {name}=[{value!r:.100}].",
         )

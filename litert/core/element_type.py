@@ -67,7 +67,7 @@ class ElementType(IntEnum):
         import numpy as np
 
         if not self._numpy:
-            raise LiteRtError(Status.UNSUPPORTED, f"{self.name} has no NumPy type")
+            raise LiteRtError(Status.UNSUPPORTED, f"the element type {self.name} has no NumPy type")
         if self._numpy.startswith(("bfloat", "float8")):
             import ml_dtypes  # noqa: F401 (NumPy knows them once it is imported)
         return np.dtype(self._numpy)
@@ -89,7 +89,7 @@ class ElementType(IntEnum):
         if found is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"no element type for NumPy's {name}",
+                f"no element type corresponds to NumPy's {name}",
                 hint=f"Use one of {', '.join(sorted(_FROM_NUMPY))}.",
             )
         return found

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from litert.core.status import Status
 
-VENDOR_REPAIRS = "This is the vendor's to repair."
+VENDOR_REPAIRS = "This is a bug in the vendor's code; report it to the vendor."
 """First words of an error's hint where only the vendor can fix the problem."""
 
 
@@ -60,7 +60,7 @@ def describe(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:
-        text = "(it has no text)"
+        text = "(the exception has no text)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -77,7 +77,7 @@ def refusal_of(error: BaseException) -> LiteRtError | None:
     if isinstance(error, MemoryError):
         return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, memory_text(error))
     if isinstance(error, OSError):
-        return file_error(error, "the system has refused a call", str(error.filename or ""))
+        return file_error(error, "a system call failed", str(error.filename or ""))
     return None
 
 

@@ -33,8 +33,8 @@ MOST_CHARACTERS = 2000
 _DEPTH = 50
 _MOST = 2**31 - 1
 _HINT = (
-    "Formulas have whole numbers, B, F, Y, X, sizes such as INPUT0_DIMS[3], + - * / %, parentheses, "
-    "min(X, 8), broadcast(B, INPUT1_DIMS[0]) and same(B, INPUT1_DIMS[0])."
+    "A formula may contain whole numbers, B, F, Y, X, sizes such as INPUT0_DIMS[3], + - * / %, "
+    "parentheses, min(X, 8), broadcast(B, INPUT1_DIMS[0]) and same(B, INPUT1_DIMS[0])."
 )
 
 Shapes = Sequence[Sequence[Size] | None]
@@ -120,11 +120,11 @@ class Formula:
         shape = shapes[size.tensor] if size.tensor < len(shapes) else None
         if shape is None:
             kind = "outputs" if size.is_output else "inputs"
-            raise _error(self.text, f"has {size}, and the number of {kind} is {len(shapes)}")
+            raise _error(self.text, f"uses {size}, but the number of {kind} is {len(shapes)}")
         sizes = kernel_dims(shape) if size.is_bfyx else shape
         if size.dimension >= len(sizes):
             shown = ", ".join(str(n) if isinstance(n, int) else "?" for n in sizes)
-            raise _error(self.text, f"has {size}, and the shape is [{shown}]")
+            raise _error(self.text, f"uses {size}, but the shape is [{shown}]")
         return sizes[size.dimension]
 
     def __eq__(self, other: object) -> bool:
@@ -164,7 +164,7 @@ class _Parser:
     def formula(self) -> _Value:
         value = self._sum()
         if token := self._peek():
-            raise _error(self._text, f"has '{token}' where an operator should be")
+            raise _error(self._text, f"has '{token}' in the place of an operator")
         return value
 
     def _sum(self) -> _Value:
@@ -211,13 +211,13 @@ class _Parser:
             self._next += 1
             return self._call(token)
         raise _error(
-            self._text, f"has '{token}' where a value should be" if token else "ends early"
+            self._text, f"has '{token}' in the place of a value" if token else "ends early"
         )
 
     def _tensor_size(self, found: re.Match[str]) -> _Value:
         size = TensorSize(found[1] == "OUTPUT", int(found[2]), found[3] == "DIMS", int(found[4]))
         if size.is_bfyx and size.dimension > 3:
-            raise _error(self._text, f"has {size}, and B, F, Y, X have indices 0 to 3")
+            raise _error(self._text, f"uses {size}, but B, F, Y, X have the indices 0 to 3")
         self.tensor_sizes[size] = None
         return lambda dims, sizes: sizes[size]
 
@@ -248,11 +248,11 @@ class _Parser:
     def _enter(self) -> None:
         self._depth += 1
         if self._depth > _DEPTH:
-            raise _error(self._text, f"has more than {_DEPTH} parentheses in each other")
+            raise _error(self._text, f"has more than {_DEPTH} nested parentheses")
 
     def _expect(self, token: str) -> None:
         if self._peek() != token:
-            raise _error(self._text, f"has a '(' without its '{token}'")
+            raise _error(self._text, f"has a '(' without the matching '{token}'")
         self._next += 1
         self._depth -= token == ")"
 

@@ -19,7 +19,7 @@ from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 
 _ANY = 0o666
-_NO_PIPE = "It cannot come through a pipe: write it to a file first."
+_NO_PIPE = "The input cannot come through a pipe: write it to a file first."
 
 _permissions: ContextVar[list[int] | None] = ContextVar("permissions", default=None)
 
@@ -45,7 +45,9 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
         hint = _NO_PIPE if name == "-" else ""
         raise LiteRtError(Status.NOT_FOUND, "no such file", name, hint) from error
     except ValueError as error:  # a name with a null character
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"no name of a file: {error}", name) from error
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"the path is not a file name: {error}", name
+        ) from error
     except OSError as error:
         raise file_error(error, "cannot open", name) from error
     common = _permissions.get()
@@ -86,7 +88,7 @@ def read_input(path: str | os.PathLike[str], most: int = -1) -> bytes:
         except OSError as error:
             raise file_error(error, "cannot read", os.fspath(path)) from error
         except MemoryError as error:
-            what = f"no memory for the {size} bytes of the file"
+            what = f"not enough memory for the {size} bytes of the file"
             raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what, os.fspath(path)) from error
 
 

@@ -44,7 +44,7 @@ class Executable:
             if found == _FAILED:
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         except OSError as error:
-            what = f"this system does not let machine code run that is made here: {error}"
+            what = f"this system does not allow generated machine code: {error}"
             raise LiteRtError(Status.UNSUPPORTED, what) from error
         self.address = int(found)
 
@@ -62,7 +62,7 @@ def for_machine(codes: Mapping[str, _Code], machine: str) -> _Code:
       LiteRtError: UNSUPPORTED, if the machine is not in the list.
     """
     if machine not in codes:
-        what = f"there is no machine code for {machine}, only for {' and '.join(codes)}"
+        what = f"machine code exists only for {' and '.join(codes)}, not for {machine}"
         raise LiteRtError(Status.UNSUPPORTED, what)
     return codes[machine]
 

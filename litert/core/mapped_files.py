@@ -99,7 +99,7 @@ def lost_bytes() -> LiteRtError | None:
         Status.FILE_IO,
         f"{what} while it was read",
         ", ".join(shorter or _mapped),
-        "Replace a file by renaming a new one over it, and do not write into one that is in use.",
+        "To replace a file, rename a new file over it; do not write into a file that is in use.",
     )
 
 

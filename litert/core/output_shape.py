@@ -43,7 +43,7 @@ def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> 
         if shape is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"it has the shape of input {rule.input}, which the op has not",
+                f"the output has the shape of input {rule.input}, but the op has no such input",
             )
         return shape
     first = inputs[0] if inputs and inputs[0] is not None else ()
@@ -72,5 +72,7 @@ def read_formula(node: JsonNode) -> Formula:
 def _shape_formula(node: JsonNode) -> Formula:
     formula = read_formula(node)
     if any(size.is_output for size in formula.tensor_sizes):
-        raise node.error("a formula over an output's shape, which is what it should tell")
+        raise node.error(
+            "the formula uses an output's shape, which the formula itself must determine"
+        )
     return formula

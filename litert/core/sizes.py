@@ -107,7 +107,7 @@ def broadcast(lhs: Size, rhs: Size) -> Size:
     if lhs == 1:
         return rhs
     if isinstance(lhs, int) and isinstance(rhs, int):
-        raise ValueError(f"{lhs} and {rhs}, which are neither the same nor 1")
+        raise ValueError(f"{lhs} and {rhs}, which are neither equal nor 1")
     return Operation("broadcast", lhs, rhs)
 
 
@@ -116,7 +116,7 @@ def same(lhs: Size, rhs: Size) -> Size:
     if lhs == rhs:
         return lhs
     if isinstance(lhs, int) and isinstance(rhs, int):
-        raise ValueError(f"{lhs} and {rhs}, which are not the same")
+        raise ValueError(f"{lhs} and {rhs}, which are not equal")
     return Operation("same", lhs, rhs)
 
 
@@ -172,7 +172,7 @@ def find_largest(size: Size, bounds: Shapes) -> int:
       LiteRtError: INVALID_ARGUMENT, if the size has no value for any shape within the bounds, or
         can exceed `MOST`.
     """
-    where = f"a size within bounds: {size}"
+    where = f"the size within bounds: {size}"
     try:
         _, most = _interval(size, bounds)
     except ZeroDivisionError:

@@ -42,11 +42,13 @@ def read_entry(path: str, purpose: str) -> bytes:
     with open(fd, "rb", buffering=0) as file:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or not is_own(found):
-            raise PermissionError(errno.EPERM, "others can write to the file", path)
+            raise PermissionError(errno.EPERM, "other users can write to the file", path)
         data = file.read()
     end = max(len(data) - _SEAL_SIZE, 0)
     if data[end:] != _seal(path, purpose, memoryview(data)[:end]):
-        raise LiteRtError(Status.SERIALIZATION, "the entry is damaged, or not of its name", path)
+        raise LiteRtError(
+            Status.SERIALIZATION, "the entry is damaged, or belongs to another name", path
+        )
     return data[:end]
 
 

@@ -108,7 +108,7 @@ class ChildProcess:
         except OSError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
-                f"{subject} cannot be started: {error.strerror or error}",
+                f"{subject} cannot start: {error.strerror or error}",
                 self._where,
                 _HINTS.get(error.errno or 0, ""),
             ) from error
@@ -180,7 +180,7 @@ class ChildProcess:
                         *lines, self._received = (self._received + data).split(b"\n")
                         yield from lines
                 if total > _ANSWER_LIMIT:
-                    raise self.error(f"said more than {_ANSWER_LIMIT >> 20} MiB")
+                    raise self.error(f"sent more than {_ANSWER_LIMIT >> 20} MiB")
 
     def said(self) -> str:
         """Returns the output that the child has printed since the last call; empty if `hear` gets the output."""
@@ -242,7 +242,7 @@ class ChildProcess:
             left, limit = min((left, limit), self._watch())
         if left <= 0:
             raise self.error(
-                f"was not done{self._doing()} after {limit:g} s, and was stopped",
+                f"did not finish{self._doing()} within {limit:g} s, and was stopped",
                 Status.TIMEOUT_EXPIRED,
             )
         return left if self._watch is None else min(left, _LOOK_S)

@@ -59,7 +59,7 @@ def find_entry_points(group: str) -> Mapping[str, EntryPoint]:
         point = EntryPoint(name, module.strip(), attribute.strip(), name_package())
         taken = found.setdefault(name, point)
         if (taken.module, taken.attribute) != (point.module, point.attribute):
-            raise _name_taken(name, str(taken), str(point), "Uninstall one of them.")
+            raise _name_taken(name, str(taken), str(point), "Uninstall one of the packages.")
     return found
 
 
@@ -217,7 +217,7 @@ def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dic
         if not module.startswith(f"{package}._"):
             value = _take_constant(_guard_import(import_module, module, module), constant, module)
             found.append((name(value), value, module))
-    check_unique([(key, module) for key, _, module in found], "Rename one of them.")
+    check_unique([(key, module) for key, _, module in found], "Rename one of the extensions.")
     return {key: value for key, value, _ in found}
 
 
@@ -250,7 +250,9 @@ def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:
 def _check_folder(folder: str) -> None:
     if not os.path.isdir(folder):
         what = "is not a folder" if os.path.exists(folder) else "no such folder"
-        raise LiteRtError(Status.NOT_FOUND, what, folder, "Name the folder that the files are in.")
+        raise LiteRtError(
+            Status.NOT_FOUND, what, folder, "Give the directory that contains the files."
+        )
 
 
 def _open_package(folder: str) -> str:
@@ -296,7 +298,7 @@ def _guard_import(
             Status.DYNAMIC_LOADING,
             f"cannot import: {describe(error)}",
             f"{where}, at {place}" if place else where,
-            "Repair the module, or take it out of the search.",
+            "Repair the module, or remove it from the search path.",
         ) from error
 
 
@@ -308,13 +310,13 @@ def _take_constant(holder: Any, constant: str, where: str) -> Any:
             Status.DYNAMIC_LOADING,
             f"no '{constant}' in it",
             where,
-            f"The module must hold its extension as {constant}.",
+            f"The module must define its extension as {constant}.",
         ) from error
 
 
 def _name_taken(name: str, first: str, second: str, hint: str) -> LiteRtError:
     return LiteRtError(
         Status.ALREADY_EXISTS,
-        f"'{name}' is taken twice: by {first} and by {second}",
+        f"the name '{name}' occurs twice: in {first} and in {second}",
         hint=hint,
     )

@@ -35,7 +35,8 @@ def user_seal(tell: Callable[[str], object]) -> Seal:
             return user_key.seal(_PURPOSE, root)
         except OSError as error:
             tell(
-                f"the file has no seal that says who compiled it, since there is no key: {_reason(error)}"
+                "the file gets no seal of its compiling user, because there is no key: "
+                f"{_reason(error)}"
             )
             return NO_SEAL
 
@@ -50,20 +51,20 @@ def find_maker(source: MappedFile | memoryview, where: str) -> Maker:
     """
     found = find_digest(source.view if isinstance(source, MappedFile) else source)
     if found is None:
-        return Maker(False, "another compiler made it, or an older version of this one")
+        return Maker(False, "another compiler, or an older version of this one, made the file")
     if not found.is_taken:
-        return Maker(False, "it is large, and was compiled without --digest_weights")
+        return Maker(False, "the file is large, and was compiled without --digest_weights")
     root = check_digest(source, None, where)
     if not found.is_sealed:
-        return Maker(False, "nobody has sealed it")
+        return Maker(False, "the file has no seal")
     import hmac  # here, since it loads OpenSSL
 
     try:
         if hmac.compare_digest(user_key.seal(_PURPOSE, root), found.seal):
             return Maker(True)
     except OSError as error:
-        return Maker(False, f"there is no key to know its seal by: {_reason(error)}")
-    return Maker(False, "its seal is of another user, or of another machine")
+        return Maker(False, f"there is no key to check the seal with: {_reason(error)}")
+    return Maker(False, "the seal comes from another user or another machine")
 
 
 def _reason(error: OSError) -> str:

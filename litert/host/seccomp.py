@@ -100,7 +100,7 @@ class _Step(NamedTuple):
 def why_no_filter() -> str:
     """Returns the reason why this system has no such filters; "" if it has filters."""
     if platform.machine() not in _MACHINES or sys.maxsize < 1 << 32:
-        return f"no filter of system calls is known for {platform.machine()}"
+        return f"there is no filter of system calls for {platform.machine()}"
     action = ctypes.c_uint32(_ERROR)
     if _seccomp(_ACTION_AVAILABLE, 0, ctypes.byref(action)):
         return f"no seccomp: {os.strerror(ctypes.get_errno()).lower()}"
@@ -146,7 +146,7 @@ def install(errors: Sequence[tuple[int, int]], checks: Sequence[_Step] = ()) -> 
     buffer = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HP", len(steps), ctypes.addressof(buffer))
     if _seccomp(_SET_FILTER, _ALL_THREADS, program):
-        raise OSError(ctypes.get_errno(), "the filter of system calls is refused")
+        raise OSError(ctypes.get_errno(), "the kernel refuses the filter of system calls")
 
 
 def _argument_checks(column: int, may_start_programs: bool) -> list[_Step]:

@@ -207,7 +207,7 @@ class Service:
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
                 f"{self.subject} was started before this process was forked",
-                hint="Start processes by 'spawn' or 'forkserver', or load models in each of them alone.",
+                hint="Start processes by 'spawn' or 'forkserver', or load the models in each process separately.",
             )
 
     def _guarded(self, talk: Callable[[], Any]) -> Any:
@@ -221,7 +221,7 @@ class Service:
         except LiteRtError:  # the child works as before
             raise
         except Exception as error:  # of a message, which a child that was taken over may have made
-            self._end_error = self._child.error(f"says what makes no sense: {error}")
+            self._end_error = self._child.error(f"sent an invalid answer: {error}")
             self._finalizer()
             raise self._end_error from error
         except BaseException:  # Ctrl-C: the state of the child is unknown

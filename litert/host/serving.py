@@ -123,8 +123,8 @@ def enter_sandbox(sandbox: Sandbox) -> None:
     if len(os.listdir("/proc/self/task")) > 1:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "threads run before the sandbox is entered",
-            hint="Import what starts threads inside functions, or run without a sandbox.",
+            "other threads already run before the sandbox is entered",
+            hint="Import modules that start threads inside functions, or run without a sandbox.",
         )
     enter(sandbox.to_json())
     _server.watch_parent()

@@ -29,5 +29,7 @@ def user_folder(kind: str, variable: str) -> str:
         except RuntimeError as error:  # no HOME, and a user that the system does not know
             raise FileNotFoundError(errno.ENOENT, f"no {kind} folder: {error}") from error
     if parent.startswith("~"):  # older versions of `platformdirs` leave it there, too
-        raise FileNotFoundError(errno.ENOENT, f"no {kind} folder: whose home is unknown", parent)
+        raise FileNotFoundError(
+            errno.ENOENT, f"there is no {kind} directory: the user's home is unknown", parent
+        )
     return os.path.abspath(parent)

@@ -71,7 +71,7 @@ def _read(folder: str) -> bytes:
     finally:
         os.close(fd)
     if len(key) != _SIZE:
-        raise OSError(errno.EINVAL, f"{len(key)} bytes are no key; remove the file", path)
+        raise OSError(errno.EINVAL, f"{len(key)} bytes are not a key; remove the file", path)
     return key
 
 
@@ -92,4 +92,4 @@ def _make(folder: str) -> None:
 
 def _check_own(found: os.stat_result, is_kind: Callable[[int], bool], path: str) -> None:
     if not is_kind(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise PermissionError(errno.EPERM, "not this user's alone, or a link", path)
+        raise PermissionError(errno.EPERM, "a link, or accessible to other users", path)

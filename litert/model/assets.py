@@ -43,8 +43,8 @@ def check_op_name(op_name: str) -> None:
     if not op_name or "\0" in op_name:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"{op_name!r} is no name of a custom op",
-            hint="Give the op's custom code; `litert-npu inspect` lists those of a model.",
+            f"{op_name!r} is not a valid name of a custom op",
+            hint="Give the op's custom code; `litert-npu inspect` lists the custom codes of a model.",
         )
 
 
@@ -81,12 +81,12 @@ def set_assets(model: Model, assets: Sequence[Asset]) -> None:
     for asset in assets:
         check_op_name(asset.op_name)
         if asset.companion_path:
-            check_companion_path(asset.companion_path, f"asset of op '{asset.op_name}'")
+            check_companion_path(asset.companion_path, f"the asset of op '{asset.op_name}'")
         other = seen.setdefault(asset.name, asset)
         if other is not asset:
             raise LiteRtError(
                 Status.ALREADY_EXISTS,
-                f"{_describe(other)} and {_describe(asset)} are both named '{asset.name}'",
+                f"{_describe(other)} and {_describe(asset)} have the same name '{asset.name}'",
                 hint="Rename the companion's file or folder.",
             )
     if any(entry.name.startswith(ASSET_KEY_PREFIX) for entry in model.metadata):

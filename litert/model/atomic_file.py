@@ -37,7 +37,7 @@ def check_place(path: str) -> None:
     if not os.path.isdir(folder):
         raise LiteRtError(
             Status.NOT_FOUND,
-            "no folder for the output",
+            "the directory of the output does not exist",
             folder,
             "Make it, or write elsewhere.",
         )
@@ -53,7 +53,7 @@ def make_folder(path: str) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise file_error(error, "cannot make the folder", path) from error
+        raise file_error(error, "cannot make the directory", path) from error
 
 
 @contextmanager
@@ -251,7 +251,7 @@ def _mode(target: str, path: str) -> int | None:
         return stat.S_IMODE(found.st_mode)
     what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
     raise LiteRtError(
-        Status.INVALID_ARGUMENT, f"the output is {what}", path, "Name a file to write."
+        Status.INVALID_ARGUMENT, f"the output is {what}", path, "Give the name of a file to write."
     )
 
 

@@ -63,7 +63,7 @@ class MappedFile:
             raise LiteRtError(Status.FILE_IO, f"cannot read: {error}", self.path) from error
         except MemoryError as error:
             self.close()
-            what = f"no memory for the {self.size} bytes of the file"
+            what = f"not enough memory for the {self.size} bytes of the file"
             raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what, self.path) from error
         if self.view.nbytes < self.size:
             self.close()
@@ -76,7 +76,7 @@ class MappedFile:
         if not 0 <= offset <= end <= self.size:
             raise LiteRtError(
                 Status.INDEX_OOB,
-                f"bytes {offset} to {end} of a file of {self.size}",
+                f"the range {offset} to {end} exceeds the file, which has {self.size} bytes",
                 self.path,
             )
         return Blob.within(self, offset, end - offset)

@@ -87,7 +87,7 @@ def make_builtin_options(
         if fields:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{op_name} has no options, and not {', '.join(fields)}",
+                f"{op_name} has no options, but {', '.join(fields)} was given",
             )
         return None, None
     union, type_name = found
@@ -196,6 +196,6 @@ def _enum_value(type_name: str, name: str, value: Any) -> Any:
             return number
     raise LiteRtError(
         Status.INVALID_ARGUMENT,
-        f"{type_name}.{name} has no value {value!r}",
+        f"{type_name}.{name} does not have the value {value!r}",
         hint=f"Use one of {', '.join(enum.values())}.",
     )

@@ -95,18 +95,19 @@ def carried_assets(model: Model, where: str = "") -> Sequence[Asset]:
 def _unpack(module: Blob, where: str) -> tuple[Blob, Sequence[Asset]]:
     """Unpacks a container; damage raises ValueError."""
     if module.size < _HEADER.size:
-        raise ValueError(f"it ends after {module.size} bytes")
+        raise ValueError(f"the container ends after {module.size} bytes")
     _, version, count, offset, size = _HEADER.unpack_from(module.view)
     if version != _VERSION:
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"byte code in a container of version {version}, not {_VERSION}",
+            f"the byte code container has version {version}, but this reader takes version "
+            f"{_VERSION}",
             where,
-            "Load the file with the version of this project that its compiler plugin was exported by.",
+            "Load the file with the project version that exported the compiler plugin.",
         )
     text = _HEADER.size + count * _ENTRY.size
     if text > module.size:
-        raise ValueError(f"its list of {count} assets is cut")
+        raise ValueError(f"the list of {count} assets is incomplete")
     assets: dict[str, Asset] = {}
     for entry in _ENTRY.iter_unpack(module.view[_HEADER.size : text]):
         name_size, path_size, asset_offset, asset_size = entry
@@ -116,7 +117,7 @@ def _unpack(module: Blob, where: str) -> tuple[Blob, Sequence[Asset]]:
         asset = Asset(name, path, _part(module, asset_offset, asset_size))
         _check_name(asset)
         if assets.setdefault(asset.name, asset) is not asset:
-            raise ValueError(f"it has asset '{asset.name}' twice")
+            raise ValueError(f"the asset '{asset.name}' occurs twice")
     return _part(module, offset, size), list(assets.values())
 
 
@@ -124,7 +125,7 @@ def _text(module: Blob, offset: int, size: int) -> str:
     try:
         return str(_part(module, offset, size).view, "utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"a name in it is not UTF-8: {error}") from error
+        raise ValueError(f"a name is not UTF-8: {error}") from error
 
 
 def _check_name(asset: Asset) -> None:

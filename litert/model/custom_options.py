@@ -68,7 +68,7 @@ def _as_flex_value(value: object, name: str, where: str, depth: int) -> FlexValu
     elif hasattr(value, "tolist"):  # detects NumPy's numbers and arrays without importing NumPy
         value = value.tolist()
     if depth > _DEPTH:
-        raise _error(f"{name} has more than {_DEPTH} lists or maps in each other", where)
+        raise _error(f"{name} has more than {_DEPTH} nested lists or maps", where)
     if isinstance(value, Mapping):
         return _as_map(value, name, where, depth)
     if isinstance(value, (list, tuple, range)):
@@ -84,7 +84,7 @@ def _as_flex_value(value: object, name: str, where: str, depth: int) -> FlexValu
         return _checked_text(value, name, where)
     if value is None or isinstance(value, (bool, float, bytes)):
         return value
-    raise _error(f"{name} is {value!r:.200}, which a FlexBuffer cannot hold", where)
+    raise _error(f"{name} is {value!r:.200}, and a FlexBuffer cannot hold this type", where)
 
 
 def _as_map(
@@ -93,7 +93,7 @@ def _as_map(
     values: dict[str, FlexValue] = {}
     for key, value in options.items():
         if not isinstance(key, str) or not key or "\0" in key:
-            raise _error(f"{key!r:.200} is no name for an {name}", where)
+            raise _error(f"{key!r:.200} is not a valid name of an {name}", where)
         text = _checked_text(key, f"the name of an {name}", where)
         values[text] = _as_flex_value(value, f"{name} '{text}'", where, depth + 1)
     return values
@@ -120,7 +120,7 @@ def _checked_text(text: str, name: str, where: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise _error(f"{name} is {text!a:.200}, which is no UTF-8", where) from None
+        raise _error(f"{name} is {text!a:.200}, which is not UTF-8", where) from None
     return str(text)
 
 
@@ -129,5 +129,5 @@ def _error(what: str, where: str) -> LiteRtError:
         Status.INVALID_ARGUMENT,
         what,
         where,
-        "Use numbers of 64 bits, text, bytes, None, and lists and maps of these.",
+        "Use 64-bit numbers, text, bytes, None, and lists and maps of these.",
     )

@@ -96,9 +96,9 @@ def _model_changes(before: Model, after: Model, data: DataComparison) -> Iterato
         yield from value_changes("trailing bytes", old, new, _blob_text)
     yield from attribute_changes(before, after, "external_buffer_groups", "external_buffers")
     codes = [_unused_codes(model) for model in (before, after)]
-    yield from count_changes("operator code that no op has", *codes)
+    yield from count_changes("operator code without an op", *codes)
     was, now = (_data_size(_unused_buffers(model)) for model in (before, after))
-    yield from value_changes("bytes of data that nothing has", was, now)
+    yield from value_changes("bytes of data without an owner", was, now)
 
 
 def _blob_text(blob: Blob) -> str:

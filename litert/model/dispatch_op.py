@@ -42,7 +42,7 @@ def write_dispatch_options(options: DispatchOptions) -> bytes:
     name = options.name.encode()
     if b"\0" in name:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"the call name {options.name!r} holds a zero byte"
+            Status.INVALID_ARGUMENT, f"the call name {options.name!r} contains a zero byte"
         )
     out = bytearray()
     keys = {}
@@ -88,7 +88,7 @@ def read_dispatch_options(data: bytes | memoryview, where: str = "") -> Dispatch
             return DispatchOptions(offset, size, name)
     raise LiteRtError(
         Status.INVALID_FLATBUFFER,
-        f"a {DISPATCH_OP} whose options lack {_OFFSET_KEY}, {_SIZE_KEY} or {_NAME_KEY}",
+        f"a {DISPATCH_OP} op has options without {_OFFSET_KEY}, {_SIZE_KEY} or {_NAME_KEY}",
         where,
         "Compile the model again.",
     )
@@ -104,9 +104,10 @@ def find_byte_code(file: Blob, options: DispatchOptions, where: str = "") -> Blo
     if not 0 < start < end <= file.size:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            f"the byte code of call '{options.name}' at {start} to {end} of {file.size} bytes",
+            f"the byte code of call '{options.name}' is at {start} to {end}, but the file has "
+            f"{file.size} bytes",
             where,
-            "The file is damaged or cut: compile the model again.",
+            "The file is damaged or incomplete: compile the model again.",
         )
     return file.part(start, options.bytecode_size)
 

@@ -107,9 +107,9 @@ def check_digest(source: MappedFile | memoryview, limit: int | None, where: str)
     if _digest(root, found.seal) != found.digest:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            "the file is not as it was compiled: its digest is another",
+            "the file has changed since it was compiled: its digest does not match",
             where,
-            "Get it again from where it came, or compile the model again.",
+            "Copy the file again from its source, or compile the model again.",
         )
     return root
 

@@ -58,10 +58,10 @@ class FlatbufferBytes:
     def vtable(self, vtable: int) -> tuple[int, ...]:
         """Returns a vtable's offsets, at most `MAX_SLOTS`."""
         if not 0 <= vtable <= self.size - 4:
-            raise self.damaged(f"a vtable at {vtable}, outside the file")
+            raise self.damaged(f"a vtable at {vtable} is outside the file")
         size, _ = _two_u16(self.view, vtable)
         if size < 4 or vtable + size > self.size:
-            raise self.damaged(f"a vtable at {vtable} of {size} bytes")
+            raise self.damaged(f"a vtable at {vtable} has {size} bytes")
         slots = min((size - 4) // 2, MAX_SLOTS)
         return struct_of(f"<{slots}H").unpack_from(self.view, vtable + 4)
 
@@ -76,7 +76,9 @@ class FlatbufferBytes:
         start = vector + 4
         end = start + count * element_size
         if end > self.size:
-            raise self.damaged(f"a vector at {vector} of {count} elements, past the file's end")
+            raise self.damaged(
+                f"a vector at {vector} has {count} elements, past the end of the file"
+            )
         return count, start, end
 
     def numbers(self, vector: int, code: str, element_size: int) -> tuple[int | float | bool, ...]:
@@ -102,7 +104,7 @@ class FlatbufferBytes:
             Status.INVALID_FLATBUFFER,
             what,
             where,
-            "The file is damaged, or not a TFLite model: get it again from where it came.",
+            "The file is damaged, or not a TFLite model: copy the file again from its source.",
         )
 
 
@@ -121,7 +123,7 @@ class Budget:
         self._nodes_left -= count
         if self._nodes_left < 0:
             raise self._source.damaged(
-                f"more tensors and ops than a file of {self._source.size} bytes can hold"
+                f"the file describes more tensors and ops than {self._source.size} bytes can hold"
             )
 
     def spend_tables(self, count: int) -> None:
@@ -133,11 +135,11 @@ class Budget:
         self._bytes_left -= count
         if self._bytes_left < 0:
             raise self._source.damaged(
-                f"more data than a file of {self._source.size} bytes can hold"
+                f"the file describes more data than {self._source.size} bytes can hold"
             )
 
 
-OUTSIDE = "an offset that points outside the file"
+OUTSIDE = "an offset points outside the file"
 """Error text for a `struct.error` while following offsets."""
 
 

@@ -57,15 +57,15 @@ class _Reader:
     def root(self, is_whole: bool) -> FlexValue:
         data = self._data
         if len(data) < 3:
-            raise self._error(f"{len(data)} bytes are too few")
+            raise self._error(f"{len(data)} bytes are too few for a FlexBuffer")
         width = data[-1]
         if width not in (1, 2, 4, 8) or len(data) < width + 2:
-            raise self._error(f"a root of {width} bytes")
+            raise self._error(f"the root has a width of {width} bytes")
         at = len(data) - 2 - width
         self._span(at, len(data))
         value = self._value(at, width, data[-2], 0)
         if is_whole and not self._covers_all():
-            raise self._error("bytes that belong to no value")
+            raise self._error("some bytes belong to no value")
         return value
 
     def _covers_all(self) -> bool:
@@ -87,14 +87,14 @@ class _Reader:
         if kind == _KEY:
             return self._key(target)
         if target % width:
-            raise self._error(f"a value at {target} that is not aligned to {width}")
+            raise self._error(f"the value at {target} is not aligned to {width}")
         if _INDIRECT_INT <= kind <= _INDIRECT_FLOAT:
             self._span(target, target + width)
             return self._scalar(target, width, kind - _INDIRECT_INT + _INT)
         if kind in (_STRING, _BLOB):
             return self._bytes(target, width, kind)
         if depth == _MAX_DEPTH:
-            raise self._error(f"more than {_MAX_DEPTH} levels")
+            raise self._error(f"values are nested more than {_MAX_DEPTH} levels deep")
         if kind == _MAP:
             return self._map(target, width, depth + 1)
         return self._vector(target, width, kind, depth + 1)
@@ -102,7 +102,7 @@ class _Reader:
     def _scalar(self, at: int, width: int, kind: int) -> FlexValue:
         if kind == _FLOAT:
             if width < 4:
-                raise self._error(f"a float of {width} bytes")
+                raise self._error(f"a float has a width of {width} bytes")
             self._check(at, at + width)
             number: float = struct.unpack_from("<f" if width == 4 else "<d", self._data, at)[0]
             return number
@@ -119,15 +119,15 @@ class _Reader:
         keys_width = self._unsigned(prefix + width, width)
         self._span(prefix, target)
         if keys_width not in (1, 2, 4, 8) or keys_at % keys_width:
-            raise self._error(f"a map at {target} with keys of {keys_width} bytes at {keys_at}")
+            raise self._error(f"the map at {target} has keys of {keys_width} bytes at {keys_at}")
         keys = self._elements(keys_at, keys_width, _KEY, depth)
         values = self._elements(target, width, None, depth)
         if len(keys) != len(values):
-            raise self._error(f"a map at {target} with {len(keys)} keys, {len(values)} values")
+            raise self._error(f"the map at {target} has {len(keys)} keys, but {len(values)} values")
         names = [str(key) for key in keys]
         encoded = [name.encode() for name in names]
         if any(a >= b for a, b in pairwise(encoded)):
-            raise self._error(f"a map at {target} whose keys are not sorted")
+            raise self._error(f"the map at {target} has unsorted keys")
         return dict(zip(names, values, strict=True))
 
     def _vector(self, target: int, width: int, kind: int, depth: int) -> tuple[FlexValue, ...]:
@@ -140,7 +140,7 @@ class _Reader:
         if _VECTOR_INT2 <= kind <= _VECTOR_FLOAT4:
             length, element = divmod(kind - _VECTOR_INT2, 3)
             return self._slots(target, width, length + 2, element + _INT, depth)
-        raise self._error(f"type {kind}, which no FlexBuffer has")
+        raise self._error(f"the type {kind} does not exist in FlexBuffers")
 
     def _elements(
         self, target: int, width: int, element: int | None, depth: int
@@ -178,7 +178,7 @@ class _Reader:
         if kind == _BLOB:
             return self._data[target:end]
         if self._data[end - 1]:
-            raise self._error(f"a string at {target} without a zero at its end")
+            raise self._error(f"the string at {target} lacks a zero at its end")
         return self._text(target, target + size, kind)
 
     def _key(self, target: int) -> str:
@@ -187,7 +187,7 @@ class _Reader:
         self._check(target, target)
         end = self._data.find(b"\0", target)
         if end < 0:
-            raise self._error(f"a key at {target} without an end")
+            raise self._error(f"the key at {target} lacks an end")
         self._span(target, end + 1)
         self._spend(end - target)
         return self._text(target, end, _KEY)
@@ -196,7 +196,7 @@ class _Reader:
         try:
             text = self._data[start:end].decode()
         except UnicodeDecodeError:
-            raise self._error(f"text at {start} that is not UTF-8") from None
+            raise self._error(f"the text at {start} is not UTF-8") from None
         self._texts[start, kind] = text
         return text
 
@@ -210,7 +210,7 @@ class _Reader:
 
     def _check(self, start: int, end: int) -> None:
         if not 0 <= start <= end <= len(self._data):
-            raise self._error(f"a value at {start} to {end} of {len(self._data)} bytes")
+            raise self._error(f"the value at {start} to {end} exceeds the {len(self._data)} bytes")
 
     def _spend(self, amount: int) -> None:
         self._budget -= amount
@@ -222,5 +222,5 @@ class _Reader:
             Status.INVALID_FLATBUFFER,
             f"not a FlexBuffer: {what}",
             self._where,
-            "Options that are a C struct are read by field.",
+            "To read options that are a C struct, read each field.",
         )

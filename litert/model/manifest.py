@@ -130,9 +130,9 @@ class Manifest:
             ) from None
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"a manifest of version {version}, not {_VERSION}",
+            f"the manifest has version {version}, but this reader takes version {_VERSION}",
             where,
-            "Read the file with the version of this project that wrote it.",
+            "Read the file with the version of this project that wrote the file.",
         )
 
 
@@ -147,13 +147,14 @@ def read_manifest(model: Model, where: str = "") -> Manifest | None:
     manifest = None if blob is None else Manifest.from_json(blob.view, where)
     if model.has_digest != bool(manifest and manifest.has_digest):
         what = (
-            "a digest of the file, and no" if model.has_digest else "no digest of the file, and a"
+            "a digest of the file, but no" if model.has_digest else "no digest of the file, but a"
         )
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            f"the file is not as it was compiled: it has {what} manifest that says so",
+            f"the file has changed since it was compiled: it has {what} manifest that requires a "
+            "digest",
             where,
-            "Get it again from where it came, or compile the model again.",
+            "Copy the file again from its source, or compile the model again.",
         )
     return manifest
 
@@ -183,11 +184,11 @@ def find_mismatches(
     problems = []
     for name, blob in found.items():
         if name not in known:
-            problems.append(f"{name} is not in the manifest")
+            problems.append(f"{name} is in the file, but not in the manifest")
         elif change := _change(known[name], blob, size_limit):
             problems.append(f"{name} has changed: {change}")
     missing = [name for name in known if name not in found]
-    return problems + [f"{name} is in the manifest, and not in the file" for name in missing]
+    return problems + [f"{name} is in the manifest, but not in the file" for name in missing]
 
 
 def _change(expected: Digest, blob: Blob, size_limit: int | None) -> str:

@@ -113,7 +113,7 @@ def _check(node: JsonNode, plan: MemoryPlan) -> None:
             raise node.error(f"'{buffer.name}' is in memory {buffer.space} of {len(plan.spaces)}")
         if not buffer.first <= buffer.last < max(len(plan.steps), 1):
             steps = f"steps {buffer.first} to {buffer.last} of {len(plan.steps)}"
-            raise node.error(f"'{buffer.name}' is there in {steps}")
+            raise node.error(f"'{buffer.name}' takes space in {steps}")
 
 
 _SPACE = row(MemorySpaceUse, name=ANY_TEXT, used=WHOLE_NUMBER, capacity=WHOLE_NUMBER)

@@ -264,7 +264,7 @@ class ModelTables:
         if number is None:
             raise LiteRtError(
                 Status.INVALID_GRAPH_INVARIANT,
-                f"signature '{signature.key}' is of a subgraph that the model does not have",
+                f"the signature '{signature.key}' names a subgraph that the model lacks",
             )
         offsets = [
             *self._tensor_map(0, signature.inputs, subgraph),
@@ -304,7 +304,7 @@ def _with_others(listed: Sequence[_Item], used: Sequence[_Item]) -> list[_Item]:
 def _not_held_together(subgraph: Subgraph) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_GRAPH_INVARIANT,
-        f"subgraph '{subgraph.name}' uses a tensor that is not among its tensors",
+        f"the subgraph '{subgraph.name}' uses a tensor that is not among its tensors",
     )
 
 
@@ -318,6 +318,6 @@ def _number(options: Table, union: str) -> int:
     if number is None:
         raise LiteRtError(
             Status.INVALID_GRAPH_INVARIANT,
-            f"{options.type_name} is not a table of {union}",
+            f"{options.type_name} is not a table of the union {union}",
         )
     return number

@@ -46,7 +46,7 @@ def plan_bytes(plan: Plan) -> bytes:
     try:
         out = bytearray(plan.size)
     except MemoryError as error:
-        what = f"no memory for the {plan.size} bytes of the model"
+        what = f"not enough memory for the {plan.size} bytes of the model"
         raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what) from error
     view = memoryview(out)
     for run in plan.runs:

@@ -151,9 +151,9 @@ def _varints(data: bytes) -> Iterator[int]:
             yield value
             value = shift = 0
         elif shift > _MAX_BITS:
-            raise ValueError("more than 32 bits")
+            raise ValueError("a number has more than 32 bits")
     if shift:
-        raise ValueError("a number that is cut")
+        raise ValueError("a number is incomplete")
 
 
 def _put(data: bytearray, value: int) -> None:

@@ -86,8 +86,8 @@ def read_raw_fields(
         _check(field, where)
         if field.end > len(data):
             raise _error(
-                f"field '{field.name}' at bytes {field.offset} to {field.end} of options that have "
-                f"{len(data)} bytes",
+                f"the field '{field.name}' is at bytes {field.offset} to {field.end}, but the "
+                f"options have {len(data)} bytes",
                 where,
                 "Give each field its offset in the C struct.",
             )
@@ -117,14 +117,14 @@ def write_raw_fields(
     for name in values:
         if name not in known:
             raise _error(
-                f"'{name}' is no field of the C struct", where, f"It has {', '.join(known)}."
+                f"the C struct has no field '{name}'", where, f"It has {', '.join(known)}."
             )
     written = bytearray(data)
     written.extend(bytes(max(0, _struct_size(fields) - len(written))))
     for field in fields:
         _check(field, where)
         if values.get(field.name) is None:
-            raise _error(f"no value for field '{field.name}' of the C struct", where)
+            raise _error(f"the field '{field.name}' of the C struct has no value", where)
         struct.pack_into(field.layout, written, field.offset, *_elements(field, values, where))
     return bytes(written)
 
@@ -148,7 +148,7 @@ def _elements(
     type_name = field.element_type.name.lower()
     if not isinstance(elements, (list, tuple)) or len(elements) != count:
         raise _error(
-            f"field '{field.name}' has {count} {type_name}, and not {value!r:.200}",
+            f"the field '{field.name}' takes {count} {type_name}, but the value is {value!r:.200}",
             where,
         )
     for element in elements:
@@ -158,7 +158,7 @@ def _elements(
             struct.pack(f"<{RAW_FORMATS[field.element_type]}", element)
         except (struct.error, OverflowError, TypeError):
             raise _error(
-                f"field '{field.name}' is {type_name}, which cannot be {element!r:.200}",
+                f"the field '{field.name}' has type {type_name}, which cannot hold {element!r:.200}",
                 where,
             ) from None
     return elements

@@ -83,14 +83,14 @@ class _ModelReader:
         if is_model(view):
             return
         if bytes(view[:4]) == b"PK\3\4":
-            what, hint = "a ZIP archive", "Unpack it, and name the .tflite file that is in it."
+            what, hint = "a ZIP archive", "Unpack the archive, and give the .tflite file in it."
         elif not view.nbytes:
-            what, hint = "an empty file", "Get it again from where it came."
+            what, hint = "an empty file", "Copy the file again from its source."
         elif view.nbytes < 8:
-            what, hint = f"a file of {view.nbytes} bytes", "Get it again from where it came."
+            what, hint = f"the file has {view.nbytes} bytes", "Copy the file again from its source."
         else:
             found = bytes(view[4:8])
-            what = f"a file with the identifier {repr(found)[1:]}, not 'TFL3'"
+            what = f"the file has the identifier {repr(found)[1:]}, not 'TFL3'"
             hint = "Name a TFLite model."
         where = self._reader.source.where
         raise LiteRtError(Status.INVALID_FLATBUFFER, f"not a TFLite model: {what}", where, hint)
@@ -244,7 +244,7 @@ class _ModelReader:
                     reader.warnings.append(f"{where}: kept as it is: {error.what}")
                     continue
                 if "\0" in options.name:
-                    raise reader.damaged("a call name with a zero byte")
+                    raise reader.damaged("the call name contains a zero byte")
                 place = (options.bytecode_offset, options.bytecode_size)
                 if place not in modules:
                     modules[place] = Appended(reader.blob(*place), [])

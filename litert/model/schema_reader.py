@@ -119,7 +119,7 @@ class SchemaReader:
     def pick(self, items: Sequence[_Item], index: int, what: str) -> _Item:
         """Returns the item at a non-negative index from the file; `what` names the kind of the item."""
         if index >= len(items):
-            raise self.damaged(f"{what} {index}, where there are {len(items)}")
+            raise self.damaged(f"{what} {index} is used, but there are {len(items)}")
         return items[index]
 
     def blob(self, start: int, size: int) -> Blob:
@@ -129,7 +129,8 @@ class SchemaReader:
             end = start + size
             if end > self.source.size:
                 raise self.damaged(
-                    f"data at {start} to {end} of a file of {self.source.size} bytes"
+                    f"the data at {start} to {end} exceed the file, which has {self.source.size} "
+                    "bytes"
                 )
             self._blob_bytes += size
             if self._blob_bytes > _SHARING * self.source.size:

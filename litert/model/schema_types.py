@@ -69,7 +69,7 @@ class TableSchema(NamedTuple):
         if found is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{self.type_name} has no field '{name}'",
+                f"the table {self.type_name} has no field '{name}'",
                 hint=f"It has {', '.join(self.fields) or 'none'}.",
             )
         return found

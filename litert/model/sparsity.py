@@ -65,7 +65,7 @@ def _decode(tensor: Tensor) -> bytes:
     bits, sparsity, shape = tensor.element_type.bits, tensor.sparsity, tensor.shape
     assert sparsity is not None
     if bits % 8:
-        raise _mistake(f"its elements are {tensor.element_type.name}")
+        raise _mistake(f"the elements are {tensor.element_type.name}")
     data = np.frombuffer(tensor.data, np.uint8)
     values = data[: data.size - data.size % (bits // 8)].reshape(-1, bits // 8)
     order, blocks = (list(sparsity.get(n) or ()) for n in ("traversal_order", "block_map"))
@@ -73,7 +73,7 @@ def _decode(tensor: Tensor) -> bytes:
     rank = len(shape)
     is_order = sorted(order) == list(range(rank + len(blocks))) and len(levels) == len(order)
     if not is_order or any(not 0 <= dim < rank for dim in blocks):
-        raise _mistake(f"the order {order} and the blocks {blocks} do not fit its rank of {rank}")
+        raise _mistake(f"the order {order} and the blocks {blocks} do not fit the rank {rank}")
     places, indices = np.zeros(1, np.int64), [np.zeros(1, np.int64)] * len(order)
     for dim, level in zip(order, levels, strict=True):
         parents, places, index = _expand(places, level, prod(shape))
@@ -86,7 +86,7 @@ def _decode(tensor: Tensor) -> bytes:
         if places.size and not 0 <= indices[dim].min() <= indices[dim].max() < size:
             raise _mistake(f"an index of dimension {dim} is not below {size}")
     if places.size and places.max() >= values.shape[0]:
-        raise _mistake(f"it has {values.shape[0]} values, and not {places.max() + 1}")
+        raise _mistake(f"the constant has {values.shape[0]} values, but needs {places.max() + 1}")
     dense = np.zeros((prod(shape), values.shape[1]), np.uint8)
     flat = np.ravel_multi_index(indices[:rank], shape) if rank else places
     dense[flat] = values[places]
@@ -100,7 +100,7 @@ def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers,
     if level.get("format") != _SPARSE_CSR:
         size = int(level.get("dense_size"))
         if not size > 0 or places.size * size > most:
-            raise _mistake(f"a dimension of {size} elements")
+            raise _mistake(f"a dimension has {size} elements")
         index = np.tile(np.arange(size, dtype=np.int64), places.size)
         parents = np.repeat(np.arange(places.size), size)
         return parents, places[parents] * size + index, index
@@ -109,7 +109,7 @@ def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers,
         raise _mistake(f"{segments.size} segments, expected {places.max() + 2}")
     begins, ends = segments[places], segments[places + 1]
     if np.any(begins > ends) or np.any(ends > found.size) or np.any(begins < 0):
-        raise _mistake(f"its segments are not in the order of its {found.size} indices")
+        raise _mistake(f"the segments do not ascend to the number of indices, {found.size}")
     counts = ends - begins
     if counts.sum() > min(most, found.size):
         raise _mistake("its segments overlap")
@@ -124,7 +124,7 @@ def _numbers(level: Table, name: str) -> Numbers:
 
     vector = level.get(name)
     if vector is None:
-        raise _mistake(f"a level without {name}")
+        raise _mistake(f"a level has no {name}")
     numbers = vector.get("values")
     return np.array(list(numbers) if not isinstance(numbers, memoryview) else numbers, np.int64)
 

@@ -53,11 +53,11 @@ def read_stamp(model: Model, where: str = "") -> Stamp | None:
     data = bytes(blob.view[: 2 * FIELD_SIZE + 1])
     try:
         if len(data) != 2 * FIELD_SIZE:
-            raise ValueError(f"a stamp of {blob.size} bytes, not {2 * FIELD_SIZE}")
+            raise ValueError(f"the stamp has {blob.size} bytes, not {2 * FIELD_SIZE}")
         fields = data[:FIELD_SIZE], data[FIELD_SIZE:]
         manufacturer, soc_model = (field.split(b"\0", 1)[0].decode() for field in fields)
         if not manufacturer:
-            raise ValueError("a stamp without a manufacturer")
+            raise ValueError("the stamp has no manufacturer")
     except ValueError as error:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER, str(error), where, "Compile the model again."
@@ -75,7 +75,7 @@ def _field(name: str) -> bytes:
     if len(data) > FIELD_SIZE - 2 or not name.isprintable():
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the name {name[:150]!r} does not fit a stamp",
-            hint=f"A manufacturer or SoC model has at most {FIELD_SIZE - 2} printable bytes.",
+            f"the name {name[:150]} does not fit into a stamp",
+            hint=f"A manufacturer or SoC model may have at most {FIELD_SIZE - 2} printable bytes.",
         )
     return data.ljust(FIELD_SIZE, b"\0")

@@ -47,7 +47,7 @@ def check_for_stock(model: Model, where: str) -> None:
     for code in model.operator_codes:
         if code.custom_code and "\0" in code.custom_code:
             name = code.custom_code.partition("\0")[0]
-            raise _damaged(f"a custom op has a zero byte in its name, behind '{name}'", where)
+            raise _damaged(f"the name of a custom op has a zero byte behind '{name}'", where)
     broken = _broken_subgraphs(model)
     for subgraph_index, subgraph in enumerate(model.subgraphs):
         for index, op in enumerate(subgraph.ops):
@@ -62,7 +62,7 @@ def check_subgraphs(model: Model, where: str) -> None:
       LiteRtError: INVALID_FLATBUFFER.
     """
     if not model.subgraphs:
-        raise _damaged("the model has no subgraph", where)
+        raise _damaged("the model has no subgraphs", where)
 
 
 def _find_problem(op: Op) -> str:
@@ -73,15 +73,15 @@ def _find_problem(op: Op) -> str:
     if None in inputs:
         for index in _NEEDED_INPUTS.get(name, range(len(inputs))):
             if index >= len(inputs) or inputs[index] is None:
-                return f"{name} without its input {index}"
+                return f"{name} lacks its input {index}"
     if len(inputs) < _LEAST_INPUTS.get(name, 0):
-        return f"{name} without its input {len(inputs)}"
+        return f"{name} lacks its input {len(inputs)}"
     if not op.outputs and name in _WITH_OUTPUT:
-        return f"{name} without its output"
+        return f"{name} lacks its output"
     if name == "RESHAPE" and op.outputs and len(inputs) > 1 and (new := inputs[1]) is not None:
         size, rank = prod(new.shape), len(op.outputs[0].shape)
         if new.is_constant and size != rank and size > _MOST_DIMENSIONS:
-            return f"RESHAPE to {size} dimensions, with an output of {rank}"
+            return f"RESHAPE makes {size} dimensions, but its output has {rank}"
     if name == "SPLIT":
         has_options = op.options is not None and op.options.type_name == "SplitOptions"
         count = op.options.get("num_splits") if op.options and has_options else 0
@@ -143,13 +143,13 @@ def _on_cycles(calls: Sequence[Collection[int]]) -> set[int]:
 def _find_unset(called: Subgraph) -> str:
     inputs, made = set(called.inputs), {tensor for op in called.ops for tensor in op.outputs}
     if len(inputs) < len(called.inputs):
-        return "which has an input twice"
+        return "which has one tensor twice as an input"
     for tensor in called.inputs:
         if tensor.is_constant or tensor in made:
-            return f"whose input '{tensor.name}' is something else, too"
+            return f"whose input '{tensor.name}' has another role, too"
     for tensor in called.outputs:
         if not (tensor.is_constant or tensor.is_variable or tensor in inputs or tensor in made):
-            return f"whose output '{tensor.name}' no op makes"
+            return f"whose output '{tensor.name}' no op writes"
     return ""
 
 
@@ -161,7 +161,7 @@ def _find_mismatch(
     if counts != (len(operands), 1 if results is None else len(results)):
         return f"which has {counts[0]} inputs and {counts[1]} outputs"
     if results is None and called.outputs[0].element_type is not ElementType.BOOL:
-        return "whose output is no bool"
+        return "whose output is not a bool"
     pairs = [*operands, *(results or ())], [*called.inputs, *called.outputs]
     for given, tensor in zip(*pairs, strict=results is not None):
         if given is not None and given.element_type is not tensor.element_type:
@@ -175,5 +175,5 @@ def _damaged(what: str, where: str) -> LiteRtError:
         Status.INVALID_FLATBUFFER,
         what,
         where,
-        "The file is damaged, or not a TFLite model: get it again from where it came.",
+        "The file is damaged, or not a TFLite model: copy the file again from its source.",
     )

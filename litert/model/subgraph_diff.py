@@ -321,7 +321,7 @@ class SubgraphComparison:
                 if was is not None and was.producer is None and now.producer is None:
                     yield from self._once(was, now, f"{what} {number}")
         unused = [[quote(t.name) for t in _unused_tensors(some)] for some in (before, after)]
-        yield from count_changes("tensor that nothing uses", *unused)
+        yield from count_changes("tensor without a use", *unused)
 
 
 def _table_changes(what: str, before: Table | None, after: Table | None) -> Iterator[Change]:

@@ -99,13 +99,15 @@ class SubgraphReader:
                     if number:
                         if number >= len(buffers):
                             reader.place = f"tensor {index} of {where}"
-                            raise reader.damaged(f"buffer {number}, where there are {len(buffers)}")
+                            raise reader.damaged(
+                                f"buffer {number} is used, but there are {len(buffers)}"
+                            )
                         buffer = buffers[number]
                 number = i8(view, table + type_at)[0] if type_at else 0
                 element_type = _ELEMENT_TYPES.get(number)
                 if element_type is None:
                     reader.place = f"tensor {index} of {where}"
-                    raise reader.damaged(f"element type {number}, which the schema does not have")
+                    raise reader.damaged(f"element type {number} is not in the schema")
                 shape = numbers(table + shape_at) if shape_at else NO_VECTOR
                 tensor = Tensor(name, element_type, shape, buffer)
                 if quantization_at:
@@ -198,7 +200,7 @@ class SubgraphReader:
         except IndexError:
             reader.place = f"op {index} of {where}"
             raise reader.damaged(
-                f"an index past {len(codes)} operator codes or {count} tensors"
+                f"an index is past {len(codes)} operator codes or {count} tensors"
             ) from None
         except struct.error:
             reader.place = f"op {index} of {where}"
@@ -242,7 +244,9 @@ class SubgraphReader:
 def tensor_at(reader: SchemaReader, subgraph: Subgraph, index: int, what: str) -> Tensor:
     """Returns the tensor at an index from the file; an error says `what` the index is for."""
     if not 0 <= index < len(subgraph.tensors):
-        raise reader.damaged(f"{what} {index}, where there are {len(subgraph.tensors)} tensors")
+        raise reader.damaged(
+            f"{what} {index} is used, but there are {len(subgraph.tensors)} tensors"
+        )
     return subgraph.tensors[index]
 
 

@@ -213,6 +213,5 @@ def _checked(shape: TableSchema, field: Field, value: Any) -> Any:
 def _unfit(shape: TableSchema, field: Field, value: Any) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_ARGUMENT,
-        f"{value!r:.200} is no value for {shape.type_name}.{field.name}, "
-        f"a field of type {field.type_name}",
+        f"{shape.type_name}.{field.name} has type {field.type_name} and cannot hold {value!r:.200}",
     )

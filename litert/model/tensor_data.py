@@ -41,7 +41,7 @@ def as_element_type(type_like: TypeLike) -> ElementType:
         names = ", ".join(t.name.lower() for t in ElementType)
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"no element type is named {type_like!r}",
+            f"no element type has the name {type_like!r}",
             hint=f"Use one of {names}.",
         ) from None
 
@@ -63,7 +63,7 @@ def encode_constant(
     if isinstance(data, (bytes, memoryview, Blob)):
         if type_like is None or shape is None:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "a constant of bytes without a type or a shape"
+                Status.INVALID_ARGUMENT, "a constant from bytes needs a type and a shape"
             )
         tensor_type = RankedTensorType.of(as_element_type(type_like), tuple(shape))
         blob = data if isinstance(data, Blob) else Blob(data)
@@ -72,7 +72,7 @@ def encode_constant(
     if tensor_type.element_type.bits and blob.size != tensor_type.size_bytes:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{blob.size} bytes for a {tensor_type}, which has {tensor_type.size_bytes}",
+            f"the data have {blob.size} bytes, but a {tensor_type} has {tensor_type.size_bytes}",
         )
     return tensor_type, blob
 
@@ -101,7 +101,7 @@ def decode_constant(
     if len(data) < tensor_type.size_bytes:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{len(data)} bytes for a {tensor_type}, which has {tensor_type.size_bytes}",
+            f"the data have {len(data)} bytes, but a {tensor_type} has {tensor_type.size_bytes}",
         )
     if 0 < element_type.bits < 8:
         array = _unpack_bits(data, tensor_type)
@@ -141,7 +141,7 @@ def _encode_array(
         dtype = element_type.numpy_dtype
         elements = array.astype(dtype.newbyteorder("<"))
         if array.dtype.kind in "biuf" and dtype.kind in "biu" and not np.all(elements == array):
-            raise ValueError(f"elements that {element_type.name} cannot hold")
+            raise ValueError(f"the type {element_type.name} cannot hold some of the elements")
         return tensor_type, Blob(elements.tobytes())
     except (TypeError, ValueError) as error:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"a constant: {error}") from None
@@ -175,7 +175,7 @@ def _unpack_texts(data: memoryview, tensor_type: RankedTensorType) -> list[bytes
     if stored != count or any(not 0 <= offset <= len(data) for offset in offsets):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{len(data)} bytes that are no texts for a {tensor_type}",
+            f"the {len(data)} bytes do not contain the texts of a {tensor_type}",
         )
     return [bytes(data[start:end]) for start, end in pairwise(offsets)]
 

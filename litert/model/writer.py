@@ -126,12 +126,12 @@ def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
             file = _lay_out(model, modules, file.tables_size)
     except struct.error as error:
         raise LiteRtError(
-            Status.INVALID_GRAPH_INVARIANT, f"a number that its field cannot hold: {error}"
+            Status.INVALID_GRAPH_INVARIANT, f"a number does not fit its field: {error}"
         ) from error
     if file.flatbuffer_size > _MAX_FLATBUFFER:
         raise LiteRtError(
             Status.SERIALIZATION,
-            f"{file.flatbuffer_size} bytes without the constants, where 2 GiB is the limit",
+            f"the file without constants has {file.flatbuffer_size} bytes, but the limit is 2 GiB",
         )
     return file
 

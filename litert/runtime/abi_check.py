@@ -23,7 +23,7 @@ The model is a file, because builder and writer take 10 ms to import.
 
 _OPTIONS = b"some options"
 _SHAPE, _NEW_SHAPE = (1, 3), (2, 3)
-_NOT_TOLD = "this release of ai-edge-litert does not tell of them"
+_NOT_TOLD = "this release of ai-edge-litert does not report operators"
 _lock = threading.Lock()
 _is_checked = False
 
@@ -135,14 +135,16 @@ def _run_tiny_model() -> None:
         own.array()[:] = value
         subgraph.set_memory(0, own)
         raw.Invoke(0)
-        _expect(raw.GetTensor(2).tolist(), (3 * value).tolist(), "a run's result in other memory")
+        _expect(
+            raw.GetTensor(2).tolist(), (3 * value).tolist(), "the result of a run in other memory"
+        )
     except Exception as error:
         cause = delegate.take_error() or error
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION,
-            f"ai-edge-litert {ai_edge_litert.__version__} is not laid out as this project knows it: "
-            f"{cause}",
-            hint="Install a release that it was tested with: 2.1 to 2.3.",
+            f"ai-edge-litert {ai_edge_litert.__version__} does not have the struct layout that "
+            f"this project knows: {cause}",
+            hint="Install a tested release: 2.1 to 2.3.",
         ) from cause
 
 

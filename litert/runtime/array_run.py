@@ -42,7 +42,7 @@ class ArrayRunner:
         except AttributeError:  # computed here, so that a successful run pays nothing
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{type(inputs).__name__} is no mapping from names to arrays",
+                f"{type(inputs).__name__} is not a mapping from names to arrays",
                 f"signature '{signature.key}'",
                 f"Give {', '.join(a.name for a in signature.inputs)} by name.",
             ) from None
@@ -70,7 +70,7 @@ class ArrayRunner:
                 known = ", ".join(f"'{argument.name}'" for argument in self._signature.inputs)
                 raise LiteRtError(Status.NOT_FOUND, f"no input '{name}', only {known}", where)
         missing = next(a.name for a in self._signature.inputs if a.name not in inputs)
-        raise LiteRtError(Status.MISSING_INPUT_TENSOR, f"no array for input '{missing}'", where)
+        raise LiteRtError(Status.MISSING_INPUT_TENSOR, f"the input '{missing}' has no array", where)
 
     def _write_inputs(self, values: Sequence[Any]) -> None:
         """Copies arrays to the inputs' buffers; arrays of other shapes get other buffers."""
@@ -111,12 +111,12 @@ class ArrayRunner:
                 return np.asarray(value, dtype)
             except (TypeError, ValueError, OverflowError) as error:
                 raise LiteRtError(
-                    Status.INVALID_ARGUMENT, f"no array of {dtype.name}: {error}", where
+                    Status.INVALID_ARGUMENT, f"cannot make an array of {dtype.name}: {error}", where
                 ) from None
         if value.dtype != dtype:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"an array of {value.dtype}, where the model has {dtype.name}",
+                f"the array has type {value.dtype}, but the model takes {dtype.name}",
                 where,
                 f"Convert it with array.astype({dtype.name!r}).",
             )

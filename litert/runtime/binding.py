@@ -129,8 +129,8 @@ class Binding:
         if allocation in (Allocation.MMAP_RO, Allocation.PERSISTENT_RO):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"input '{self._tensors.tensor_name(tensor)}' is a constant of the model",
-                hint="Take it out of the model's inputs, or its data out of the tensor.",
+                f"the input '{self._tensors.tensor_name(tensor)}' is a constant of the model",
+                hint="Remove the tensor from the model's inputs, or remove the data from the tensor.",
             )
 
     def _can_lie_in(self, tensor: int, buffer: TensorBuffer) -> bool:
@@ -160,9 +160,9 @@ class Binding:
         if size > buffer.size:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"output '{self._tensors.tensor_name(tensor)}' became {now}, {size} bytes, "
-                f"and its buffer has {buffer.size}",
-                hint="Give it a larger buffer, or run with arrays.",
+                f"the output '{self._tensors.tensor_name(tensor)}' became {now}, {size} bytes, "
+                f"but its buffer has {buffer.size}",
+                hint="Give the output a larger buffer, or run the model with arrays.",
             )
         if buffer.tensor_type.shape != now.shape:
             buffer.tensor_type = RankedTensorType.of(now.element_type, now.shape)

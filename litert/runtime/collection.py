@@ -115,12 +115,12 @@ class Collection:
         """Returns sentences about missing measurements."""
         yield from self._problems
         if self._timer is not None and self._timer.num_lost:
-            yield f"a run has too many ops to keep: {self._timer.num_lost} runs of ops are left out"
+            yield f"a run has too many ops to record: {self._timer.num_lost} op runs are missing"
         if self._rows.has_untold_parts:
             yield (
-                "a delegate's part is one row: it tells nothing of its ops"
+                "the part of a delegate is one row: the delegate does not report its ops"
                 if self._has_profiler
-                else "XNNPACK's part is one row: Options.enable_profiling tells its ops apart"
+                else "the part of XNNPACK is one row: Options.enable_profiling separates its ops"
             )
 
     def _start_timer(self, timer: OpTimer) -> None:
@@ -130,7 +130,7 @@ class Collection:
         except LiteRtError as error:
             if error.status is not Status.UNSUPPORTED:
                 raise
-            self._problems.append(f"ops are not measured: {error.what}")
+            self._problems.append(f"cannot measure ops: {error.what}")
             return
         self._timer = timer
         for planned in self._planned:

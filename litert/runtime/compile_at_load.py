@@ -58,7 +58,7 @@ def compiled_at_load(
     """
     candidates = find_candidates(options, environment)
     if not candidates:
-        none = "no vendor's compiler plugin is installed, and the environment names none"
+        none = "no compiler plugin of a vendor is installed, and the environment names no plugin"
         yield Nothing(candidates.left_out or none)
         return
     cache, key = None, ""
@@ -135,7 +135,7 @@ class _LoadCompiler:
         """Raises an error that the program must know because it named a vendor; logs other errors."""
         if self.options.asks_to_compile:
             raise error
-        _LOG.warning("%s was not compiled when it was loaded: %s", self.where, error)
+        _LOG.warning("%s was not compiled at load: %s", self.where, error)
 
     def _try(self, name: str, warnings: dict[str, None]) -> MappedFile | bytes | Nothing:
         """Compiles for one vendor.
@@ -176,7 +176,7 @@ class _LoadCompiler:
             if not os.path.samestat(opened, compiled):
                 raise LiteRtError(
                     Status.FILE_IO,
-                    "the file was replaced by another while it was loaded",
+                    "another file replaced the file while it was loaded",
                     self.where,
                     "Load it again.",
                 )

@@ -87,7 +87,7 @@ class CompileCache:
             try:
                 problem = "it is damaged"
                 if not is_own(os.fstat(file.fd)):
-                    problem = "others can write to it"
+                    problem = "other users can write to it"
                 elif _is_as_stored(file, key, is_shared=self._is_shared):
                     kept = Kept(file, read_model(file))
                     unless_kept.callback(kept.model.release)
@@ -110,7 +110,7 @@ class CompileCache:
         from litert.model.writer import write_model
 
         path = self._path(key, _COMPILED)
-        with self._storing(path, "What was compiled for loading"):
+        with self._storing(path, "The model that was compiled at load"):
             os.makedirs(self._folder, exist_ok=True)
             write_model(
                 model,
@@ -125,7 +125,7 @@ class CompileCache:
     def store_nothing(self, key: str, nothing: Nothing) -> None:
         """Stores the answer that there is nothing to compile."""
         path = self._path(key, _NOTHING)
-        with self._storing(path, "That there was nothing to compile"):
+        with self._storing(path, "The answer that there is nothing to compile"):
             os.makedirs(self._folder, exist_ok=True)
             write_entry(path, _PURPOSE, nothing.why.encode())
 
@@ -169,7 +169,7 @@ def _problem(kept: Kept, options: Options) -> str:
     for asset in assets:
         if asset.op_name not in named:
             if files:  # a file deeper in a directory, which the key does not cover
-                return f"'{asset.name}' is in none of the files that may have changed"
+                return f"'{asset.name}' is not in any of the files that may have changed"
             continue  # a file of a layer in a directory that the key covers
         if asset.companion_path and not _is_unchanged(asset, infos, root):
             return f"'{asset.name}' has changed"
@@ -179,7 +179,7 @@ def _problem(kept: Kept, options: Options) -> str:
 def _seal(key: str, root: bytes) -> bytes:
     """Returns a function that seals an entry for its key; None if the user cannot have a key."""
     try:
-        return user_key.seal("compiled for a load", key.encode(), root)
+        return user_key.seal("compiled at load", key.encode(), root)
     except OSError:
         return NO_SEAL
 

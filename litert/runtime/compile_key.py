@@ -43,7 +43,7 @@ from litert.runtime.load_candidates import Candidates, fingerprint, host_fingerp
 DIGEST_SUFFIX = ".digest"
 
 _FORMAT = 6
-_PURPOSE = "digest of a model"
+_PURPOSE = "the digest of a model"
 _VARIABLES = (CUSTOM_LAYERS_VARIABLE, CUSTOM_OP_INFO_VARIABLE, OPTIONS_VARIABLE)
 _ASSET_HINT = "Check the path in Options.custom_op_infos."
 _LARGE_FILE = 16 << 20

@@ -30,8 +30,8 @@ def match_subgraphs(
     if rest:
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION,
-            f"the interpreter has subgraphs of {[s.num_tensors for s in shown]} tensors, "
-            f"and the model of {[len(s.tensors) for s in subgraphs]}",
+            f"the interpreter has subgraphs with {[s.num_tensors for s in shown]} tensors, but "
+            f"the model with {[len(s.tensors) for s in subgraphs]}",
         )
     return found
 

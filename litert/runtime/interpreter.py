@@ -17,7 +17,8 @@ from litert.runtime.timing_code import Profiler
 _MOST_LETTERS = 600
 _SMALL_CONSTANT = "required_bytes <= bytes was not true"
 _SPARSITY_IS_LOST = (
-    "A constant has fewer bytes than its tensor: LiteRT's own tools lose the sparsity of constants. Compile the "
+    "A constant has fewer bytes than its tensor: LiteRT's own tools drop the sparsity of "
+    "constants. Compile the "
     "original model with this project's apply_plugin."
 )
 
@@ -112,14 +113,14 @@ class GraphInterpreter:
         try:
             self.raw.AllocateTensors(-1 if subgraph_index is None else subgraph_index)
         except BaseException as error:
-            self._raise(error, Status.RUNTIME_FAILURE, "the CPU's part cannot be prepared")
+            self._raise(error, Status.RUNTIME_FAILURE, "cannot prepare the CPU's part")
 
     def resize(self, subgraph_index: int, tensor: int, shape: np.ndarray[Any, Any]) -> None:
         """Sets an input's shape, an int32 array; a call of `allocate` must follow."""
         try:
             self.raw.ResizeInputTensor(tensor, shape, False, subgraph_index)
         except BaseException as error:
-            self._raise(error, Status.RUNTIME_FAILURE, "the input cannot be resized")
+            self._raise(error, Status.RUNTIME_FAILURE, "cannot resize the input")
 
     def close(self) -> None:
         """Destroys the interpreter, then the delegate."""

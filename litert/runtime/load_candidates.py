@@ -24,8 +24,8 @@ from litert.host.stock_vendors import stock_vendor_folder
 from litert.options import Options
 
 _REFERENCE_LEFT_OUT = (
-    f"{DEFAULT_MANUFACTURER}: it is asked where the program has an asset (custom_op_infos, --npu_custom_op_info), "
-    "a layer or an option for it"
+    f"{DEFAULT_MANUFACTURER}: this vendor is used if the program has an asset (custom_op_infos, "
+    "--npu_custom_op_info), a layer or an option for it"
 )
 _LOG = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def find_candidates(options: Options, environment: EnvironmentOptions) -> Candid
     points = find_entry_points(COMPILER_PLUGINS)
     if options.soc_manufacturer:
         named = list(points.items())
-        point = choose_vendor(options.soc_manufacturer, named, "Uninstall one of them.")
+        point = choose_vendor(options.soc_manufacturer, named, "Uninstall one of the packages.")
         stock = stock_vendor_folder(options.soc_manufacturer, "compiler")
         libs = [*given, *([stock] if stock and not point else ())]
         return Candidates(libs, [point] if point else [], is_named=True)
@@ -104,9 +104,10 @@ def name_manufacturers(candidates: Candidates, options: Options) -> list[str]:
         if not any(is_option_of(name, option) for name in names):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"no vendor for the compiler option '{option}'",
+                f"no vendor has the compiler option '{option}'",
                 "Options.compiler_options",
-                f"There is {', '.join(names) or 'none'}; options begin with their vendor's name.",
+                f"The vendors are {', '.join(names) or 'none'}; the name of an option begins with "
+                "its vendor's name.",
             )
     return names
 
@@ -117,7 +118,7 @@ def _names_in_folders(libs: Sequence[str]) -> list[str]:
 
     registry = find_plugins(libs)
     for path, error in registry.broken.items():
-        _LOG.warning("%s is not asked to compile: %s", path, error)
+        _LOG.warning("%s is not used as a compiler: %s", path, error)
     return [plugin.factory.soc_manufacturer for plugin in registry.plugins]
 
 

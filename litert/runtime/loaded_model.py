@@ -122,7 +122,7 @@ class LoadedModel:
             self._wait_for_run()
             if self._collection is not None:
                 raise LiteRtError(
-                    Status.ALREADY_EXISTS, "metrics are being collected already", self._where
+                    Status.ALREADY_EXISTS, "a metrics collection is already active", self._where
                 )
             planned = list({signature.subgraph: None for signature in self.signatures})
             self._collection = Collection(
@@ -139,7 +139,7 @@ class LoadedModel:
         with self.hold():
             self._wait_for_run()
             if self._collection is None:
-                raise LiteRtError(Status.NOT_FOUND, "no metrics are being collected", self._where)
+                raise LiteRtError(Status.NOT_FOUND, "no metrics collection is active", self._where)
             collection, self._collection = self._collection, None
             return collection.stop()
 

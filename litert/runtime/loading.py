@@ -43,8 +43,8 @@ _LOG = logging.getLogger(__name__)
 _COMPILE_IT = "Compile it with apply_plugin."
 _NOT_COMPILED = "Compile the model with apply_plugin and an asset for the op."
 _LEFT_ON_CPU = (
-    "apply_plugin has left the op on the CPU, which has no kernel for it: its report says why, and "
-    "--require_npu=<op> or --require_runnable makes that an error."
+    "apply_plugin left the op on the CPU, which has no kernel for it: the report of apply_plugin "
+    "says why, and --require_npu=<op> or --require_runnable makes this an error."
 )
 
 
@@ -77,7 +77,7 @@ class _OpenedModel(NamedTuple):
     def why_on_cpu(self, unless_tried: str) -> str:
         """Returns the reason why a model is not compiled, or the given hint."""
         if self.why_not_compiled:
-            return f"Nor was it when it was loaded: {self.why_not_compiled}."
+            return f"Compiling at load did not help either: {self.why_not_compiled}."
         return unless_tried
 
 
@@ -204,7 +204,7 @@ def _open_profiler() -> Profiler | None:
         check_profiler()
         return Profiler()
     except LiteRtError as error:
-        _LOG.warning("XNNPACK's operators are not measured: %s", error)
+        _LOG.warning("%s: cannot measure XNNPACK's operators: %s", error)
         return None
 
 
@@ -237,7 +237,9 @@ def _accelerators(options: Options) -> HardwareAccelerator:
     if not accelerators & (HardwareAccelerator.CPU | HardwareAccelerator.NPU):
         raise LiteRtError(
             Status.UNSUPPORTED if accelerators else Status.INVALID_ARGUMENT,
-            "this runtime has no GPU" if accelerators else "no hardware is given to run on",
+            "this runtime has no GPU"
+            if accelerators
+            else "the options select no hardware to run on",
             hint="Add HardwareAccelerator.CPU.",
         )
     if accelerators & HardwareAccelerator.GPU:
@@ -249,9 +251,9 @@ def _check_compiler_options(options: Options) -> None:
     if options.soc_model and not options.soc_manufacturer:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"a SoC model, '{options.soc_model}', and no manufacturer",
+            f"the options have a SoC model, '{options.soc_model}', but no manufacturer",
             "Options.soc_model",
-            "Name the manufacturer in Options.soc_manufacturer.",
+            "Set the manufacturer in Options.soc_manufacturer.",
         )
     if options.asks_to_compile:
         options.for_compiler()
@@ -263,7 +265,7 @@ def _kernel_mode(options: CpuOptions) -> CpuKernelMode:
     except ValueError as error:
         raise LiteRtError(Status.INVALID_ARGUMENT, str(error), "CpuOptions.kernel_mode") from None
     if options.xnnpack_flags is not None or options.xnnpack_weight_cache_path:
-        _LOG.warning("XNNPACK runs with stock's own flags, and without a weight cache")
+        _LOG.warning("XNNPACK runs with stock LiteRT's own flags, and without a weight cache")
     return mode
 
 
@@ -352,15 +354,15 @@ def _check_accelerators(
             Status.COMPILATION,
             f"{count} not for the NPU ({names}{', ...' if cpu_ops[3:] else ''})",
             where,
-            "Add HardwareAccelerator.CPU, so that the CPU runs those."
+            "Add HardwareAccelerator.CPU, so that the CPU runs these ops."
             if opened.is_compiled
-            else f"{opened.why_on_cpu(_COMPILE_IT)} HardwareAccelerator.CPU would run it.",
+            else f"{opened.why_on_cpu(_COMPILE_IT)} With HardwareAccelerator.CPU, the CPU runs the model.",
         )
     if HardwareAccelerator.NPU in accelerators and not opened.has_npu_calls:
         _LOG.warning(
-            "%s has no op for the NPU, as apply_plugin has reported: all of it runs on the CPU."
+            "%s has no op for the NPU, as apply_plugin has reported: the CPU runs the whole model."
             if opened.is_compiled
-            else "%s was not compiled for an NPU: all of it runs on the CPU. %s",
+            else "%s was not compiled for an NPU: the CPU runs the whole model. %s",
             where,
             *([] if opened.is_compiled else [opened.why_on_cpu(_COMPILE_IT)]),
         )

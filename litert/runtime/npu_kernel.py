@@ -221,8 +221,8 @@ class NpuKernel:
         pattern = RankedTensorType.of(largest.element_type, port.compiled_shape)
         raise LiteRtError(
             Status.RUNTIME_FAILURE,
-            f"the shape {list(shape)} of output {port.index} is none of {pattern} "
-            f"in {largest.size_bytes} bytes",
+            f"the shape {list(shape)} of output {port.index} does not fit {pattern} in "
+            f"{largest.size_bytes} bytes",
             self._where,
             VENDOR_REPAIRS,
         )
@@ -234,7 +234,7 @@ class NpuKernel:
                 compiled = RankedTensorType.of(now.element_type, port.compiled_shape)
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"input {port.index} is {now} now, and was compiled as {compiled}",
+                    f"input {port.index} is {now} now, but was compiled as {compiled}",
                     self._where,
                     "Compile the model for that shape.",
                 )
@@ -242,9 +242,10 @@ class NpuKernel:
             if port.shape_output is None and -1 in port.compiled_shape:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"output {port.index} has unknown dimensions, and no other output for its shape",
+                    f"output {port.index} has unknown dimensions, but there is no other output "
+                    "for its shape",
                     self._where,
-                    "Keep the shapes that the file has.",
+                    "Use the shapes that the file has.",
                 )
 
     def _change_shapes(self, input_types: list[RankedTensorType]) -> None:
@@ -271,7 +272,9 @@ class NpuKernel:
             raise self._damaged("an input is left out")
         for index in (i for pair in shape_outputs.items() for i in pair):
             if not 0 <= index < num_outputs:
-                raise self._damaged(f"shape output {index} of {num_outputs} outputs")
+                raise self._damaged(
+                    f"the file names shape output {index}, but the call has {num_outputs} outputs"
+                )
 
     def _check_shape_outputs(self) -> None:
         for port in self._dynamic:
@@ -279,7 +282,9 @@ class NpuKernel:
             holder = self._outputs[port.shape_output]
             expected = RankedTensorType.of(ElementType.INT32, (len(port.compiled_shape),))
             if holder.current_type != expected:
-                raise self._damaged(f"a shape in {holder.current_type}, not in {expected}")
+                raise self._damaged(
+                    f"the shape is stored as {holder.current_type}, not as {expected}"
+                )
 
     def _damaged(self, what: str) -> LiteRtError:
         return LiteRtError(Status.INVALID_FLATBUFFER, what, self._where, "Compile the model again.")

@@ -86,7 +86,7 @@ def read_npu_parts(
     if stamp is None:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            "NPU calls, and no stamp that says for whom",
+            "the file has NPU calls, but no stamp that names their vendor",
             where,
             "Compile the model again.",
         )
@@ -100,7 +100,7 @@ def read_npu_parts(
         if problems:
             raise LiteRtError(
                 Status.INVALID_FLATBUFFER,
-                f"the file is not as it was compiled: {'; '.join(problems)}",
+                f"the file has changed since it was compiled: {'; '.join(problems)}",
                 where,
                 "Compile the model again.",
             )
@@ -156,7 +156,7 @@ def _merge(assets: Sequence[Asset], carried: Sequence[Asset], where: str) -> lis
         if other.blob.view != asset.blob.view:
             raise LiteRtError(
                 Status.INVALID_FLATBUFFER,
-                f"two assets are named '{asset.name}', and differ",
+                f"two different assets have the name '{asset.name}'",
                 where,
                 "Compile the model again.",
             )

@@ -179,7 +179,7 @@ class PlannedSubgraph:
         if not shape or min(shape) < 1:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"shape {list(shape)}: dimensions must be positive",
+                f"the shape is {list(shape)}, but dimensions must be positive",
                 where,
             )
         self._interpreter.resize(self._index, tensor, np.array(shape, np.int32))
@@ -225,9 +225,10 @@ class PlannedSubgraph:
         if tensor in self._untold and not (self.has_run or wanted):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"only a run tells the shape {self.tensor_type(tensor)}",
+                f"only a run knows the shape {self.tensor_type(tensor)}",
                 where,
-                "Run the model with arrays (CompiledModel.run), or on a buffer of your own that is large enough.",
+                "Run the model with arrays (CompiledModel.run), or on your own buffer that is "
+                "large enough.",
             )
 
     def _check_foreseen(self, tensor: int, shape: Sequence[int], where: str) -> None:
@@ -236,14 +237,14 @@ class PlannedSubgraph:
         if -1 not in signature or min(shape, default=1) < 1 or not is_of_pattern(shape, signature):
             element_type = self.tensors.tensor_type(tensor).element_type
             foreseen = RankedTensorType.of(element_type, signature)
-            hint = "Give unknown dimensions (?) a number, and leave the others as they are."
+            hint = "Give unknown dimensions (?) a number, and keep the others unchanged."
             if -1 not in signature:
-                hint = "The model fixes its shape: give data of that shape, or convert the model again."
+                hint = "The model fixes the shape: give data of that shape, or convert the model again."
             if 0 in shape:
-                hint = "A tensor without elements cannot be run: each dimension is 1 at least."
+                hint = "A tensor without elements cannot run: each dimension must be at least 1."
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"shape {list(shape)}, where the model has {foreseen}",
+                f"the shape is {list(shape)}, but the model has {foreseen}",
                 where,
                 hint,
             )

@@ -148,9 +148,10 @@ class SignatureRunner:
         if stored.sparsity and stored.bytes < tensor_type.size_bytes:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"a sparse constant is an {argument.kind} of the model: no buffer has its form",
+                f"the {argument.kind} is a sparse constant of the model: buffers cannot hold this "
+                "form",
                 where,
-                "Make it dense, or let only ops read it.",
+                "Make the constant dense, or let only ops read it.",
             )
         return self.subgraph.allocate(
             argument.tensor, where, former, is_for_all_shapes=is_for_all_shapes
@@ -211,7 +212,7 @@ class SignatureRunner:
         if buffer is None:
             raise LiteRtError(
                 Status.MISSING_INPUT_TENSOR,
-                "no buffer, now or before",
+                "there is no buffer, neither now nor from a previous run",
                 self.where(argument),
             )
         self._check_element_type(argument, buffer)
@@ -226,7 +227,7 @@ class SignatureRunner:
         if is_read_only(buffer):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "a buffer over a read-only array",
+                "the buffer lies in a read-only array",
                 self.where(argument),
             )
         if not self.subgraph.has_dynamic_tensors:
@@ -238,7 +239,7 @@ class SignatureRunner:
         if given is not expected:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"a buffer of {given.name}, where the model has {expected.name}",
+                f"the buffer has type {given.name}, but the model takes {expected.name}",
                 self.where(argument),
             )
 
@@ -247,10 +248,11 @@ class SignatureRunner:
         if buffer.size < size:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"a buffer of {buffer.size} bytes for "
-                f"{self._tensors.tensor_type(argument.tensor)}, which takes {size}",
+                f"the buffer has {buffer.size} bytes, but "
+                f"{self._tensors.tensor_type(argument.tensor)} takes {size}",
                 self.where(argument),
-                "Make buffers with the model's create functions, after a resize anew.",
+                "Make buffers with the model's create functions, and make new buffers after a "
+                "resize.",
             )
 
     def where(self, argument: SignatureTensor) -> str:

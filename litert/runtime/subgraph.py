@@ -112,7 +112,7 @@ class InterpreterSubgraph:
         except ValueError:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"element type {tensor.type}, which this project does not know",
+                f"element type {tensor.type} is unknown to this project",
                 f"tensor '{self.tensor_name(index)}'",
             ) from None
 

@@ -53,7 +53,7 @@ def check_opens(source: MappedFile | bytes, where: str) -> None:
                 Status.INVALID_FLATBUFFER,
                 f"{error.what.partition(chr(10))[0].rstrip(':')}, in a trial",
                 where,
-                "The file is damaged, or made to do harm: get it again from where it came.",
+                "The file is damaged or malicious: copy the file again from its source.",
             ) from None
 
 

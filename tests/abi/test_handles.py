@@ -39,9 +39,9 @@ def test_handles_are_never_null_and_never_given_twice() -> None:
     [
         (lambda handles: 0, "NULL"),
         (lambda handles: ffi.NULL, "NULL"),
-        (lambda handles: ffi.cast("LiteRtOp", 0xDEADBEEF), "0xdeadbeef is no handle of a str"),
-        (lambda handles: handles.put(3), "a handle of a int, where one of a str belongs"),
-        (lambda handles: Handles().put("of another table"), "is no handle"),
+        (lambda handles: ffi.cast("LiteRtOp", 0xDEADBEEF), "0xdeadbeef is not a handle of a str"),
+        (lambda handles: handles.put(3), "the handle of a str refers to a int"),
+        (lambda handles: Handles().put("of another table"), "is not a handle"),
     ],
 )
 def test_a_wrong_handle_is_an_error(wrong: object, says: str) -> None:
@@ -65,6 +65,6 @@ def test_a_dropped_handle_is_unknown_and_its_object_is_let_go() -> None:
     del op
     handles.drop(handle)
     handles.drop(ffi.cast("LiteRtOp", handle))
-    with pytest.raises(LiteRtError, match="never given, or released"):
+    with pytest.raises(LiteRtError, match="it was never given, or was released"):
         handles.get(handle, _Op)
     assert gone() is None

@@ -50,8 +50,8 @@ def test_a_slot_without_a_function_answers_unsupported_and_is_named_once(
         assert table.get_gelu_approximate_option(ffi.NULL, out) == Status.UNSUPPORTED
     table.destroy_options(ffi.NULL)  # answers nothing
     assert [record.getMessage() for record in caplog.records] == [
-        "vendor 'Acme' called get_gelu_approximate_option, which this host does not have",
-        "vendor 'Acme' called destroy_options, which this host does not have",
+        "vendor 'Acme' called get_gelu_approximate_option, which this host does not implement",
+        "vendor 'Acme' called destroy_options, which this host does not implement",
     ]
 
 

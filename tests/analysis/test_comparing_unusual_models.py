@@ -275,7 +275,7 @@ def test_a_sparse_constant_at_the_border_of_a_model_is_refused_by_name(
     ends.append(sparse_weights(b))
     b.output(b.op("ABS", [b.input("x", *FLOATS)], [("y", *FLOATS)]))
     status, _, error = compare(b)
-    assert status == 2 and f"UNSUPPORTED: a sparse constant is an {kind} of the model" in error
+    assert status == 2 and f"UNSUPPORTED: the {kind} is a sparse constant of the model" in error
 
 
 def test_magnitudes_of_sparse_weights_are_those_of_dense_ones() -> None:

@@ -373,7 +373,7 @@ def test_the_output_is_none_of_the_inputs(
         with pytest.raises(LiteRtError) as error:
             apply_plugin(source, output, fake_options(assets={"A": kernel}))
         assert error.value.status is Status.INVALID_ARGUMENT
-    with pytest.raises(LiteRtError, match="no folder for the output"):
+    with pytest.raises(LiteRtError, match="the directory of the output does not exist"):
         apply_plugin(source, tmp_path / "no" / "out.bin", fake_options())
     assert source.read_bytes() == before and kernel.read_bytes() == b"kernel"
 

@@ -24,7 +24,7 @@ CRASHES = {
     "create.slot_failure": "crashed (SIGSEGV",
     "destroy.null": "crashed (SIGSEGV",
     "exit": "ended with status 3, in LiteRtCompilerPluginCompile",
-    "hang": "was not done after 5 s, and was stopped, in LiteRtCompilerPluginCompile",
+    "hang": "did not finish within 5 s, and was stopped, in LiteRtCompilerPluginCompile",
     "partition.reads_only": "crashed (SIGSEGV",
     "plugin.null_arguments": "crashed (SIGSEGV",
     "result.destroy_null": "crashed (SIGSEGV",

@@ -29,7 +29,7 @@ def test_an_index_past_the_custom_op_infos_is_refused(index: int) -> None:
 
 
 def test_a_text_is_no_list_of_texts() -> None:
-    with pytest.raises(LiteRtError, match="not a list") as error:
+    with pytest.raises(LiteRtError, match="must be a list of texts") as error:
         CompilerOptions(custom_layers="layers/all.xml")
     assert error.value.status is Status.INVALID_TOOL_CONFIG
     assert "custom_layers=['layers/all.xml']" in error.value.hint
@@ -56,5 +56,5 @@ def test_a_text_may_have_the_shapes_of_several_tensors(
 
 @pytest.mark.parametrize("text", ["", "x", "x:", ":3", "x:0", "x:1x", "x:1,", "x:1,y", "x:-1"])
 def test_what_is_no_shape_is_refused(text: str) -> None:
-    with pytest.raises(LiteRtError, match="which is no bound"):
+    with pytest.raises(LiteRtError, match="which is not a bound"):
         parse_shape_bounds([text])

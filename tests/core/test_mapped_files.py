@@ -28,8 +28,8 @@ def a_kernel():
 a_kernel()
 """
 SHORTER = (
-    "FILE_IO: the file became shorter while it was read ({path}). Replace a file by renaming a new one over it, "
-    "and do not write into one that is in use."
+    "FILE_IO: the file became shorter while it was read ({path}). To replace a file, rename a new file over it; "
+    "do not write into a file that is in use."
 )
 GUARD, NAMES = "guard_mapped_files()", "faulthandler.enable()"
 

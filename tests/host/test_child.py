@@ -238,10 +238,10 @@ def test_a_time_limit_may_be_for_each_answer() -> None:
     target = "functions_of_test_child:take_it_easy"
     easy = call_in_child(target, None, timeout_s=2, subject="the child", is_for_each=True)
     assert list(easy) == list(range(6))
-    with pytest.raises(LiteRtError, match="was not done after 2 s"):
+    with pytest.raises(LiteRtError, match="did not finish within 2 s"):
         list(call_in_child(target, None, timeout_s=2, subject="the child"))
     target = "functions_of_test_child:hang"
-    with pytest.raises(LiteRtError, match="was not done after 1 s"):
+    with pytest.raises(LiteRtError, match="did not finish within 1 s"):
         list(call_in_child(target, None, timeout_s=1, subject="the child", is_for_each=True))
 
 

@@ -143,7 +143,7 @@ def test_two_modules_of_a_package_cannot_take_one_name(
     with pytest.raises(LiteRtError) as error:
         extensions.load_package("readers_two", "READER", str)
     assert error.value.status is Status.ALREADY_EXISTS
-    assert "readers_two.a and by readers_two.b" in str(error.value)
+    assert "readers_two.a and in readers_two.b" in str(error.value)
 
 
 def test_entry_points_are_found_without_importing_them(
@@ -223,7 +223,7 @@ def test_two_packages_cannot_offer_one_name(
 
 def test_names_that_differ_are_unique() -> None:
     extensions.check_unique([("a", "here"), ("b", "there")], "")
-    with pytest.raises(LiteRtError, match="by here and by there"):
+    with pytest.raises(LiteRtError, match="in here and in there"):
         extensions.check_unique([("a", "here"), ("a", "there")], "")
 
 
@@ -247,7 +247,7 @@ def test_a_vendors_error_keeps_its_status_and_gains_vendor_and_call() -> None:
         (
             UnspeakableError(),
             Status.COMPILATION,
-            "UnspeakableError: (it has no text) (vendor 'Acme', compile",
+            "UnspeakableError: (the exception has no text) (vendor 'Acme', compile",
         ),
         (LiteRtError(Status.OK, "all is well"), Status.COMPILATION, "COMPILATION: all is well ("),
         (MemoryError(), Status.MEMORY_ALLOCATION_FAILURE, "out of memory"),

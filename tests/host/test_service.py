@@ -228,7 +228,7 @@ def test_a_hang_ends_with_the_time_limit() -> None:
         error = fails(service, "hang")
         assert error.status is Status.TIMEOUT_EXPIRED
         assert error.what == (
-            "the plugin libX.so was not done in LiteRtHang after 1.5 s, and was stopped"
+            "the plugin libX.so did not finish in LiteRtHang within 1.5 s, and was stopped"
         )
 
 
@@ -357,7 +357,7 @@ def test_a_call_that_is_rung_can_fail(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "number, what", [(2, "crashed in run, task 3 .SIGSEGV"), (3, "after 0.5 s")]
+    "number, what", [(2, "crashed in run, task 3 .SIGSEGV"), (3, "within 0.5 s")]
 )
 def test_a_call_that_is_rung_may_be_the_last(number: int, what: str) -> None:
     with Service(
@@ -404,7 +404,7 @@ def test_a_child_may_ask_in_a_call() -> None:
     ["[" * 100_000, "7", "{}", '{"question": 7}', '{"question": ["square"]}', '{"log": 7}', '{"error": [7]}'],
 )  # fmt: skip
 def test_a_child_that_talks_nonsense_is_ended(service: Service, line: str) -> None:
-    with pytest.raises(ChildEndedError, match="makes no sense"):
+    with pytest.raises(ChildEndedError, match="sent an invalid answer"):
         service.ask("say", line)
     assert not service.is_alive
 
@@ -426,7 +426,7 @@ def test_what_a_child_is_at_has_a_limit_of_its_own() -> None:
     """Within a call that may take longer: nothing, then something that takes too long."""
     left = iter([(float("inf"), 0.0), (3.0, 3.0), (0.0, 3.0)])
     with start(watch=lambda: next(left)) as service:
-        with pytest.raises(ChildEndedError, match="in LiteRtHang after 3 s") as error:
+        with pytest.raises(ChildEndedError, match="in LiteRtHang within 3 s") as error:
             service.ask("hang")
         assert error.value.status is Status.TIMEOUT_EXPIRED
 
@@ -434,7 +434,7 @@ def test_what_a_child_is_at_has_a_limit_of_its_own() -> None:
 def test_an_answer_that_cannot_be_read_makes_no_sense() -> None:
     with start() as service:
         assert service.ask("count", 1, read=len) == 1
-        with pytest.raises(ChildEndedError, match=r"says what makes no sense: .*int"):
+        with pytest.raises(ChildEndedError, match=r"sent an invalid answer: .*int"):
             service.ask("count", 1, read=int)
         assert not service.is_alive
 

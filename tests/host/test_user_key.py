@@ -74,7 +74,7 @@ def test_what_is_not_this_users_alone_is_no_key(
 def test_a_key_of_another_size_is_refused(data: Path, size: int) -> None:
     user_key()
     (data / "litert-npu" / "key").write_bytes(bytes(size))
-    with pytest.raises(OSError, match="no key"):
+    with pytest.raises(OSError, match="not a key"):
         user_key()
 
 
@@ -90,7 +90,7 @@ def test_a_home_is_never_a_folder_that_is_called_like_its_sign(
         place == "an old platformdirs"
     ):  # where HOME is not set, and the system does not know the user
         monkeypatch.setattr("platformdirs.user_data_dir", lambda: "~/.local/share")
-        with pytest.raises(OSError, match="no data folder"):
+        with pytest.raises(OSError, match="no data directory"):
             user_key()
     else:
         monkeypatch.setenv("HOME", str(data / "home"))

@@ -17,7 +17,7 @@ def test_a_range_lies_in_the_file(tmp_path: Path) -> None:
     with MappedFile(tmp_path / "a") as file:
         assert (bytes(file.blob(3)), bytes(file.blob(3, 2))) == (b"3456789", b"34")
         for offset, size in ((11, None), (9, 2), (-1, 1), (3, -1)):
-            with pytest.raises(LiteRtError, match="of a file of 10") as error:
+            with pytest.raises(LiteRtError, match="exceeds the file, which has 10 bytes") as error:
                 file.blob(offset, size)
             assert error.value.status is Status.INDEX_OOB
 
@@ -48,6 +48,6 @@ def test_a_file_without_memory_for_it_is_an_error_that_says_so(
 
     (tmp_path / "a").write_bytes(b"123")
     monkeypatch.setattr(blob, "read_all", fails)
-    with pytest.raises(LiteRtError, match="no memory for the 3 bytes") as error:
+    with pytest.raises(LiteRtError, match="not enough memory for the 3 bytes") as error:
         MappedFile(tmp_path / "a")
     assert error.value.status is Status.MEMORY_ALLOCATION_FAILURE

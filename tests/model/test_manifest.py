@@ -136,13 +136,13 @@ def test_each_change_is_named() -> None:
     )
     assert problems[0].startswith("asset 'MyOp' has changed: sha256 ")
     assert problems[1:] == [
-        "asset 'Other' is not in the manifest",
+        "asset 'Other' is in the file, but not in the manifest",
         "byte code module 0 has changed: 7 bytes, not 6",
-        "byte code module 1 is not in the manifest",
+        "byte code module 1 is in the file, but not in the manifest",
     ]
     assert find_mismatches(MANIFEST, [], []) == [
-        "asset 'MyOp' is in the manifest, and not in the file",
-        "byte code module 0 is in the manifest, and not in the file",
+        "asset 'MyOp' is in the manifest, but not in the file",
+        "byte code module 0 is in the manifest, but not in the file",
     ]
 
 

@@ -52,8 +52,8 @@ def test_a_plan_goes_to_another_process(plan: MemoryPlan | None) -> None:
     ("buffer", "problem"),
     [
         (PlacedBuffer("x", 2, 0, 64, 0, 0), "'x' is in memory 2 of 2"),
-        (PlacedBuffer("x", 0, 0, 64, 0, 2), "'x' is there in steps 0 to 2 of 2"),
-        (PlacedBuffer("x", 0, 0, 64, 1, 0), "'x' is there in steps 1 to 0 of 2"),
+        (PlacedBuffer("x", 0, 0, 64, 0, 2), "'x' takes space in steps 0 to 2 of 2"),
+        (PlacedBuffer("x", 0, 0, 64, 1, 0), "'x' takes space in steps 1 to 0 of 2"),
         (PlacedBuffer("x", 0, -1, 64, 0, 0), "-1"),
         (PlacedBuffer("x", 0, "far", 64, 0, 0), "far"),  # type: ignore[arg-type]
     ],

@@ -103,17 +103,17 @@ def test_bytes_that_no_field_has_stay() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"axis": 2**31}, "field 'axis' is int32, which cannot be 2147483648"),
-        ({"axis": 1.5}, "field 'axis' is int32, which cannot be 1.5"),
-        ({"axis": True}, "field 'axis' is int32, which cannot be True"),
-        ({"axis": "1"}, "field 'axis' is int32, which cannot be '1'"),
-        ({"axis": None}, "no value for field 'axis'"),
-        ({"beta": 1e39}, "field 'beta' is float32, which cannot be 1e+39"),
-        ({"flag": 2}, "field 'flag' is bool, which cannot be 2"),
-        ({"perm": [1, 2]}, "field 'perm' has 3 int16, and not [1, 2]"),
-        ({"perm": 5}, "field 'perm' has 3 int16, and not 5"),
-        ({"perm": [1, 2, 40000]}, "field 'perm' is int16, which cannot be 40000"),
-        ({"other": 1}, "'other' is no field of the C struct"),
+        ({"axis": 2**31}, "field 'axis' has type int32, which cannot hold 2147483648"),
+        ({"axis": 1.5}, "field 'axis' has type int32, which cannot hold 1.5"),
+        ({"axis": True}, "field 'axis' has type int32, which cannot hold True"),
+        ({"axis": "1"}, "field 'axis' has type int32, which cannot hold '1'"),
+        ({"axis": None}, "the field 'axis' of the C struct has no value"),
+        ({"beta": 1e39}, "field 'beta' has type float32, which cannot hold 1e+39"),
+        ({"flag": 2}, "field 'flag' has type bool, which cannot hold 2"),
+        ({"perm": [1, 2]}, "field 'perm' takes 3 int16, but the value is [1, 2]"),
+        ({"perm": 5}, "field 'perm' takes 3 int16, but the value is 5"),
+        ({"perm": [1, 2, 40000]}, "field 'perm' has type int16, which cannot hold 40000"),
+        ({"other": 1}, "the C struct has no field 'other'"),
     ],
 )
 def test_a_value_that_a_field_cannot_hold_is_refused(changes: dict[str, object], says: str) -> None:

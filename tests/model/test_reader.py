@@ -220,15 +220,15 @@ def set_tensor(field: str, value: int) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (set_subgraph("inputs", 3), "input 3, where there are 3"),
+        (set_subgraph("inputs", 3), "input 3 is used, but there are 3"),
         (set_subgraph("outputs", 0, -1), "output -1"),
-        (set_op("inputs", [0, 3]), "an index past"),
-        (set_op("inputs", [-2, 0]), "an index past"),
-        (set_op("outputs", [3]), "an index past"),
-        (set_op("outputs", [-1]), "an index past"),
-        (set_op("intermediates", [3]), "an index past"),
-        (set_op("opcodeIndex", 1), "an index past"),
-        (set_tensor("buffer", 2), "buffer 2, where there are 2"),
+        (set_op("inputs", [0, 3]), "an index is past"),
+        (set_op("inputs", [-2, 0]), "an index is past"),
+        (set_op("outputs", [3]), "an index is past"),
+        (set_op("outputs", [-1]), "an index is past"),
+        (set_op("intermediates", [3]), "an index is past"),
+        (set_op("opcodeIndex", 1), "an index is past"),
+        (set_tensor("buffer", 2), "buffer 2 is used, but there are 2"),
         (set_tensor("type", 99), "element type 99"),
     ],
     ids=[
@@ -390,7 +390,7 @@ def test_the_name_of_an_npu_call_has_no_zero_byte() -> None:
     model.byte_code = [Appended(Blob(b"module"), [(model.subgraphs[0].ops[0], "call")])]
     data = to_bytes(model)
     assert read_model(data).byte_code[0].users[0][1] == "call"
-    assert "a call name with a zero byte" in refusal(data.replace(b"call", b"c\0ll")).what
+    assert "the call name contains a zero byte" in refusal(data.replace(b"call", b"c\0ll")).what
 
 
 def test_metadata_are_read_alone(tmp_path: Path) -> None:
@@ -430,8 +430,8 @@ def test_metadata_may_lie_behind_the_flatbuffer() -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (metadata([], None), "buffer 0, where there are 0"),
-        (metadata([(1, "I", 3)], one_buffer()), "buffer 3, where there are 1"),
+        (metadata([], None), "buffer 0 is used, but there are 0"),
+        (metadata([(1, "I", 3)], one_buffer()), "buffer 3 is used, but there are 1"),
         (metadata([], one_buffer((1, "Q", 4), (2, "Q", 1 << 40))), "data at 4 to"),
         (metadata([], one_buffer())[:8], "outside the file"),
         (b"\xff\xff\xff\x7fTFL3", "outside the file"),

@@ -107,7 +107,7 @@ def test_blocks_are_put_where_they_belong() -> None:
 def test_elements_smaller_than_a_byte_are_refused() -> None:
     sparsity = matrix().sparsity
     tensor = ModelBuilder().constant("c", b"\5", "int4", (2,), sparsity=sparsity)
-    assert find_sparsity_mistake(tensor) == "a sparse constant: its elements are INT4"
+    assert find_sparsity_mistake(tensor) == "a sparse constant: the elements are INT4"
 
 
 def test_a_level_without_its_parts_is_refused() -> None:
@@ -117,4 +117,4 @@ def test_a_level_without_its_parts_is_refused() -> None:
     ]
     sparsity = Table.make("SparsityParameters", traversal_order=(0, 1), dim_metadata=levels)
     tensor = ModelBuilder().constant("c", b"\5", "int8", (3, 4), sparsity=sparsity)
-    assert find_sparsity_mistake(tensor) == "a sparse constant: a level without array_segments"
+    assert find_sparsity_mistake(tensor) == "a sparse constant: a level has no array_segments"

@@ -35,7 +35,9 @@ def test_a_profiler_is_not_written_over_another_field(monkeypatch: pytest.Monkey
     another_field = property(lambda self: 0x7F00, lambda self, address: written.append(address))
     monkeypatch.setattr(InterpreterSubgraph, "profiler", another_field)
     abi_check._run_with_profiler.cache_clear()
-    with pytest.raises(LiteRtError, match="this release of ai-edge-litert does not tell") as error:
+    with pytest.raises(
+        LiteRtError, match="this release of ai-edge-litert does not report"
+    ) as error:
         abi_check.check_profiler()
     assert error.value.status is Status.UNSUPPORTED and not written
 

@@ -365,7 +365,7 @@ def test_the_reference_vendor_is_told_of_where_it_is_not_asked(
     only = {name: point for name, point in points.items() if name == "Reference"}
     monkeypatch.setattr(load_candidates, "find_entry_points", lambda group: only)
     assert doubled(load(raw("ADD"), plugins="")) == 1
-    assert "Nor was it when it was loaded: Reference: it is asked where" in caplog.text
+    assert "Compiling at load did not help either: Reference: this vendor is used if" in caplog.text
     caplog.clear()
     assert doubled(load(raw("ADD"), plugins="", soc_manufacturer="Null")) == 1
     assert "Null: ADD: " in caplog.text and "Reference" not in caplog.text
@@ -378,7 +378,8 @@ def test_that_no_vendor_takes_an_op_is_kept_too(
         caplog.clear()
         assert doubled(load(raw("ADD"), soc_manufacturer="Test")) == 1
         assert (
-            "Nor was it when it was loaded: Test: ADD: the plugin does not take it" in caplog.text
+            "Compiling at load did not help either: Test: ADD: the plugin does not take it"
+            in caplog.text
         )
     assert compilations == ["Test"]
 
@@ -438,11 +439,11 @@ BAD: dict[str, tuple[dict[str, Any], Status, str]] = {
         Status.INVALID_TOOL_CONFIG,
         "no SoC model 'T9'",
     ),
-    "SoC of nobody": ({"soc_model": "T1"}, Status.INVALID_ARGUMENT, "and no manufacturer"),
+    "SoC of nobody": ({"soc_model": "T1"}, Status.INVALID_ARGUMENT, "but no manufacturer"),
     "option of nobody": (
         {"compiler_options": {"nobody_fast": "1"}},
         Status.INVALID_ARGUMENT,
-        "no vendor for the compiler option 'nobody_fast'.*Test",
+        "no vendor has the compiler option 'nobody_fast'.*Test",
     ),
     "missing asset": (
         {"custom_op_infos": [CustomOpInfo("double", "missing.cl")]},

@@ -246,7 +246,7 @@ def test_an_asset_that_is_embedded_and_carried_is_registered_once(load: Load, ve
 
 def test_two_assets_of_one_name_that_differ_are_refused(load: Load) -> None:
     other = [Asset("MyOp", "", Blob(b"another"))]
-    with pytest.raises(LiteRtError, match="two assets are named 'MyOp', and differ"):
+    with pytest.raises(LiteRtError, match="two different assets have the name 'MyOp'"):
         load(carrying(b"{}", with_assets().assets, other))
 
 
@@ -292,7 +292,7 @@ def test_npu_calls_run_on_the_npu_whatever_is_asked_for(
 @pytest.mark.parametrize(
     ("make", "hint"),
     [
-        (raw_model, "Nor was it when it was loaded: Null: ADD: "),
+        (raw_model, "Compiling at load did not help either: Null: ADD: "),
         (cpu_around_npu, "HardwareAccelerator.CPU"),
     ],
     ids=["not compiled", "compiled in part"],

@@ -297,7 +297,7 @@ def test_a_run_of_more_ops_than_there_is_place_for_is_measured_as_far(
     model = load(loop(adds_one=True), options(mode=CpuKernelMode.BUILTIN))
     metrics = measure(model, {"n": np.array(5, np.int32), "x": X}, runs=1)
     assert sum(op.count for op in metrics.ops if op.ops) == 7
-    assert "15 runs of ops are left out" in metrics.problems[0]
+    assert "15 op runs are missing" in metrics.problems[0]
 
 
 def test_runs_to_warm_up_are_not_counted(load: Load, vendor: Any) -> None:

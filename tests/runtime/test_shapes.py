@@ -232,7 +232,7 @@ def test_an_output_that_nothing_bounds_has_no_buffer_before_a_run(load: Load) ->
     model = load(builder.bytes())
     for call in (model.create_output_buffers, model.get_output_buffer_requirements):
         with pytest.raises(
-            LiteRtError, match=r"only a run tells the shape tensor<\?xf32>"
+            LiteRtError, match=r"only a run knows the shape tensor<\?xf32>"
         ) as error:
             call(0)
         assert error.value.where == f"output 'y' of signature '{KEY}'"
@@ -246,7 +246,7 @@ def test_a_buffer_too_small_for_a_dynamic_output_is_refused(load: Load) -> None:
     inputs = model.create_input_buffers(0)
     inputs[0].write(VECTORS[3])
     outputs = [TensorBuffer.create_from_host_memory(np.zeros(2, np.float32))]
-    with pytest.raises(LiteRtError, match="32 bytes, and its buffer has 8") as error:
+    with pytest.raises(LiteRtError, match="32 bytes, but its buffer has 8") as error:
         model.run_by_index(0, inputs, outputs)
     assert error.value.status is Status.INVALID_ARGUMENT
 
@@ -261,7 +261,7 @@ def test_a_call_for_one_shape_refuses_another_and_goes_on(load: Load) -> None:
     model = load(static_call())
     four = vector(1, 2, 3, 4)
     model.resize_input_tensor(0, [6], strict=False)
-    with pytest.raises(LiteRtError, match="6xf32> now, and was compiled as tensor<4xf32>"):
+    with pytest.raises(LiteRtError, match="6xf32> now, but was compiled as tensor<4xf32>"):
         model.create_output_buffers(0)
     model.resize_input_tensor(0, [4], strict=False)
     np.testing.assert_array_equal(model.run({"x": four, "free": four})["y"], 2 * four)
@@ -283,7 +283,7 @@ def test_a_call_whose_output_s_shape_nobody_tells_is_refused(load: Load) -> None
 def test_an_input_of_fixed_shape_is_not_said_to_have_unknown_dimensions(load: Load) -> None:
     model = load(static_call())
     with pytest.raises(
-        LiteRtError, match=r"shape \[6\], where the model has tensor<4xf32>"
+        LiteRtError, match=r"the shape is \[6\], but the model has tensor<4xf32>"
     ) as error:
         model.resize_input_tensor(0, [6])
     assert "The model fixes its shape" in error.value.hint and "?" not in error.value.hint

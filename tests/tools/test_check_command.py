@@ -107,7 +107,7 @@ def test_who_compiled_a_file_is_said(
     assert found_about(own, "maker") == [(Verdict.PASSED, "compiled by you on this machine")]
     assert found_about(own, "digests")[0][1] == "the file has not changed since its compilation"
     ((outcome, text),) = found_about(check_file("nobodys.tflite"), "maker")
-    assert outcome is Verdict.UNKNOWN and "nobody has sealed it" in text
+    assert outcome is Verdict.UNKNOWN and "the file has no seal" in text
     monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / "another user's"))
     report = check_file("own.tflite")
     assert report.will_run
@@ -123,11 +123,11 @@ def test_a_user_without_a_key_compiles_and_checks(
     (tmp_path / "a file").write_text("")
     monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / "a file"))
     ((outcome, text),) = found_about(check_file("own.tflite"), "maker")
-    assert outcome is Verdict.UNKNOWN and "there is no key to know its seal by" in text
+    assert outcome is Verdict.UNKNOWN and "there is no key to check the seal with" in text
     told: list[str] = []
     write_sealed("other.tflite", user_seal(told.append))
     ((outcome, text),) = found_about(check_file("other.tflite"), "maker")
-    assert outcome is Verdict.UNKNOWN and "nobody has sealed it" in text
+    assert outcome is Verdict.UNKNOWN and "the file has no seal" in text
     assert len(told) == 1 and "no seal" in told[0]
 
 
@@ -137,7 +137,7 @@ def test_a_flipped_bit_anywhere_is_found(in_folder: Path) -> None:
     data[-1] ^= 1  # the padding at the end
     Path("own.tflite").write_bytes(data)
     report = check_file("own.tflite")
-    assert failures(report) == ["digests"] and "its digest is another" in report.to_text()
+    assert failures(report) == ["digests"] and "its digest does not match" in report.to_text()
 
 
 def no_stamp(model: Model) -> None:

@@ -105,7 +105,7 @@ def raising(error: BaseException) -> Callable[..., int]:
         (MemoryError(), 2, "out of memory, at "),
         (MemoryError("no room for 8 bytes"), 2, "out of memory: no room for 8 bytes"),
         (SystemExit(0), 2, "tried to end the process: SystemExit: 0. --debug"),
-        (OSError(5, "I/O error", "a/b"), 2, "FILE_IO: the system has refused a call: i/o error (a/b)."),
+        (OSError(5, "I/O error", "a/b"), 2, "FILE_IO: a system call failed: i/o error (a/b)."),
         (ZeroDivisionError("division"), 2, "ZeroDivisionError: division. This is a defect"),
     ],
     ids=[

@@ -90,7 +90,7 @@ def test_a_wrong_text_is_refused_with_its_line_and_writes_nothing(
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--timeout=0.1", "TIMEOUT_EXPIRED: the reference compiler was not done"),
+        ("--timeout=0.1", "TIMEOUT_EXPIRED: the reference compiler did not finish"),
         ("--memory=128", "need more than 128 MiB (in.mlir). Allow more with --memory."),
     ],
 )

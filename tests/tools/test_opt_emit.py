@@ -274,7 +274,7 @@ def test_one_of_several_functions_is_chosen(
         ("", "", ("--emit=net.mlir",), "the output is the input (net.mlir)"),
         ("", "", ("--constants=w.npz", "--emit=w.npz"), "the output is the input (w.npz)"),
         ("", "", ("-o", "out.tflite"), "-o and --emit are both out.tflite"),
-        ("", "", ("--npu_custom_op_info=Softsign,w.npz",), "two assets for op 'Softsign'"),
+        ("", "", ("--npu_custom_op_info=Softsign,w.npz",), "the op 'Softsign' has two assets"),
     ],
 )
 def test_what_lacks_is_an_error_and_nothing_is_written(

@@ -64,7 +64,7 @@ def test_a_command_makes_no_folder_on_the_way_to_its_output(
     litert_npu: LitertNpu, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert litert_npu(*arguments) == 2
-    assert "NOT_FOUND: no folder for the output (no)" in capsys.readouterr().err
+    assert "NOT_FOUND: the directory of the output does not exist (no)" in capsys.readouterr().err
     assert not Path("no").exists()
 
 
@@ -73,7 +73,7 @@ def test_a_dump_makes_its_own_folder_alone(flag: str, capsys: pytest.CaptureFixt
     info = "--npu_custom_op_info=Mine,Mine.cl"
     command = ["apply_plugin", flag, info, "--transformations=all", "model.tflite", "out.tflite"]
     assert apply_plugin([*command, "--dump_folder=no/such"]) != 0
-    assert "NOT_FOUND: no folder for the output (no)" in capsys.readouterr().err
+    assert "NOT_FOUND: the directory of the output does not exist (no)" in capsys.readouterr().err
     assert not Path("no").exists() and not Path("out.tflite").exists()
     assert apply_plugin([*command, "--dump_folder=dumps"]) == 0
     assert Path("dumps").is_dir()

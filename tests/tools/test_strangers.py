@@ -130,7 +130,7 @@ def test_a_changed_file_is_refused_before_it_runs(sealed: str) -> None:
     data = bytearray(Path(sealed).read_bytes())
     data[-1] ^= 1
     Path(sealed).write_bytes(data)
-    with pytest.raises(LiteRtError, match="its digest is another"):
+    with pytest.raises(LiteRtError, match="its digest does not match"):
         is_isolated(sealed)
 
 

@@ -226,8 +226,11 @@ def test_dumps_go_beside_the_output(source: Path, mine: Path, tmp_path: Path) ->
         (["in", "none", "--dump_model_after=all"], "a dump needs a folder"),
         (["in", "--list_transformations"], "takes no model"),
         (["missing.tflite", "none"], "missing.tflite"),
-        (["in", "none", "--input_shape=x"], "--input_shape has 'x', which is no shape"),
-        (["in", "none", "--input_shape=x:0x2"], "--input_shape has 'x:0x2', which is no shape"),
+        (["in", "none", "--input_shape=x"], "--input_shape contains 'x', which is not a shape"),
+        (
+            ["in", "none", "--input_shape=x:0x2"],
+            "--input_shape contains 'x:0x2', which is not a shape",
+        ),
         (["in", "none", "--input_shape=x:1", "--input_shape=x:2"], "two --input_shape for 'x'"),
         (["in", "none", "--data_layout=NCWH"], "NCWH"),
     ],

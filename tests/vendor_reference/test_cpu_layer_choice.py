@@ -226,7 +226,7 @@ def test_a_crash_costs_a_message(tmp_path: Path, part: str) -> None:
 
 def test_a_hang_costs_a_message(tmp_path: Path) -> None:
     path = library(tmp_path, configuration=f"for (volatile int i = 0; i < 1; ) {{}} {OK}")
-    with pytest.raises(LiteRtError, match=r"the library was not done after 1 s") as error:
+    with pytest.raises(LiteRtError, match=r"the library did not finish within 1 s") as error:
         in_child(path, one_op(4), timeout_s=1)
     assert error.value.status is Status.TIMEOUT_EXPIRED
 

@@ -272,7 +272,7 @@ def test_a_library_that_hangs_costs_a_message(
     error = fails(
         tmp_path, library(tmp_path, shapes=f"for (volatile int i = 0; i < 1; ) {{}} {OK}")
     )
-    assert error.status is Status.TIMEOUT_EXPIRED and "was not done after 1 s" in error.what
+    assert error.status is Status.TIMEOUT_EXPIRED and "did not finish within 1 s" in error.what
 
 
 @pytest.mark.parametrize("allow", [False, True], ids=["without the flag", "with it"])

@@ -197,7 +197,7 @@ def test_a_kernel_that_is_not_there_is_an_error_with_those_that_are(builder: Any
 
 @pytest.mark.parametrize(
     ("function", "says"),
-    [("crash", "crashed (SIGSEGV"), ("hang", "was not done after 0.5 s"), ("leave", "status 3")],
+    [("crash", "crashed (SIGSEGV"), ("hang", "did not finish within 0.5 s"), ("leave", "status 3")],
 )
 def test_a_compiler_that_fails_is_an_error_that_names_the_program(
     builder: Any,
@@ -232,7 +232,7 @@ def test_nothing_is_compiled_where_no_process_can_be_started(
     builder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
-    with pytest.raises(LiteRtError, match="the OpenCL compiler cannot be started") as error:
+    with pytest.raises(LiteRtError, match="the OpenCL compiler cannot start") as error:
         builder.build([text(77)])
     assert error.value.status is Status.DYNAMIC_LOADING
 

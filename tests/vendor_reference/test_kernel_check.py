@@ -149,7 +149,7 @@ def test_a_compiler_that_hangs_is_stopped(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(LiteRtError) as error:
         build_programs(*executable("kernel_a"), timeout_s=0.5)
     assert error.value.status is Status.COMPILATION and error.value.where == "k0.cl"
-    assert "was not done after 0.5 s, and was stopped" in error.value.what
+    assert "did not finish within 0.5 s, and was stopped" in error.value.what
 
 
 def test_an_answer_that_makes_no_sense_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ CASES = {
     "sizes of an input that the op has not": (
         "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 of an op that has 2 inputs"),
     "internal memory of an input that the op has not": (
-        'size="16"', 'size="INPUT7_DIMS[0]"', "has INPUT7_DIMS[0], and the number of inputs is 2"),
+        'size="16"', 'size="INPUT7_DIMS[0]"', "uses INPUT7_DIMS[0], but the number of inputs is 2"),
     "internal memory below zero": (
         'size="16"', 'size="1-16"', "formula '1-16' is -15, the least is 0"),
     "internal memory of no element": (

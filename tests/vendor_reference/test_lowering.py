@@ -232,7 +232,7 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "no option 'm', the op has mm, n. Did you mean"),
         (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "neither numbers nor text"),
         (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "no FlexBuffer map. Read a C struct"),
-        (ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8, "at bytes 6 to 10 of options that have 8 bytes"),
+        (ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8, "is at bytes 6 to 10, but the options have 8 bytes"),
         (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
         (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
         (TensorArgument(False, 1), None, " is input 1, but the op has 1 input."),
@@ -330,7 +330,7 @@ def test_an_output_that_no_argument_writes_is_refused() -> None:
 
 def test_a_field_past_the_options_is_named_by_type_and_place() -> None:
     defines = [Define("N", StructField(F32, 8, None))]
-    says = r"define 'N': field 'float32' at bytes 8 to 12 of options that have 8 bytes"
+    says = r"define 'N': the field 'float32' is at bytes 8 to 12, but the options have 8 bytes"
     with pytest.raises(LiteRtError, match=says):
         lower([one_op(options=bytes(8))], layer(defines=defines))
 

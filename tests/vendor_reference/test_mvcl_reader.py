@@ -199,5 +199,5 @@ def test_scalars_are_elements_of_options_and_sizes() -> None:
         values().resolve(FlexOption("n", element=2))
     with pytest.raises(LiteRtError, match="of 'x', whose shape is known only at run time"):
         values(-1, 3, 4, 5).resolve(SizeFormula("INPUT1_DIMS[0]"))
-    with pytest.raises(LiteRtError, match="and the number of inputs is 2"):
+    with pytest.raises(LiteRtError, match="but the number of inputs is 2"):
         values().resolve(SizeFormula("INPUT0_DIMS[0]"))

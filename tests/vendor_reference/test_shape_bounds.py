@@ -156,7 +156,7 @@ OWN = [TensorArgument(False, 0), TensorArgument(True, 0), ShapeArgument(True, 0)
         ({"shape_kernel": ShapeKernel("calc", [CL])}, "a kernel finds its shape, and no formula"),
         ({"output_shapes": [formulas("X/0", "1")]}, "divides by zero"),
         ({"output_shapes": [formulas("B")]}, "gives it 1 dimensions, but the model 2"),
-        ({"output_shapes": [SameShape(3)]}, "input 3, which the op has not"),
+        ({"output_shapes": [SameShape(3)]}, "input 3, but the op has no such input"),
     ],
 )
 def test_a_layer_that_does_not_say_is_no_guess(fields: dict[str, Any], reason: str) -> None:

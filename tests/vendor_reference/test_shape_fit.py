@@ -46,7 +46,10 @@ def formulas(*texts: str) -> list[Formula]:
             f"{GIVE} the size 5 in dimension 3, but the model gives it 4",
         ),
         ([formulas("B", "X", "Y", "F/0")], f"{GIVE} no shape: formula 'F/0' divides by zero"),
-        ([SameShape(4)], f"{GIVE} no shape: it has the shape of input 4, which the op has not"),
+        (
+            [SameShape(4)],
+            f"{GIVE} no shape: the output has the shape of input 4, but the op has no such input",
+        ),
         ([None, SameShape(0)], "its layer has 2 output_shapes, but the op 1 output"),
     ],
     ids=["rank", "a fixed dimension", "no value", "no input", "too many"],

@@ -89,8 +89,8 @@ def _write(exported: Mapping[str, Any], symbols: list[str], functions: int, clos
     if unknown:
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"the library has no {', '.join(unknown)}",
-            hint="Export the vendor again, with the version of litert-npu that is installed now.",
+            f"the library lacks {', '.join(unknown)}",
+            hint="Export the vendor again with the version of litert-npu that is installed now.",
         )
     table = ffi.cast("void**", functions)
     for index, symbol in enumerate(symbols):

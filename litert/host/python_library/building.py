@@ -73,11 +73,15 @@ def find_compiler() -> Sequence[str]:
         path = shutil.which(command[0])
         if path:
             return [path, *command[1:], *flags]
-    tried = f"$CC is '{named}'" if named else f"none of {', '.join(COMPILERS)} is here"
+    tried = (
+        f"$CC is '{named}'"
+        if named
+        else f"there is no C compiler: none of {', '.join(COMPILERS)} was found"
+    )
     raise LiteRtError(
         Status.NOT_FOUND,
         f"no C compiler: {tried}",
-        hint="Install one (Debian and Ubuntu: apt install gcc), or set CC to its path.",
+        hint="Install a C compiler (Debian and Ubuntu: apt install gcc), or set CC to its path.",
     )
 
 
@@ -119,7 +123,7 @@ def build_libraries(
     if sys.platform != "linux":
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"libraries are made on Linux, and this is {sys.platform}",
+            f"the libraries can be built on Linux only, and this system is {sys.platform}",
         )
     compiler = find_compiler()
     with ExitStack() as stack:
@@ -184,7 +188,7 @@ def _try_library(library: PlannedLibrary, folder: str) -> None:
     if problem is not None:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"it was built, and a program without Python cannot use it:\n{problem}",
+            f"the library was built, but a program without Python cannot use it: {problem}",
             library.output,
         )
 
@@ -197,7 +201,9 @@ def _compile(command: Sequence[str]) -> None:
             Status.COMPILATION,
             f"the C compiler failed:\n{problem}",
             command[0],
-            "Make room, or write elsewhere." if is_full else "Set CC to another one: gcc or clang.",
+            "Make room, or write elsewhere."
+            if is_full
+            else "Set CC to another compiler: gcc or clang.",
         )
 
 

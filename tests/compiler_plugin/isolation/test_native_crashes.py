@@ -121,7 +121,7 @@ def test_a_crash_as_it_is_loaded_names_plugin_and_function(
         ("kill", "crashed in LiteRtCompilerPluginCompile (SIGKILL"),
         ("exit", "ended with status 3 in LiteRtCompilerPluginCompile"),
         ("exit0", "ended with status 0 in LiteRtCompilerPluginCompile"),
-        ("hang", "was not done in LiteRtCompilerPluginCompile after 4 s, and was stopped"),
+        ("hang", "did not finish in LiteRtCompilerPluginCompile within 4 s, and was stopped"),
     ],
 )
 def test_other_ends_are_named_as_well(

@@ -209,8 +209,8 @@ BAD_OPTIONS = {
     "asset_root=a;asset_root=b": "'asset_root' is given twice",
     "compiler_options_max_partitions=-1": "has to be a number",
     "npu_custom_op_info=MyOp": "has no comma",
-    "npu_custom_op_info=A,b;npu_custom_op_info=A,c": "two assets for op 'A'",
-    "shape_bounds=x": "which is no bound",
+    "npu_custom_op_info=A,b;npu_custom_op_info=A,c": "the op 'A' has two assets",
+    "shape_bounds=x": "which is not a bound",
     "chek_kernels=false": "no option 'chek_kernels' ($LITERT_NPU_OPTIONS). Did you mean check_kernels?",
     "takin_speed=1": "no option 'takin_speed' ($LITERT_NPU_OPTIONS). Did you mean taking_speed?",
 }

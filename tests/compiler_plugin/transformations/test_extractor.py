@@ -267,7 +267,7 @@ def reads_a_flexbuffer(node: Node) -> bool:
     [
         (raises, "KeyError: 'gamma'", Status.INVALID_TRANSFORMATION),
         (reads_beyond, "error: unpack_from requires a buffer of", Status.INVALID_TRANSFORMATION),
-        (reads_a_struct, "field 'all' at bytes 0 to 72 of options that have 8", Status.INVALID_ARGUMENT),
+        (reads_a_struct, "the field 'all' is at bytes 0 to 72, but the options have 8", Status.INVALID_ARGUMENT),
         (reads_a_flexbuffer, "the 8 bytes of options are not a FlexBuffer", Status.INVALID_FLATBUFFER),
         (lambda node: None, "it returns None", Status.INVALID_TRANSFORMATION),
         (lambda node: exit(3), "SystemExit: 3", Status.INVALID_TRANSFORMATION),
@@ -329,7 +329,7 @@ def test_a_name_that_is_taken_twice_is_an_error_with_both_files() -> None:
         with pytest.raises(LiteRtError) as error:
             OpLibrary(classes, extractors)
         assert error.value.status is Status.ALREADY_EXISTS
-        assert "'Foo' is taken twice" in error.value.what
+        assert "the name 'Foo' occurs twice" in error.value.what
         assert error.value.what.count(__file__) == 2
 
 

@@ -228,11 +228,15 @@ def test_one_change_leaves_all_other_options(options: dict[str, Any], value: Any
 @pytest.mark.parametrize(
     ("cls", "attrs", "says"),
     [
-        (Scale, {"factor": 1j}, "option 'factor' is 1j, which a FlexBuffer cannot hold"),
+        (Scale, {"factor": 1j}, "option 'factor' is 1j, and a FlexBuffer cannot hold this type"),
         (Scale, {"taps": [1, 2**64]}, "option 'taps'[1] is 18446744073709551616"),
-        (Normalize, {"axis": 2**31}, "field 'axis' is int32, which cannot be 2147483648"),
-        (Normalize, {"keep": None}, "no value for field 'keep'"),
-        (Normalize, {"epsilon": "small"}, "field 'epsilon' is float32, which cannot be 'small'"),
+        (Normalize, {"axis": 2**31}, "field 'axis' has type int32, which cannot hold 2147483648"),
+        (Normalize, {"keep": None}, "the field 'keep' of the C struct has no value"),
+        (
+            Normalize,
+            {"epsilon": "small"},
+            "field 'epsilon' has type float32, which cannot hold 'small'",
+        ),
     ],
 )
 def test_a_value_that_cannot_be_written_names_op_and_attribute(
@@ -291,7 +295,7 @@ def test_an_op_whose_type_is_builtin_becomes_that() -> None:
     assert (node.op, node.padding, node.stride_h, node.stride_w) == ("MAX_POOL_2D", "VALID", 2, 2)
     assert graph.get_op_nodes(op="MyPool") == [] and not node.is_custom
     wrong = MyMaximum(graph, {**attrs, "padding": "WIDE"}).create_node([relu])
-    with pytest.raises(LiteRtError, match=r"padding has no value 'WIDE' \(op MyPool"):
+    with pytest.raises(LiteRtError, match=r"padding does not have the value 'WIDE' \(op MyPool"):
         write_attributes(wrong)
 
 

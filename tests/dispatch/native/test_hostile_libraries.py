@@ -134,7 +134,7 @@ AT_CALL = {
     "nonsense-null": (Status.INVALID_ARGUMENT, "a NULL pointer, where a handle"),
     "nonsense-garbage": (
         Status.INVALID_ARGUMENT,
-        "0x1230 is no handle of a TensorBufferRequirements",
+        "0x1230 is not a handle of a TensorBufferRequirements",
     ),
     "nonsense-types": (Status.RUNTIME_FAILURE, "the supported types are"),
     "nonsense-number": (Status.INVALID_ARGUMENT, "function failed"),

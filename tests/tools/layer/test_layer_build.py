@@ -122,7 +122,10 @@ def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
         (("Softsign.json",), "-o is ''"),
         (("missing.json", "-o", "s.bin"), "no such file"),
         (("Softsign.cl", "-o", "s.bin", "--nosource"), "cannot be left out"),
-        (("Softsign.json", "-o", "no/such/folder/s.bin"), "no folder for the output"),
+        (
+            ("Softsign.json", "-o", "no/such/folder/s.bin"),
+            "the directory of the output does not exist",
+        ),
     ],
 )
 def test_what_cannot_be_built_says_why(

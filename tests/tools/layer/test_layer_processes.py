@@ -45,14 +45,14 @@ def test_a_compiler_that_takes_too_long_is_stopped(
     author: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:
     assert litert_npu("layer", "check", "Softsign.cl", *SHAPES, "--timeout_s=0.1") == 2
-    assert "TIMEOUT_EXPIRED: the process was not done after 0.1 s" in capsys.readouterr().err
+    assert "TIMEOUT_EXPIRED: the process did not finish within 0.1 s" in capsys.readouterr().err
 
 
 HOSTILE = {
     "an endless loop": (
         "volatile int go = 1; while (go) y[0] = x[0];",
         "--timeout_s=6",
-        "TIMEOUT_EXPIRED: the process was not done after 6 s, and was stopped, while kernel 'k' was running",
+        "TIMEOUT_EXPIRED: the process did not finish within 6 s, and was stopped, while kernel 'k' was running",
     ),
     "a wild write": (
         "y[1L << 36] = x[0];",

@@ -162,7 +162,7 @@ def test_a_folder_that_cannot_be_made_is_told_of(
     (tmp_path / "taken").write_text("mine")
     arguments = ("--manufacturer=Null", "-o", str(tmp_path / "taken"))
     assert litert_npu("vendor", "export", *arguments) == 2
-    assert "FILE_IO: cannot make the folder: file exists" in capsys.readouterr().err
+    assert "FILE_IO: cannot make the directory: file exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_a_library_that_hangs_is_a_no_after_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proof, "TIMEOUT_S", 2.0)
-    assert "was not done" in prove(library(tmp_path, HANGS)).problem
+    assert "did not finish" in prove(library(tmp_path, HANGS)).problem
 
 
 def test_a_half_installed_driver_names_what_it_lacks(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_no_process_to_be_had_is_no_answer_to_be_remembered(
 ) -> None:
     monkeypatch.setattr("litert.host.child_process._python", lambda: "/nowhere/python")
     found = prove(of(tmp_path / "libdriver.so"))
-    assert isinstance(found, Proof) and "cannot be started" in found.problem
+    assert isinstance(found, Proof) and "cannot start" in found.problem
     assert not list((tmp_path / "cache").iterdir())
 
 
