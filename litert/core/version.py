@@ -14,6 +14,6 @@ class ApiVersion(NamedTuple):
         return f"{self.major}.{self.minor}.{self.patch}"
 
 
-SDK_VERSION = "0.1.0"
+SDK_VERSION = "0.2.0"
 COMPILER_PLUGIN_API_VERSION = ApiVersion(0, 1, 0)
 DISPATCH_API_VERSION = ApiVersion(0, 1, 0)
