@@ -42,15 +42,15 @@ from litert.model.raw_options import RawField
 OpClass: TypeAlias = "type[Op]"
 Infer: TypeAlias = Callable[[Any], None]
 Record: TypeAlias = str | tuple[str, str] | tuple[str, Callable[[Any], Any]]
-"""A value for the file: the attribute of that name, another attribute, or a function's result (None: no value)."""
+"""An option for the file: its name, and the attribute or function that gives its value (None: no value)."""
 
 DEFINITION = (
     "id", "name", "op", "type", "version", "infer", "type_infer", "in_ports_count", "out_ports_count",
 )  # fmt: skip
-"""Attributes that describe the op itself; nodes have the other attributes."""
+"""Names of attributes that describe the op itself. A node gets all other attributes."""
 
 _SET_OF_OPS = re.compile(r"opset\d+|experimental|extension")
-"""MO's `version`s; a file of TFLite has no place for them."""
+"""Values of `version` in the Model Optimizer that a TFLite file cannot store."""
 
 CLASSES: ContextVar[Mapping[str, OpClass]] = ContextVar("CLASSES")
 """The user's ops by name, while transformations run."""
@@ -68,9 +68,9 @@ class Op:
       enabled: Whether a model's ops with this name belong to this class if no extractor describes them: their
         options are then their attributes.
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
-      layout: in a vendor's partition that is in NCHW: "image" for an op whose tensors of rank 4 and 5, but for
-        constants, are images and in that layout; "any" for one that takes them in either, all in the same; None
-        for one that must have them as in the file.
+      layout: Layout of the op's tensors in a vendor's NCHW partition. "image": tensors of rank 4 and 5, except
+        constants, are images in NCHW. "any": tensors of rank 4 and 5 may all be in NHWC or all in NCHW. None: all
+        tensors keep the order of dimensions that they have in the file.
       graph: Graph in which nodes are created.
       attrs: Attributes, including those of `DEFINITION`.
       keeps_type: Whether output 0 keeps its type in the model; otherwise output 0 has the type of input 0.
@@ -91,9 +91,10 @@ class Op:
 
         Args:
           graph: Graph in which nodes are created.
-          defaults: `type` is what is written as the op: `op` where it is not given; another custom code; a builtin
-            operator's name, whose options the records are then; None for an op that only transformations know.
-            `version` is the operator's, a number; a set of ops, such as `opset1`, is not written. `id` is the
+          defaults: Default attributes. `type` is the op name in the written file: a custom code, by default `op`;
+            or the name of a builtin operator, whose options then come from the records; or None for an op that
+            only transformations use. `version` is the operator's version number; the name of an op set, such as
+            `opset1`, is not written. `id` is the
             node's id, and the node's name if there is no `name`. `in_ports_count` and `out_ports_count` are the
             numbers of ports that exist without a connection.
           attrs: Attributes that differ from the defaults.
@@ -119,7 +120,7 @@ class Op:
         return extension_file(type(self))
 
     def supported_attrs(self) -> Sequence[Record]:
-        """What of the attributes is written to the file, where `backend_attrs` does not say it."""
+        """Returns the attributes that are written to the file unless `backend_attrs` is overridden."""
         if type(self) is Op:  # which has no class to say it
             return list(self.node_attributes())
         return [field.name for field in self.raw_options or ()]
@@ -139,7 +140,7 @@ class Op:
 
         Args:
           inputs: Output ports, nodes (their output 0), arrays or numbers (new constants), or None for an
-            unconnected input. Without any, ports are there to be connected.
+            unconnected input. If there are no inputs, the ports stay unconnected.
           attrs: Attributes of the node that differ from those of this op.
 
         Raises:
@@ -153,23 +154,24 @@ class Op:
         count = definition.attrs.get("in_ports_count", len(given))
         if len(given) > count:
             raise refused(
-                f"{definition.attrs['op']} has {count} input ports, and not {len(given)}",
-                "Say in_ports_count among the attributes.",
+                f"{definition.attrs['op']} has {count} input ports, but {len(given)} inputs were given",
+                "Set in_ports_count in the attributes.",
             )
         return definition._create(given + [None] * (count - len(given)))
 
     def create_node_with_data(
         self, inputs: Sequence[InputLike] | None = None, attrs: Mapping[str, Any] | None = None
     ) -> Node:
-        """As `create_node`, with the shapes and types of its outputs; for the middle and the back phase.
+        """Adds a node and infers the shapes and types of its outputs; for the middle and the back phase.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT in the front phase, where there are none; as `create_node`, and inference.
+          LiteRtError: INVALID_ARGUMENT in the front phase, which has no shapes; the errors of `create_node` and of
+            inference.
         """
         if self.graph.stage is Phase.FRONT:
             raise refused(
-                f"a node of {self.attrs['op']} with data, and there are none in the front phase",
-                "Use create_node, or put the transformation into middle or back.",
+                f"a node of {self.attrs['op']} cannot get data in the front phase, which has no shapes",
+                "Call create_node, or move the transformation to middle or back.",
             )
         node = self.create_node(inputs, attrs)
         self.graph.infer()
@@ -177,19 +179,20 @@ class Op:
 
     @classmethod
     def update_node_stat(cls, node: Node, attrs: Mapping[str, Any] | None = None) -> None:
-        """For extractors: makes a custom op of the model one of this class; of `Op` itself, gives it attributes.
+        """Makes a custom op of the model an op of this class; `Op.update_node_stat` only sets attributes.
 
         Args:
-          node: in the model; its ports stay, and its options as they are until an attribute is changed.
-          attrs: that were found in its options; others have the class's defaults.
+          node: Custom op in the model. Its ports stay. Its options stay until an attribute is changed.
+          attrs: Attributes that the extractor has read from the op's options. Other attributes get the class's
+            defaults.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a node that is no custom op.
+          LiteRtError: INVALID_ARGUMENT, if the node is not a custom op.
         """
         if not node.is_custom:
             raise refused(
-                f"{node} is no custom op, and cannot become a {cls.op}",
-                "Replace it by a transformation of the front phase.",
+                f"{node} is not a custom op and cannot become a {cls.op}",
+                "Replace the op with a transformation of the front phase.",
             )
         definition = (
             cls(node.graph, attrs or {}) if cls.op else cls(node.graph, {"op": node.op}, attrs)
@@ -206,7 +209,7 @@ class Op:
         """Returns the class of an op: the user's class, or else that of a builtin operator of TFLite.
 
         Raises:
-          LiteRtError: NOT_FOUND, with the most similar name.
+          LiteRtError: NOT_FOUND, if there is no such op; the hint names the op with the most similar name.
         """
         classes = CLASSES.get({})
         if name in classes:
@@ -218,13 +221,13 @@ class Op:
         raise LiteRtError(
             Status.NOT_FOUND,
             f"no op is named '{name}'",
-            hint=hint or "Put a class with this `op` into ops.",
+            hint=hint or "Add a class with this `op` to the folder ops.",
         )
 
     def attach(self, node: Node) -> None:
-        """Makes a node one of this op; its attributes are as they are.
+        """Makes a node an instance of this op without changing the node's attributes.
 
-        It is inferred again, but for a partition in a layout of its own, where shapes are as they must be.
+        The node's shapes are inferred again, except in an NCHW partition, where shapes are already final.
         """
         if node.op != self.attrs["op"]:
             node.graph.rename_op(node, self.attrs["op"])
@@ -251,16 +254,16 @@ class Op:
 
 
 class TfliteOp(Op):
-    """One of TFLite's own operators; its attributes are the options of the schema."""
+    """A builtin operator of TFLite. Its attributes are the operator's options in the schema."""
 
     enabled = False
 
     def __init__(self, graph: NodeGraph, attrs: Mapping[str, Any] | None = None) -> None:
-        """Sets options, enums by name; the others have the schema's defaults."""
+        """Sets options of the operator, enums by name. Other options have the schema's defaults."""
         super().__init__(graph, attrs)
 
     def node_attributes(self) -> dict[str, Any]:
-        """All options."""
+        """Returns all options of the operator."""
         return {**default_builtin_options(self.op), **super().node_attributes()}
 
     def _create(self, inputs: list[InputLike]) -> Node:
@@ -276,18 +279,18 @@ class TfliteOp(Op):
 
 
 def is_builtin(name: str) -> bool:
-    """Whether a name is one of TFLite's own operators."""
+    """Returns whether TFLite has a builtin operator of this name."""
     return name in BUILTIN_NUMBERS and name != "CUSTOM"
 
 
 def builtin_class_name(name: str) -> str:
-    """What the class of one of TFLite's own operators is called: `Conv2d` of CONV_2D."""
+    """Returns the class name for a builtin operator of TFLite, such as `Conv2d` for CONV_2D."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 @cache
 def builtin_op_class(name: str) -> OpClass:
-    """The class of one of TFLite's own operators."""
+    """Returns the class for a builtin operator of TFLite."""
     return type(builtin_class_name(name), (TfliteOp,), {"op": name, "__doc__": f"TFLite's {name}."})
 
 

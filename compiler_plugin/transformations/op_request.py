@@ -1,4 +1,4 @@
-"""What new ops and tensors are asked to be, checked before anything of the graph is changed for it; free names."""
+"""Checks of requests for new ops and tensors, made before the graph is changed; names that are still free."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_request(
     version: int,
     is_custom: bool,
 ) -> tuple[int, tuple[Table | None, Table | None], int]:
-    """Checks what `Graph.create_op` is given; gives the operator's number, options and count of outputs."""
+    """Checks the arguments of `Graph.create_op`; returns the operator's number, options and output count."""
     check_inputs(op, inputs)
     check_name(name)
     _check_number(op, "outputs", outputs, 0)
@@ -46,7 +46,7 @@ def check_request(
 
 
 def check_inputs(op: str, inputs: object) -> None:
-    """Refuses a single input where a list of them should stand."""
+    """Raises an error if `inputs` is a single input instead of a list of inputs."""
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise refused(
             f"the inputs of {op} are {inputs!r:.100}, and no list", "Put it into one: [x]."
@@ -54,7 +54,7 @@ def check_inputs(op: str, inputs: object) -> None:
 
 
 def builtin_number(name: str) -> int:
-    """A builtin operator's number; others are refused, with the nearest name."""
+    """Returns the number of a builtin operator; the error for an unknown name suggests the most similar name."""
     number = BUILTIN_NUMBERS.get(name)
     if number is None or number == CUSTOM:
         from difflib import get_close_matches
@@ -68,7 +68,7 @@ def builtin_number(name: str) -> int:
 
 
 def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.6) -> str:
-    """A hint with the known name that is nearest; "" where none is near."""
+    """Returns a hint with the most similar known name; "" if no known name is similar."""
     from difflib import get_close_matches  # here: few need it
 
     near = get_close_matches(name, known, 1, cutoff)
@@ -76,7 +76,7 @@ def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.6) -> str:
 
 
 def find_plain_type(value: Any) -> ElementType | None:
-    """What numbers of Python become, which say no type themselves; None for all else."""
+    """Returns the element type for Python numbers, which carry no type themselves; None for all other values."""
     import numpy as np
 
     if isinstance(value, np.ndarray | np.generic | Blob | bytes | memoryview):
@@ -95,14 +95,14 @@ def _check_number(op: str, what: str, number: int | None, least: int) -> None:
 
 
 class FreeNames:
-    """Names of which each is there once; the first ones are looked at when a new one is asked for."""
+    """Set of unique names. The names in use are collected when the first new name is requested."""
 
     def __init__(self, find_first: Callable[[], Iterable[str]] = tuple) -> None:
         self._find_first = find_first
         self._taken: dict[str, int] | None = None  # with the last number behind each
 
     def find_free(self, base: str) -> str:
-        """A name that none has, with a number where it needs one; it is taken from now on."""
+        """Returns a name that is not in use, with a number appended if needed, and marks that name as in use."""
         if self._taken is None:
             self._taken = dict.fromkeys(self._find_first(), 0)
         name, number = base, self._taken.get(base, 0)
@@ -114,21 +114,21 @@ class FreeNames:
         return name
 
     def has(self, name: str) -> bool:
-        """Whether a name is taken."""
+        """Returns whether a name is already in use."""
         return name in (self._find_first() if self._taken is None else self._taken)
 
     def note(self, name: str) -> None:
-        """Remembers a name that is taken elsewhere."""
+        """Marks a name as in use because another part of the model has it."""
         if self._taken is not None:
             self._taken.setdefault(name, 0)
 
 
 def check_name(name: str) -> None:
-    """Refuses what is no name of a tensor."""
+    """Raises an error if a value cannot be the name of a tensor."""
     if not isinstance(name, str):
         raise refused(f"{name!r:.100} is no name", "Give a text.")
 
 
 def refused(what: str, hint: str = "") -> LiteRtError:
-    """An error for what a graph, a node or an op is asked and cannot do."""
+    """Returns an error for a request that a graph, a node or an op cannot fulfil."""
     return LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)

@@ -1,8 +1,8 @@
-"""Shapes, types and values of what edits have touched, and of what depends on it while anything changes.
+"""Inference of shapes, types and values for edited ops, and for the ops that depend on a changed result.
 
-Builtin ops are asked of stock LiteRT, many at once; a user's op has an `infer` of its own. What no transformation
-has touched keeps what the file says, as do ops that nobody can ask (custom ops without a definition, control flow)
-while their inputs are as in the file.
+Stock LiteRT infers builtin ops, many in one call. A user's op has its own `infer`. Tensors that no transformation
+has touched keep the shapes and types of the file. Ops that cannot be inferred (custom ops without a definition,
+control flow) keep them too, as long as their inputs are the same as in the file.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from litert.model.tensor_data import Array
 
 
 class PartialInference:
-    """The inference of one graph: gives `Graph` what it asks for."""
+    """Infers shapes, types and values of one graph when `Graph` requests them."""
 
     _graph: InferredGraph  # that asks
 
     def __init__(self, subgraph: Subgraph, layout: DataLayout = "NHWC") -> None:
-        """Remembers what the file says of ops that cannot be inferred; the subgraph is not edited yet."""
+        """Records the input types of ops that cannot be inferred; call this before the first edit."""
         self._file_inputs = {
             op: input_types(op) for op in subgraph.ops if not is_self_contained(op)
         }
@@ -62,11 +62,11 @@ class PartialInference:
         self._is_static = False
 
     def infer(self, graph: InferredGraph, nodes: Sequence[Node]) -> None:
-        """As `Inference` says.
+        """Infers the given nodes and the nodes that depend on them, as `Inference` describes.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, where stock refuses an op; INVALID_ARGUMENT, for an op that nobody can
-            infer, with inputs that are not as in the file.
+          LiteRtError: RUNTIME_FAILURE, if stock LiteRT refuses an op; INVALID_ARGUMENT, if an op that cannot be
+            inferred has inputs that differ from the file.
         """
         self._graph = graph
         self._retyped.clear()
@@ -80,7 +80,7 @@ class PartialInference:
             depth *= 2
 
     def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
-        """The value of an op's output, where it depends on constants and known dimensions alone."""
+        """Returns the value of an op's output; None unless it depends only on constants and known dimensions."""
         self._graph = graph
         import numpy as np  # here: most transformations need none
 
@@ -94,7 +94,7 @@ class PartialInference:
         return found if is_same else None
 
     def make_static(self, graph: InferredGraph) -> None:
-        """Lets unknown dimensions be what the interpreter starts with, up to ops whose results depend on data."""
+        """Fixes unknown dimensions at the interpreter's initial sizes, except those that depend on data."""
         self._is_static = True
         ends = [node.tensor for node in graph.parameters]
         for tensor in (*ends, *(tensor for op in self._file_inputs for tensor in op.outputs)):

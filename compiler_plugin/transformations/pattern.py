@@ -1,13 +1,13 @@
-"""Patterns: what a part of a graph looks like, from its last op up to what it reads.
+"""Patterns describe a part of a graph, from its last op up to the tensors that the part reads.
 
     Match("MUL", Any("x"), Match("LOGISTIC", Any("x"), uses=1), name="mul")
 
-is an op MUL one of whose inputs is the sigmoid of the other, and nobody else reads that sigmoid. What has a name
-is handed to whoever rewrites it. The same name twice, or the same object, is the same place in the graph, so that
-a pattern can be any acyclic graph with one last op.
+describes an op MUL. One of its inputs is the sigmoid of the other input, and no other op reads that sigmoid. The
+function that rewrites the match gets each named part as an argument. Parts with the same name, and uses of the
+same object, stand for the same place in the graph, so a pattern can be any acyclic graph with one last op.
 
-The Model Optimizer's `pattern()` is a list of named nodes with attributes, and a list of edges: here the nodes are
-`Match`, the edges their nesting, and a node that two edges leave is named twice.
+In the Model Optimizer, `pattern()` returns a list of named nodes with attributes and a list of edges. Here, nodes
+are `Match` objects, nesting replaces edges, and a node that feeds two others appears twice under one name.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ COMMUTATIVE = frozenset(
         "STABLEHLO_MINIMUM", "STABLEHLO_MULTIPLY", "STABLEHLO_OR",
     }
 )  # fmt: skip
-"""Ops whose two inputs a pattern finds in either order."""
+"""Ops with two inputs that can be swapped: a pattern matches the inputs in either order."""
 
 _RESERVED = ("self", "graph")
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Numbers from `low` to `high`, both included: for attributes and constants."""
+    """Matches a number from `low` to `high`, both included, in an attribute or a constant."""
 
     low: float
     high: float
@@ -50,12 +50,12 @@ class Between:
 
 @dataclass(eq=False, repr=False, slots=True)
 class Any:
-    """Whatever an input reads; handed on as the output port that is read.
+    """Matches any input of an op; the rewriting function gets the output port that the input reads.
 
     Attributes:
-      name: to hand it on by; "" for what nobody needs.
-      where: a condition on the port.
-      optional: whether the input may be left out; what is handed on is then None.
+      name: Name of the parameter that gets the matched part; "" if the rewriting function does not need the part.
+      where: Function that takes the port and returns whether the port matches.
+      optional: Whether the op may lack this input; the rewriting function then gets None.
     """
 
     name: str = ""
@@ -72,17 +72,20 @@ class Any:
 
 @dataclass(eq=False, repr=False, slots=True)
 class Const:
-    """Constant data; handed on as the `Const` node. Data are read only once all else of the pattern fits.
+    """Matches a constant; the rewriting function gets the `Const` node.
+
+    The data of constants are read last, when all other parts of the pattern have matched.
 
     Attributes:
-      name: to hand it on by; "" for what nobody needs.
-      value: a number, which each element is within 1e-6 of its size; a list, tuple or array of them, of the same
-        shape; a `range` or `Between` that each element is in; or a condition on the array. Integers that stand
-        for other numbers (quantized) are none of these, but for a condition.
-      shape: with None for any size; or a condition on the shape. Ones of shape (4,) can broadcast: name the
-        shape where the result's matters.
-      where: a condition on the node.
-      optional: whether the input may be left out; what is handed on is then None.
+      name: Name of the parameter that gets the matched part; "" if the rewriting function does not need the part.
+      value: Number that all elements equal, with a relative tolerance of 1e-6; or a list, tuple or array of
+        numbers with the constant's shape; or a `range` or `Between` that contains all elements; or a function that
+        takes the array and returns whether it matches. Only such a function can match quantized integers.
+      shape: Shape of the constant, with None for a dimension of any size; or a function that takes the shape and
+        returns whether it matches. Constants of shape (4,) can broadcast: give the shape if the shape of the
+        result matters.
+      where: Function that takes the node and returns whether the node matches.
+      optional: Whether the op may lack this input; the rewriting function then gets None.
     """
 
     name: str = ""
@@ -103,20 +106,23 @@ class Const:
 
 
 class Match:
-    """An op, and what it reads; handed on as its node.
+    """Matches an op and its inputs; the rewriting function gets the op's node.
 
     Attributes:
-      ops: the names of the op, one of which it has.
-      inputs: a pattern for each input; None for one that is left out, `...` (once) for any number of inputs. None
-        at all: they are not looked at. Inputs that are left out at the end need no pattern.
-      name: to hand it on by; "" for what nobody needs.
-      output: which of the op's outputs the reader above reads; None for any.
-      uses: how many inputs (results of the model among them) read its outputs: a number, or a `range`. Where it is
-        not given an op may have readers outside the pattern, and then stays when the last op is replaced.
-      where: a condition on the node.
-      attributes: of the op: a value (floats within 1e-6 of its size), a `range` or `Between`, a tuple of these of
-        which one holds, or a condition on the value. An enum's value is its name in the schema. An
-        attribute that is not named here may be anything, `fused_activation_function` too.
+      ops: Possible names of the op.
+      inputs: A pattern for each input; None for an input that the op lacks; `...`, at most once, for any number of
+        inputs. Missing inputs at the end of the list need no pattern. Without any pattern, the inputs are not
+        checked.
+      name: Name of the parameter that gets the matched part; "" if the rewriting function does not need the part.
+      output: Index of the op's output that the enclosing pattern reads; None for any output.
+      uses: Number of inputs that read the op's outputs, or a `range` of such numbers; results of the model count
+        as inputs. If `uses` is None, ops outside the pattern may read the op, which then stays when the last op is
+        replaced.
+      where: Function that takes the node and returns whether the node matches.
+      attributes: Conditions on the op's attributes, by name: a value (floats with a relative tolerance of 1e-6), a
+        `range` or `Between`, a tuple of these of which one must match, or a function that takes the value and
+        returns whether it matches. The value of an enum is its name in the schema. All other attributes,
+        `fused_activation_function` too, can have any value.
     """
 
     __slots__ = ("attributes", "inputs", "name", "ops", "output", "uses", "where")
@@ -134,8 +140,8 @@ class Match:
         """Makes a pattern.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for what can be no pattern: no op, an operator or attribute that the
-            schema does not have but nearly, an input that is none.
+          LiteRtError: INVALID_ARGUMENT, if `op` names no op, if the name of an operator or attribute looks like a
+            misspelled name of the schema, or if an input is not a pattern.
         """
         _check_part(name, where)
         self.ops = _checked_ops(op)
@@ -166,13 +172,13 @@ class Match:
         _check_attributes(self)
 
     def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[Order]:
-        """The patterns of an op's inputs, each with what it is to be, in each order that they may have.
+        """Pairs the patterns of an op's inputs with ports, in each order that the inputs may have.
 
-        Inputs that are missing at the end are left out.
+        Patterns of inputs that are missing at the end are paired with None.
 
         Args:
-          op: that the op is, one of `ops`.
-          ports: that its inputs read.
+          op: Name of the op, one of `ops`.
+          ports: Ports that the op's inputs read.
         """
         head: list[Pattern | None] = []
         tail: list[Pattern | None] = []
@@ -205,7 +211,7 @@ Order: TypeAlias = Sequence[tuple[Pattern | None, OutPort | None]]
 
 
 def check_pattern(root: object) -> Mapping[str, Pattern]:
-    """Checks a whole pattern, whose root is its last op; gives the parts that have names."""
+    """Checks the pattern that ends in the op `root`, and returns its named parts by name."""
     if not isinstance(root, Match):
         shown = "a function" if callable(root) else repr(root)
         raise _bad(
@@ -234,7 +240,7 @@ def check_pattern(root: object) -> Mapping[str, Pattern]:
 
 
 def walk(root: Pattern) -> Iterator[Pattern]:
-    """All parts of a pattern, each object once, a reader before what it reads."""
+    """Yields each part of a pattern once; a `Match` comes before the patterns of its inputs."""
     seen: set[int] = set()
     waiting: list[Pattern] = [root]
     while waiting:

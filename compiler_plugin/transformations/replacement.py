@@ -1,7 +1,8 @@
 """Transformations that look for an op or a pattern and replace it, until no match is left.
 
-What takes an op's place gets its output tensors, with their names, if it is new, or only what goes reads it; else
-the readers are connected to it. Outputs of the model keep their names in both cases. Matched ops are removed
+A replacement takes over the op's output tensors, with their names, if the replacement is new or if only removed
+ops read it. Otherwise the op's readers are connected to the replacement. Outputs of the model keep their names in
+both cases. Matched ops are removed
 automatically when they have no readers any more. The folder determines the phase, not the class.
 """
 
@@ -22,8 +23,8 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 Replacement: TypeAlias = Node | OutPort | Sequence[Node | OutPort | None] | None
-"""What takes the place of an op's outputs: a node (all of its outputs, in order), a port (of the only output), or
-a port or node for each output (None for one that nobody reads)."""
+"""Replacement of an op's outputs: a node (for all outputs, in order), a port (for the only output), or a list with
+a port or node for each output (None for an output that has no reader)."""
 
 
 class OpReplacement(Transformation):
@@ -49,8 +50,8 @@ class OpReplacement(Transformation):
         The function is called again for the new op if it has one of the names.
 
         Returns:
-          As `Replacement` says; the node itself where it was changed in place. Return None if the op stays as it
-          is, or if its readers were connected by hand.
+          The new outputs, in a form that `Replacement` lists; the node itself if the function changed it in place.
+          Return None if the op stays unchanged, or if the function has already reconnected the op's readers.
         """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
@@ -71,10 +72,10 @@ class PatternReplacement(Transformation):
     """Replaces the last op at each match of a pattern.
 
     The other ops of the match stay if an op outside the match reads them; otherwise they are removed. The class is
-    checked when it is made: its pattern, and that `rewrite` asks for nothing that the pattern does not name.
+    checked when it is defined: its pattern must be valid, and the pattern must name each parameter of `rewrite`.
 
     Attributes:
-      pattern: Pattern to look for (`pattern.py`).
+      pattern: Pattern to search for, whose last op is replaced (`pattern.py`).
     """
 
     @property
@@ -88,11 +89,11 @@ class PatternReplacement(Transformation):
         Args:
           graph: Graph to change.
           args: Not used.
-          named: what those of the pattern's names stand for that it has parameters for: an op's or constant's
-            node, the output port that `Any` stands for, None for an optional input that is left out.
+          named: The matched parts of the pattern that `rewrite` has parameters for, by name: the node of an op or
+            constant, the output port of an `Any`, None for an optional input that the op lacks.
 
         Returns:
-          As for `OpReplacement.replace_op`.
+          Same as `OpReplacement.replace_op`.
         """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -134,7 +135,7 @@ def _check_class(cls: type[PatternReplacement]) -> None:
             names = ", ".join(named) or "none"
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
-                f"rewrite asks for '{parameter.name}', which the pattern does not name",
+                f"rewrite has the parameter '{parameter.name}', but the pattern has no part of that name",
                 hint=f"The pattern's names: {names}.",
             )
 
@@ -158,16 +159,16 @@ def _check_made(cls: type, check: Callable[[], object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Replacer:
-    """Puts one thing in the place of another in a graph, for the transformation of this name."""
+    """Replaces ops of a graph on behalf of the transformation with the given name."""
 
     graph: Graph
     name: str
 
     def rewrite_all(self, ops: Sequence[str], attempt: Callable[[Node], bool]) -> int:
-        """Attempts a rewrite at each op of some names, until none succeeds any more; gives how often one did.
+        """Tries a rewrite at each op with one of the names until no op matches; returns the number of rewrites.
 
         Raises:
-          LiteRtError: INVALID_TRANSFORMATION, for rewrites that find no end.
+          LiteRtError: INVALID_TRANSFORMATION, if the rewrites do not come to an end.
         """
         count = limit = 0
         while True:
@@ -190,9 +191,10 @@ class Replacer:
                 return count
 
     def rewrite_once(self, matched: Sequence[Node], rewrite: Callable[[], Replacement]) -> bool:
-        """Rewrites at one op, connects what takes its place, and takes out what nobody reads any more.
+        """Rewrites the graph at one op, connects the replacement and removes ops that have no readers any more.
 
-        The op is the first of those that were matched; the others may go. Returns whether anything has changed.
+        The op to replace is the first of the matched ops. The other matched ops are removed if they have no
+        readers. Returns whether anything has changed.
         """
         root, gone = matched[0], list(matched)
         edits, created = self.graph.edit_count, self.graph.creation_count
@@ -207,17 +209,17 @@ class Replacer:
         else:
             if not root.is_alive:
                 raise self._error(
-                    f"has taken {root} out, and gives what is to take its place",
-                    "Leave the op where it is: it goes by itself.",
+                    f"has removed {root}, but also returns a replacement for it",
+                    "Do not remove the op: it is removed automatically.",
                 )
             self.replace(outputs, replacement, created)
         remove_unread(self.graph, gone)
         return True
 
     def replace(self, old: Sequence[OutPort], replacement: object, created: int) -> None:
-        """Lets all that read some output ports, of ops that are to go, read what takes their place.
+        """Connects the readers of output ports of removed ops to the replacements of these ports.
 
-        `created` is how many ops the graph had created before the replacement was made.
+        `created` is the number of ops that the graph had created before the replacement was built.
         """
         new = self._as_ports(old, replacement)
         pairs = [(b, a) for b, a in zip(old, new, strict=True) if a is not None and a != b]
@@ -268,13 +270,13 @@ class Replacer:
         if len(ports) != len(old):
             raise self._error(
                 f"gives {len(ports)} ports where {what} has {len(old)}",
-                "Return one for each output; None for one that nobody reads.",
+                "Return one port for each output; None for an output that has no reader.",
             )
         for before, port in zip(old, ports, strict=True):
             if port is not None:
                 self._check_alive(port.node)
             elif before.is_read:
-                raise self._error(f"gives nothing for {before}, which is read")
+                raise self._error(f"returns None for {before}, which still has readers")
         return ports
 
     def _as_port(self, entry: object) -> OutPort | None:
@@ -284,7 +286,9 @@ class Replacer:
             self._check_alive(entry)
             if len(entry.out_ports()) == 1:
                 return entry.out_port(0)
-            raise self._error(f"gives {entry}, which has not one output", "Return its ports.")
+            raise self._error(
+                f"returns {entry}, which does not have exactly one output", "Return its ports."
+            )
         raise self._error(f"gives {entry!r:.100} for an output", "Return a node or an output port.")
 
     def _is_own(self, port: OutPort, old: Node, created: int) -> bool:
@@ -296,9 +300,9 @@ class Replacer:
 
     def _check_alive(self, node: Node) -> None:
         if node.graph is not self.graph:
-            raise self._error(f"gives {node}, which is in another graph")
+            raise self._error(f"returns {node}, which is in another graph")
         if not node.is_alive:
-            raise self._error(f"gives {node}, which was removed from the graph")
+            raise self._error(f"returns {node}, which was removed from the graph")
 
     def _error(self, what: str, hint: str = "") -> LiteRtError:
         where = f"transformation {self.name}"
@@ -306,7 +310,7 @@ class Replacer:
 
 
 def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
-    """Takes out those of some ops that nobody reads, or only others of them that go; best with readers first."""
+    """Removes those of the given ops that have no readers except removed ops; fastest with readers first."""
     waiting = [node for node in nodes if node.is_alive]
     while waiting:
         left = []

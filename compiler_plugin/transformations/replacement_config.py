@@ -1,9 +1,9 @@
-"""Reads a file that says which sub-graphs to replace: `--transformations_config=FILE`.
+"""Reads a configuration file that lists the sub-graphs to replace: `--transformations_config=FILE`.
 
-The format is the Model Optimizer's, so that its files need new names of nodes and nothing else: a list of
-descriptions, each with the `id` of a transformation, how the sub-graph is found (`match_kind`), and
-`custom_attributes` for the transformation. It is published as a JSON Schema,
-`replacement_config.schema.json`; a test keeps schema and reader together.
+The format is that of the Model Optimizer, whose files therefore only need new node names. A file is a list of
+descriptions. Each description has the `id` of a transformation, the way to find the sub-graph (`match_kind`), and
+`custom_attributes` for the transformation. The format is published as a JSON Schema,
+`replacement_config.schema.json`; a test checks that the schema and this reader agree.
 
     [{"id": "Decoder", "match_kind": "scope", "instances": ["model/decoder"], "custom_attributes": {"heads": 4}}]
 """
@@ -35,7 +35,7 @@ _LARGEST_PORT = 1 << 16
 
 
 class MatchKind(Enum):
-    """How a sub-graph is found."""
+    """Way to find the sub-graph: by scope or by points; `general` for the whole graph."""
 
     SCOPE = "scope"
     POINTS = "points"
@@ -44,12 +44,12 @@ class MatchKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PortName:
-    """A port of a node in a sub-graph.
+    """Names an input or output port of a node in a sub-graph.
 
     Attributes:
-      node: a regular expression for the node's name, from the start of what comes behind the scope; from the
-        start of the whole name where the sub-graph is given by points.
-      port: its number.
+      node: Regular expression for the start of the node's name: of the part behind the scope, or of the whole name
+        if the sub-graph is given by points.
+      port: Number of the port.
     """
 
     node: str
@@ -58,19 +58,21 @@ class PortName:
 
 @dataclass(frozen=True, slots=True)
 class ReplacementDescription:
-    """What is to be replaced, and for which transformation.
+    """Describes sub-graphs to replace, and names the transformation that replaces them.
 
     Attributes:
-      replacement_id: of the transformation.
-      match_kind: how the sub-graph is found.
-      scopes: by scope: regular expressions for the leading part of a name, up to a `/`.
-      start_points, end_points: by points: names of nodes.
-      inputs: for each input of the sub-graph the ports inside that read it; empty for all that come from outside.
-      outputs: the ports that are read outside, in the order of the outputs; empty for all of them.
-      includes_start_points, includes_end_points: whether the sub-graph has the points themselves.
-      custom_attributes: for the transformation, as JSON has them.
-      op: the op that takes the place of the sub-graph, for a description that needs no transformation; else "".
-      where: the file and the element in it, for messages.
+      replacement_id: The `replacement_id` of the transformation.
+      match_kind: Way to find the sub-graph.
+      scopes: Regular expressions for the leading part of a node's name, up to a `/`; only for matches by scope.
+      start_points, end_points: Names of the first and last nodes; only for matches by points.
+      inputs: For each input of the sub-graph, the ports inside that read this input. If empty, all tensors from
+        outside are inputs.
+      outputs: Ports inside the sub-graph that are its outputs, in order. If empty, all ports that outside ops read
+        are outputs.
+      includes_start_points, includes_end_points: Whether the sub-graph contains its start points or end points.
+      custom_attributes: Attributes for the transformation, as JSON values.
+      op: Name of the op that replaces the sub-graph if no transformation does; "" otherwise.
+      where: File and JSON element that contain the description, for messages.
     """
 
     replacement_id: str
@@ -88,7 +90,7 @@ class ReplacementDescription:
 
 
 def read_replacement_config(path: str) -> list[ReplacementDescription]:
-    """The descriptions in a file, in their order."""
+    """Reads the descriptions in a configuration file, in order."""
     root = JsonNode.parse(read_input(path), path, Status.INVALID_ARGUMENT)
     return [_read_description(node) for node in root.items()]
 

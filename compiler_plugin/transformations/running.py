@@ -1,8 +1,8 @@
 """Runs transformations: one on one graph, and all of them, phase by phase.
 
 The phases are front, inference, middle, back and emission. Each transformation runs on all subgraphs before the
-next begins. What no transformation touches stays as it is. What goes wrong in one, also in code of the user's,
-becomes an error that says which transformation it was, the line of its file, and what ran before it.
+next begins. Parts of the model that no transformation edits stay unchanged. An error in a transformation, also in
+user code, names the transformation, the line of its file, and the transformations that ran before.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from litert.model.graph import Model, Subgraph
 
 
 class Transformations:
-    """The transformations that are to run on a model, and what they have done so far.
+    """The transformations that run on a model, with counts of their matches and their run times so far.
 
     Attributes:
-      options: what was asked.
-      extensions: all that was loaded.
-      planned: those that run, in order.
-      ops: that the extensions and the mapping file know.
+      options: Options that the user gave.
+      extensions: Transformations, ops and extractors that were loaded.
+      planned: Transformations that run, in order.
+      ops: Ops that the extensions and the mapping file define.
     """
 
     def __init__(self, options: TransformOptions) -> None:
-        """Loads, chooses and orders transformations.
+        """Loads transformations, selects those that run and puts them in order.
 
         Raises:
-          LiteRtError: of extensions and configurations that cannot be loaded, names that nothing has, and rules
-            that contradict each other.
+          LiteRtError: If an extension or configuration cannot be loaded, a name is unknown, or rules contradict
+            each other.
         """
         self.options = options
         self.extensions = load_extensions(options.extensions)
@@ -80,7 +80,7 @@ class Transformations:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What was left alone, and what transformations look for that no model so far has had, in sentences."""
+        """Sentences about files that were ignored, and about transformations that matched nothing so far."""
         no_images = "--data_layout=NCHW: no input or output has four or five dimensions"
         return [
             *self.extensions.notes,
@@ -90,7 +90,7 @@ class Transformations:
         ]
 
     def reports(self) -> list[TransformationReport]:
-        """What each has done so far, on all graphs that it ran on, in the order in which they run."""
+        """Reports the matches and time of each transformation so far, over all graphs, in execution order."""
         return [
             TransformationReport(
                 item.name,
@@ -103,10 +103,11 @@ class Transformations:
         ]
 
     def run(self, model: Model) -> None:
-        """Takes all subgraphs of a model, which is not to be used after an error, through the phases.
+        """Runs all phases on all subgraphs of a model. After an error, the model must not be used.
 
         Raises:
-          LiteRtError: naming the transformation, the line of its file and what ran before it.
+          LiteRtError: If a transformation fails; the error names it, the line of its file and the transformations
+            that ran before.
         """
         self._op_names.update(op.name for op in model.ops())
         with self.ops.in_use():
@@ -136,18 +137,18 @@ class Transformations:
 
     @property
     def custom_layouts(self) -> Mapping[str, CustomLayout]:
-        """What the user's ops say of their layout, by name."""
+        """Layouts that the user's ops declare, by op name."""
         return {cls.op: cls.layout for cls in self.extensions.ops if cls.layout is not None}
 
     def run_in_partitions(self, models: Sequence[Model], layout: DataLayout) -> None:
-        """Takes a vendor's partitions, in their new layout, through the back phase.
+        """Runs the back phase on a vendor's partitions, which already have their new layout.
 
         Args:
-          models: one for each, with nothing else in it.
-          layout: that the partitions are in.
+          models: A model for each partition that contains only this partition.
+          layout: Layout of the partitions.
 
         Raises:
-          LiteRtError: as `run`.
+          LiteRtError: Same as `run`.
         """
         if not any(item.phase is Phase.BACK for item in self.planned):
             return

@@ -1,7 +1,8 @@
-"""Chains of ops that compute a function of one value and of numbers, whatever their spelling.
+"""Recognizes chains of ops that compute the same function of one tensor and of numbers in different ways.
 
 Converters write `relu6(x + 3) / 6` in many ways: the clamp as an op of its own, as a fused activation, as MINIMUM
-and MAXIMUM; the factor before or behind it, as a product or a quotient. What all of them are is found here.
+and MAXIMUM; the factor before or behind it, as a product or a quotient. This module finds the function that such a
+chain computes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ CLAMPS = {
     "RELU_0_TO_1": (0.0, 1.0),
     "RELU_N1_TO_1": (-1.0, 1.0),
 }
-"""What clamping ops, and fused activations of these names, keep values within."""
+"""Lower and upper limits of clamping ops, which are also those of fused activations of the same names."""
 
 
 _MOST_PRODUCTS, _MOST_STEPS = 4, 8
@@ -30,20 +31,20 @@ What is behind products is found from the other side of a gate too, which is lon
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """`scale * port + offset`."""
+    """The function `scale * port + offset` of a port."""
 
     port: OutPort
     scale: float = 1.0
     offset: float = 0.0
 
     def of(self, inner: Affine) -> Affine:
-        """The same function of what its port is a function of."""
+        """Returns this function applied to `inner`, which computes the port."""
         return Affine(inner.port, self.scale * inner.scale, self.scale * inner.offset + self.offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Clamp:
-    """`min(max(inner, low), high)`, with what is clamped as `find_affine` gives it."""
+    """The function `min(max(inner, low), high)`. `inner` has the form that `find_affine` returns."""
 
     inner: Sequence[Affine]
     low: float
@@ -51,7 +52,7 @@ class Clamp:
 
 
 def find_number(port: OutPort | None) -> float | None:
-    """The only element of a float32 constant; None for anything else."""
+    """Returns the only element of a float32 constant; None for any other port."""
     if port is None or not port.node.is_const:
         return None
     if port.tensor.element_type is not ElementType.FLOAT32 or any(
@@ -63,9 +64,9 @@ def find_number(port: OutPort | None) -> float | None:
 
 
 def find_affine(port: OutPort, ignore_activation: bool = False) -> list[Affine]:
-    """What a float32 port is by sums and products with numbers: itself, then functions of what is further up.
+    """Returns a float32 port as affine functions: of itself, then of ports further up the chain of ops.
 
-    The last op's fused activation can count as none.
+    `ignore_activation` ignores the fused activation of the last op.
     """
     chain = [Affine(port)]
     for _ in range(_MOST_STEPS):
@@ -77,12 +78,12 @@ def find_affine(port: OutPort, ignore_activation: bool = False) -> list[Affine]:
 
 
 def find_scaled(port: OutPort) -> list[Affine]:
-    """As `find_affine`, of products alone: offsets are 0."""
+    """Same as `find_affine`, but returns only functions without an offset."""
     return list(takewhile(lambda one: not one.offset, find_affine(port)[: _MOST_PRODUCTS + 1]))
 
 
 def in_terms_of(chain: Sequence[Affine], other: OutPort) -> Affine | None:
-    """What a chain is as a function of a port of it, or of one that comes from there too; None if it is none."""
+    """Returns a chain as an affine function of `other`; None if both have no source in common."""
     bases = {base.port: base for base in find_affine(other)}
     for one in chain:
         base = bases.get(one.port)
@@ -95,7 +96,7 @@ def in_terms_of(chain: Sequence[Affine], other: OutPort) -> Affine | None:
 
 
 def find_clamp(port: OutPort, most_ops: int = _MOST_STEPS) -> Clamp | None:
-    """The clamp that ends in a port: ops, a fused activation, or both; None where there is none."""
+    """Returns the clamp that ops, a fused activation or both compute for a port; None if there is no clamp."""
     node = port.node
     if node.soft_get("fused_activation_function") in CLAMPS:
         inner = find_affine(port, ignore_activation=True)
@@ -120,9 +121,10 @@ def find_clamp(port: OutPort, most_ops: int = _MOST_STEPS) -> Clamp | None:
 
 
 def find_operands(node: Node) -> tuple[OutPort | None, float | None, bool]:
-    """Of an op of two operands: the one that is no number, the number, and whether that comes second.
+    """Splits an op's two operands into a port and a number; also returns whether the number is the second operand.
 
-    Where none is a number, the second operand and None. A damaged file may have an op without a second.
+    If neither operand is a number, the result is the second operand and None. A damaged file may have an op
+    without a second operand.
     """
     if len(node.in_ports()) != 2:
         return None, None, False

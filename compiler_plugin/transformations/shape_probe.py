@@ -1,10 +1,10 @@
-"""What ops' shapes and small values are, if unknown dimensions have certain sizes.
+"""Shapes and small values of ops under the assumption that unknown dimensions have certain sizes.
 
-Stock's interpreter finds shapes only of sizes that it is given. So a dimension is unknown where it differs between
-probes with different sizes. The first probe has those that the interpreter starts with.
+The interpreter of stock LiteRT computes shapes only for known sizes. So a dimension counts as unknown if it
+differs between probes with different sizes. The first probe has the sizes that the interpreter starts with.
 
-Values that shapes are computed from (of SHAPE, and ops behind it) are found as stock finds them: by a run of these
-ops alone.
+Some shapes depend on the values of other ops, such as SHAPE and the ops that read it. Stock LiteRT computes these
+values: it runs only these ops.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from litert.model.graph import Op, Tensor
 from litert.model.tensor_data import Array
 
 Sizes = Callable[[int, int], int]
-"""The size to try for an unknown dimension: from its index, and the size that the interpreter starts with."""
+"""Function that returns a trial size for an unknown dimension, given its index and its initial size."""
 
 _VALUE_LIMIT = 16 << 20  # bytes of a value that is computed to be looked at
 _SHAPE_LIMIT = 1 << 16  # bytes of what shapes are computed from
@@ -39,11 +39,11 @@ _WANTED = 2
 
 
 class ShapeProbe:
-    """Shapes and values under one assumption.
+    """Shapes and values of a graph for one choice of sizes of the unknown dimensions.
 
     Attributes:
-      shapes: of tensors that were inferred; None where they are not known.
-      refused: of ops that stock refuses, its words.
+      shapes: Shapes of the inferred tensors; None for a tensor whose shape is not known.
+      refused: Error text of stock LiteRT for each op that it refuses.
     """
 
     def __init__(
@@ -53,13 +53,14 @@ class ShapeProbe:
         has_rank: Callable[[Tensor], bool],
         layout: DataLayout,
     ) -> None:
-        """Begins without results.
+        """Creates a probe that has no results yet.
 
         Args:
-          sizes: None leaves the sizes as they are.
-          foreign_value: gives the value of a tensor that a user's op writes, where it is known.
-          has_rank: whether anybody has said a shape of a tensor.
-          layout: of the graph.
+          sizes: Function that chooses sizes for unknown dimensions; None keeps the sizes of the tensors.
+          foreign_value: Function that returns the value of a tensor that a user's op writes, or None if it is not
+            known.
+          has_rank: Function that returns whether a tensor's shape has been set.
+          layout: Layout of the graph, NHWC or NCHW.
         """
         self.shapes: dict[Tensor, Shape | None] = {}
         self.refused: dict[Op, str] = {}
@@ -70,7 +71,7 @@ class ShapeProbe:
         self._values: dict[Tensor, Array | None] = {}
 
     def find_shape(self, tensor: Tensor) -> Shape | None:
-        """A tensor's shape; None where it is not known."""
+        """Returns a tensor's shape; None if the shape is not known."""
         if tensor in self.shapes:
             return self.shapes[tensor]
         if not self._has_rank(tensor):
@@ -84,13 +85,13 @@ class ShapeProbe:
         )
 
     def forget(self, tensors: Iterable[Tensor]) -> None:
-        """Lets shapes be as the tensors now say, and values be found again."""
+        """Discards the inferred shapes of the given tensors, and all values, so that they are computed again."""
         for tensor in tensors:
             self.shapes.pop(tensor, None)
         self._values.clear()
 
     def infer(self, ops: Sequence[Op]) -> None:
-        """Finds the shapes of builtin ops' results; each op is behind those that it reads from."""
+        """Infers the output shapes of builtin ops. The ops must be in execution order."""
         for op in ops:
             self.refused.pop(op, None)
         self._values.clear()
@@ -107,7 +108,7 @@ class ShapeProbe:
             step = max(_FIRST_STEP, 2 * done)
 
     def find_values(self, tensors: Iterable[Tensor]) -> None:
-        """Computes what depends on constants alone, in one run of stock."""
+        """Computes the tensors that depend only on constants, in one run of stock LiteRT."""
         wanted = [tensor for tensor in tensors if tensor not in self._values]
         needed: dict[Op, None] = {}
         for tensor in wanted:
@@ -126,7 +127,7 @@ class ShapeProbe:
                     self._values.update(dict.fromkeys(op.outputs))
 
     def find_value(self, tensor: Tensor) -> Array | None:
-        """The value of an op's result, where it depends on constants and known shapes alone."""
+        """Returns a tensor's value; None unless it depends only on constants and known shapes."""
         self.find_values([tensor])
         return self._values.get(tensor)
 
@@ -280,7 +281,7 @@ _TRIED: Sequence[Sizes] = (_by_index, _all(32), _all(2), _all(96), _all(256), _a
 
 
 def make_probes(make: Callable[[Sizes], ShapeProbe], ops: Sequence[Op]) -> list[ShapeProbe]:
-    """Tries all ops that stock can be asked about with other sizes; gives the two probes that stock takes best."""
+    """Infers ops with several trial sizes; returns the two probes in which stock LiteRT refuses the fewest ops."""
     tried: list[ShapeProbe] = []
     for sizes in _TRIED:
         probe = make(sizes)
@@ -292,19 +293,19 @@ def make_probes(make: Callable[[Sizes], ShapeProbe], ops: Sequence[Op]) -> list[
 
 
 def has_unknown(tensor: Tensor) -> bool:
-    """Whether a tensor's shape has unknown dimensions."""
+    """Returns whether a tensor's shape has unknown dimensions."""
     return tensor.shape_signature is not None and -1 in tensor.shape_signature
 
 
 def may_shape(tensor: Tensor) -> bool:
-    """Whether it may be what another op's shape is computed from."""
+    """Returns whether another op's shape may depend on the value of this tensor."""
     return tensor.element_type in SHAPE_TYPES and is_small(
         tensor.shape, tensor.element_type, _SHAPE_BYTES
     )
 
 
 def combine(tensor: Tensor, found: Sequence[Shape | None]) -> tuple[Shape, Shape] | None:
-    """Shape and signature of an op's result, from what probes have found; None where they do not say.
+    """Combines the shapes from all probes into a tensor's shape and signature; None if they remain unknown.
 
     The first probe has the sizes that the interpreter starts with.
     """

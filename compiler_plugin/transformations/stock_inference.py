@@ -1,8 +1,9 @@
-"""Shapes and values of builtin ops, from stock LiteRT's own kernels.
+"""Shapes and values of builtin ops, computed by the kernels of stock LiteRT.
 
-Shapes: the interpreter prepares a region of ops, as it does before a run, and its shapes are read back. Values: it
-runs ops whose inputs are all known. Both on a small model of the region (`stock_region.py`), in this process and
-without delegates: a model that crashes stock when it is loaded crashes it here too.
+To find shapes, the interpreter prepares a region of ops, as before a run, and the tensors' shapes are read back.
+To find values, the interpreter runs ops whose inputs are all known. Both happen on a small model of the region
+(`stock_region.py`), in this process and without delegates. A model that crashes stock LiteRT when it is loaded
+therefore also crashes this process.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ _SCALED = frozenset({ElementType.INT8, ElementType.UINT8, ElementType.INT16})
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What stock says of a region.
+    """Result of the shape inference of stock LiteRT for a region of ops.
 
     Attributes:
-      shapes: of results, as far as it came.
-      stopped: the position of the first op whose results it did not give a shape; None where it gave all.
-      reason: why, in stock's words; "" where only a run tells the shapes.
+      shapes: Shapes of the results of all ops up to the one where inference stopped.
+      stopped: Position of the first op whose output shapes are missing; None if all shapes are known.
+      reason: Error text of stock LiteRT for the op at `stopped`; "" if only a run can determine the op's shapes.
     """
 
     shapes: Mapping[Tensor, Shape]
@@ -73,12 +74,12 @@ class Prepared:
 
 
 def is_self_contained(op: Op) -> bool:
-    """Whether stock can say what an op does without the rest of the model, and without the file's word for it."""
+    """Returns whether stock LiteRT can infer an op from the op's inputs alone, without the rest of the model."""
     return not op.is_custom and op.name not in _NOT_ALONE
 
 
 def lacks_input(op: Op) -> bool:
-    """Whether an input of a builtin op is left out that its kernel reads all the same."""
+    """Returns whether a builtin op lacks an input that its kernel reads without a check."""
     return None in op.inputs[:1] or (None in op.inputs and op.name not in _MAY_LACK_INPUTS)
 
 
@@ -88,11 +89,12 @@ def prepare(
     value_of: Callable[[Tensor], Array | None],
     layout: DataLayout = "NHWC",
 ) -> Prepared:
-    """Lets stock find the shapes of results.
+    """Infers the output shapes of ops with stock LiteRT.
 
-    It stops at an op that it refuses, and after one whose shapes depend on values that no constant gives.
+    Inference stops at an op that stock LiteRT refuses, and after an op whose shapes depend on values that are not
+    constant.
 
-    `shape_of` and `value_of` are for tensors that none of the ops writes.
+    `shape_of` and `value_of` return shapes and values of tensors that none of the ops writes.
     """
 
     def region_to(end: int) -> StockRegion:
@@ -122,10 +124,10 @@ def run(
     wanted: Sequence[Tensor],
     layout: DataLayout = "NHWC",
 ) -> list[Array]:
-    """Lets stock compute the values of wanted results, which are read-only.
+    """Computes the values of the wanted tensors with stock LiteRT; the returned arrays are read-only.
 
     Raises:
-      LiteRtError: RUNTIME_FAILURE, naming the op that stock refuses.
+      LiteRtError: RUNTIME_FAILURE, if stock LiteRT refuses an op; the error names the op.
     """
     for op in ops:
         fault = _find_fault(op, value_of) or _find_run_fault(op)
@@ -146,7 +148,7 @@ def run(
 
 
 def refusal(op: Op | None, reason: str) -> LiteRtError:
-    """The error for an op that stock refuses."""
+    """Returns the error for an op that stock LiteRT refuses."""
     where = ""
     if op is not None:
         inputs = ", ".join("none" if t is None else f"'{t.name}' {t.type}" for t in op.inputs)
@@ -160,7 +162,7 @@ def refusal(op: Op | None, reason: str) -> LiteRtError:
 
 
 def value_of_shape(op: Op, shape: Shape) -> Array:
-    """What SHAPE or RANK gives for an input of a shape."""
+    """Returns the value that a SHAPE or RANK op computes for an input of the given shape."""
     import numpy as np  # here: reading a model does without
 
     value = shape if op.name == "SHAPE" else len(shape)
@@ -168,7 +170,7 @@ def value_of_shape(op: Op, shape: Shape) -> Array:
 
 
 def is_small(shape: Shape, element_type: ElementType, limit: int) -> bool:
-    """Whether a tensor has no more than `limit` bytes; one of texts may have as many elements."""
+    """Returns whether a tensor has at most `limit` bytes; for a tensor of strings, at most `limit` elements."""
     return prod(shape) * max(element_type.bits, 8) <= 8 * limit
 
 

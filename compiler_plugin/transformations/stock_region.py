@@ -1,8 +1,8 @@
-"""A region of ops as a small model that stock's interpreter takes: what shapes and values are asked from.
+"""Small model of a region of ops, from which the interpreter of stock LiteRT computes shapes and values.
 
-Only ops are ours to ask about, so all that is not an op's result is given: shapes of inputs, small constants with
-their data. Large constants keep their place, type and size, but no data: they lie in a hole behind the model,
-that no memory is taken for.
+The model contains everything that the ops do not compute: the shapes of inputs, and the data of small constants.
+Large constants keep their place, type and size, but not their data: they refer to a hole in the file behind the
+model, which takes no memory.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _INTEGERS = frozenset({
 
 
 class StockRegion:
-    """The small model, and which of its tensors stands for which.
+    """The small model of a region, with the mapping from the region's tensors to those of the small model.
 
     Attributes:
-      index: of each tensor of the region in the small model.
-      not_inferred: the shapes that results start with; no kernel makes them.
-      model: the small model.
+      index: Index in the small model for each tensor of the region.
+      not_inferred: Initial shapes of the results, which no kernel produces.
+      model: Small model that contains a copy of the region.
     """
 
     def __init__(
@@ -67,10 +67,11 @@ class StockRegion:
         with_all_data: bool = False,
         layout: DataLayout = "NHWC",
     ) -> None:
-        """Copies ops and tensors; the graph that they are in is not changed.
+        """Copies ops and tensors into a small model, without a change to their graph.
 
-        `shape_of` and `value_of` are for tensors that no op of these writes; `outputs` are read after a run.
-        Without all data, large constants are there without theirs.
+        `shape_of` and `value_of` return shapes and values of tensors that none of the ops writes; `outputs` are
+        tensors to read after a run.
+        Unless all data are requested, large constants are copied without data.
         """
         self.index: dict[Tensor, int] = {}
         self.not_inferred: dict[Tensor, Shape] = {}
@@ -96,13 +97,13 @@ class StockRegion:
             to_stock_form(self.model, self._subgraph, self._permuted)
 
     def op_of(self, node: int) -> Op | None:
-        """The op that stock's node of this number stands for; None where it is none's."""
+        """Returns the region's op for a node number of the interpreter; None if the node belongs to no op."""
         following = self._subgraph.ops[node:]
         return next((self._places[op] for op in following if op in self._places), None)
 
     @contextmanager
     def arguments(self) -> Iterator[dict[str, Any]]:
-        """What the interpreter is made of: the model's bytes, or a file's path while the context lasts."""
+        """Yields the interpreter's input: the model's bytes, or the path of a file that the context deletes."""
         data = to_bytes(self.model)
         if not self._hole_sizes:
             yield {"model_content": data}

@@ -1,7 +1,7 @@
-"""A sub-graph that a configuration means: its ops, what it reads from outside, and what is read of it outside.
+"""Sub-graph that a configuration describes: its ops, its inputs from outside and its outputs to outside ops.
 
-Constants belong to those that read them; variables too, if nobody else reads them. All else that comes from
-outside is an input.
+Constants belong to the sub-graphs that read them. A variable belongs to a sub-graph if no other op reads the
+variable. All other tensors from outside are inputs.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ _OUTPUT_NUMBER = re.compile(r":\d+$")
 
 
 class SubgraphMatch:
-    """A sub-graph that a description means; MO's class of the same name.
+    """A sub-graph that a description matches; same as the Model Optimizer's class of this name.
 
     Attributes:
-      graph: that it is in.
-      description: what it was found by.
-      nodes: its ops, in execution order.
-      scope: the leading part of their names; "" for points.
-      instance: the expression of the description that has taken the scope; "" for points.
-      inputs: the ports outside that it reads, in the order of the description, or else of execution.
-      outputs: the ports inside that are read outside, in the same way.
+      graph: Graph that contains the sub-graph.
+      description: Description that matched the sub-graph.
+      nodes: Ops of the sub-graph, in execution order.
+      scope: Leading part of the ops' names; "" for a match by points.
+      instance: Regular expression in the description that matched the scope; "" for a match by points.
+      inputs: Ports outside the sub-graph that it reads, in the order of the description, or else in execution
+        order.
+      outputs: Ports inside the sub-graph that outside ops read, in the same order as `inputs`.
     """
 
     def __init__(
@@ -44,11 +45,11 @@ class SubgraphMatch:
     ) -> None:
         """For `matching_instances`.
 
-        Where the description names no inputs, `first_inputs` come first, if they are read; where it names no
-        outputs, they are among `outputs`, and any if these are None.
+        If the description names no inputs, those of `first_inputs` that the sub-graph reads come first. If the
+        description names no outputs, only ports in `outputs` may be outputs; None allows all ports.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where inputs and outputs are not as the description says.
+          LiteRtError: INVALID_ARGUMENT, if the inputs and outputs differ from those in the description.
         """
         self.graph = graph
         self.description = description
@@ -63,40 +64,40 @@ class SubgraphMatch:
 
     @property
     def custom_attributes(self) -> Mapping[str, Any]:
-        """Of the description."""
+        """Custom attributes in the description of this sub-graph."""
         return self.description.custom_attributes
 
     @property
     def custom_replacement_desc(self) -> ReplacementDescription:
-        """The Model Optimizer's name for `description`."""
+        """Same as `description`, under the name that the Model Optimizer uses."""
         return self.description
 
     def matched_nodes_names(self) -> list[str]:
-        """The ids of its ops."""
+        """Returns the ids of the sub-graph's ops."""
         return [node.id for node in self.nodes]
 
     def inputs_count(self) -> int:
-        """How many inputs it has; one that several of its ops read counts once."""
+        """Returns the number of inputs. An input that several ops read counts once."""
         return len(self.inputs)
 
     def outputs_count(self) -> int:
-        """How many outputs it has."""
+        """Returns the number of outputs of the sub-graph."""
         return len(self.outputs)
 
     def input_nodes(self, port: int) -> list[tuple[Node, int]]:
-        """The ops that read an input, each with the number of its own input port.
+        """Returns the ops that read an input of the sub-graph, each with the number of its input port.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there is no input of that number.
+          LiteRtError: INVALID_ARGUMENT, if there is no input of that number.
         """
         self._check(port, self.inputs, "inputs")
         return [(reader.node, reader.index) for reader in self._readers[port]]
 
     def single_input_node(self, port: int) -> tuple[Node, int]:
-        """The op that reads an input, with the number of its own input port.
+        """Returns the only op that reads an input of the sub-graph, with the number of its input port.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there is no input of that number, or several read it.
+          LiteRtError: INVALID_ARGUMENT, if there is no input of that number, or several ops read the input.
         """
         nodes = self.input_nodes(port)
         if len(nodes) != 1:
@@ -104,19 +105,19 @@ class SubgraphMatch:
         return nodes[0]
 
     def output_node(self, port: int) -> tuple[Node, int]:
-        """The op that an output comes from, with the number of its own output port.
+        """Returns the op that computes an output of the sub-graph, with the number of its output port.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there is no output of that number.
+          LiteRtError: INVALID_ARGUMENT, if there is no output of that number.
         """
         self._check(port, self.outputs, "outputs")
         return self.outputs[port].node, self.outputs[port].index
 
     def node_by_pattern(self, pattern: str) -> Node | None:
-        """The op whose name, behind the scope, begins as a regular expression says; None where there is none.
+        """Returns the op whose name, behind the scope, starts with a match of `pattern`; None if no op matches.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, where there are several, and not one whose name it is.
+          LiteRtError: INVALID_ARGUMENT, if several ops match, and not exactly one whole name does.
         """
         expression = re.compile(pattern)
         found = [n for n in self.nodes if any(expression.match(p) for p in self._inner_paths(n))]
@@ -131,7 +132,7 @@ class SubgraphMatch:
         return found[0] if found else None
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
-        """An error about this sub-graph."""
+        """Returns an error about this sub-graph."""
         return description_error(self.description, what, hint, self.scope)
 
     def _find_inputs(self, first: Sequence[OutPort]) -> dict[OutPort, list[InPort]]:
@@ -221,7 +222,7 @@ class SubgraphMatch:
 
 
 def name_paths(name: str) -> Iterator[str]:
-    """The paths in a node's name: one, or several where the converter has merged ops; without `:0` at the end."""
+    """Returns the paths in a node's name, without `:0`; several paths if the converter has merged ops."""
     for part in name.split(";"):
         yield _OUTPUT_NUMBER.sub("", part)
 
@@ -229,7 +230,7 @@ def name_paths(name: str) -> Iterator[str]:
 def description_error(
     description: ReplacementDescription, what: str, hint: str = "", scope: str = ""
 ) -> LiteRtError:
-    """An error about what a description says of a model."""
+    """Returns an error about a description that does not fit the model."""
     where = f"{description.where}, '{description.replacement_id}'"
     where += f", scope '{scope}'" if scope else ""
     return LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)

@@ -1,4 +1,4 @@
-"""Transformations that a configuration file asks for: `--transformations_config=FILE`, `replacement_config.py`."""
+"""Transformations that run for the descriptions in the file of `--transformations_config`."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _logger = logging.getLogger(__name__)
 
 
 class ConfiguredReplacement(Transformation):
-    """What runs once for each description with its id in the configuration; without one it does nothing.
+    """A transformation that runs once for each description in the configuration that has its id.
 
     Attributes:
-      match_kinds: of descriptions that it is for.
-      replacement_id: the id.
-      descriptions: those with the id, as `assign_descriptions` gives them.
+      match_kinds: Kinds of descriptions that the transformation accepts.
+      replacement_id: Text that descriptions for this transformation have as their `id`.
+      descriptions: Descriptions with this id, which `assign_descriptions` sets.
     """
 
     match_kinds: ClassVar[Sequence[MatchKind]] = tuple(MatchKind)
@@ -60,7 +60,7 @@ class ConfiguredReplacement(Transformation):
             )
 
     def check_description(self, description: ReplacementDescription) -> None:
-        """Refuses a description of another kind than this class is for."""
+        """Raises an error if this class does not accept descriptions of the given kind."""
         if description.match_kind not in self.match_kinds:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -71,31 +71,33 @@ class ConfiguredReplacement(Transformation):
             )
 
     def find_unmatched(self) -> list[str]:
-        """What descriptions say that no graph so far has had, in sentences for the report."""
+        """Returns sentences for the report about descriptions that matched no graph so far."""
         if self.descriptions:
             return []
         return [f"{self.name}: no --transformations_config describes '{self.replacement_id}'"]
 
 
 class SubgraphReplacement(ConfiguredReplacement):
-    """Replaces sub-graphs that the configuration gives by scope or by points."""
+    """Replaces the sub-graphs that the configuration describes by scope or by points."""
 
     match_kinds = (MatchKind.SCOPE, MatchKind.POINTS)
     _matched: frozenset[tuple[str, str]] = frozenset()
 
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
-        """What takes the place of a sub-graph.
+        """Returns the replacement of a sub-graph.
 
-        Without one of a class's own: the op that the description names (the user's, TFLite's own, or any custom
-        op), with the custom attributes, which reads the inputs in their order and has the outputs.
+        By default, this function creates the op that the description names: a user's op, a builtin operator of
+        TFLite or any custom op. The new op gets the custom attributes, reads the inputs in order and has the
+        outputs of the sub-graph.
 
         Args:
-          graph: to be changed.
-          match: the sub-graph.
+          graph: Graph to change.
+          match: Sub-graph to replace.
 
         Returns:
-          A node, whose outputs are those of the match in their order; a port, for one output; or a port or node
-          for each. None where its readers were connected by hand, or where it is to stay as it is.
+          A node with the same outputs as the match, in the same order; a port, if there is one output; or a list
+          with a port or node for each output. None if the function has already reconnected the readers, or if the
+          sub-graph stays unchanged.
         """
         if not match.description.op:
             raise match.error(
@@ -104,11 +106,11 @@ class SubgraphReplacement(ConfiguredReplacement):
         return _create_op(graph, match)
 
     def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node | str]:
-        """The ops that go after a replacement, or their ids, if nothing that stays reads them; all by default."""
+        """Returns ops, or their ids, to remove after a replacement if they have no readers; all by default."""
         return match.nodes
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Replaces all sub-graphs that the descriptions mean."""
+        """Replaces all sub-graphs that the descriptions match."""
         count = 0
         for description in self.descriptions:
             for match in matching_instances(graph, description):
@@ -117,7 +119,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return count
 
     def find_unmatched(self) -> list[str]:
-        """Scopes and points that no graph so far has had, in sentences for the report."""
+        """Returns sentences for the report about scopes and points that matched no graph so far."""
         return super().find_unmatched() or [
             f"{d.where}: nothing of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
             for d in self.descriptions
@@ -142,10 +144,10 @@ class SubgraphReplacement(ConfiguredReplacement):
 
 
 class OpForSubgraph(SubgraphReplacement):
-    """Puts the op that a description names in the place of each sub-graph that it means."""
+    """Replaces each sub-graph that a description matches with the op that the description names."""
 
     def __init__(self, replacement_id: str) -> None:
-        """For a description with an op that no transformation has the id of."""
+        """Creates the transformation for a description that names an op and has an id of its own."""
         self._replacement_id = replacement_id
 
     @property
@@ -158,24 +160,24 @@ class OpForSubgraph(SubgraphReplacement):
 
 
 class GeneralReplacement(ConfiguredReplacement):
-    """Changes the whole graph, with attributes from the configuration."""
+    """A transformation of the whole graph that takes attributes from the configuration."""
 
     match_kinds = (MatchKind.GENERAL,)
 
     @abstractmethod
     def transform_graph(self, graph: Graph, descriptions: Mapping[str, Any]) -> int | None:
-        """Does its work on one subgraph.
+        """Changes one subgraph of the model.
 
         Args:
-          graph: to be changed.
-          descriptions: the `custom_attributes` of a description.
+          graph: Graph to change.
+          descriptions: The `custom_attributes` of a description.
 
         Returns:
           As `find_and_replace_pattern`.
         """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Runs once for each description."""
+        """Changes the graph once for each description."""
         count = 0
         for description in self.descriptions:
             edits = graph.edit_count
@@ -187,14 +189,14 @@ class GeneralReplacement(ConfiguredReplacement):
 def assign_descriptions(
     transformations: Iterable[Transformation], descriptions: Sequence[ReplacementDescription]
 ) -> list[OpForSubgraph]:
-    """Gives each transformation the descriptions with its id.
+    """Assigns each description to the transformation that has its id.
 
     Returns:
-      Transformations for the ids that none has, and whose descriptions name an op; of the front phase.
+      New front-phase transformations for descriptions that name an op and whose ids no transformation has.
 
     Raises:
-      LiteRtError: NOT_FOUND, for an id that no transformation has, and without an op; INVALID_ARGUMENT, for a
-        description of another kind than its transformation is for.
+      LiteRtError: NOT_FOUND, if a description names no op and no transformation has its id; INVALID_ARGUMENT, if
+        the transformation does not accept descriptions of that kind.
     """
     by_id: dict[str, list[ConfiguredReplacement]] = {}
     for transformation in transformations:
@@ -245,7 +247,7 @@ def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> Li
 def configure_replacements(
     loaded: Sequence[LoadedTransformation], paths: Sequence[str]
 ) -> list[LoadedTransformation]:
-    """Calls `assign_descriptions` with what the files say; ALREADY_EXISTS, for an id that is another's name."""
+    """Assigns the descriptions of all files. Raises ALREADY_EXISTS if an id is another transformation's name."""
     files = [(path, read_replacement_config(path)) for path in paths]
     descriptions = [description for _, found in files for description in found]
     made = assign_descriptions((item.transformation for item in loaded), descriptions)
@@ -259,7 +261,7 @@ def configure_replacements(
 
 
 def find_unmatched(loaded: Sequence[LoadedTransformation]) -> list[str]:
-    """What the files describe and no graph so far has had, in sentences."""
+    """Returns sentences about descriptions in the files that matched no graph so far."""
     return [
         sentence
         for item in loaded

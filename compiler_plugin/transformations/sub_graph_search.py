@@ -1,12 +1,12 @@
 """Finds the sub-graphs that a configuration describes: by a scope of names, or between start and end points.
 
-A node's name is that of its first output tensor. Where the converter has merged ops the name has several parts
-(`model/a/Relu;model/a/BiasAdd`): each counts. A `:0` at the end does not. What leaves a sub-graph may not come
-back: no single thing could take its place.
+A node's name is that of its first output tensor. If the converter has merged ops, the name has several parts
+(`model/a/Relu;model/a/BiasAdd`), and each part can match. A `:0` at the end does not. Results of a sub-graph must
+not come back as its inputs, because no single op could then replace the sub-graph.
 
-From the Model Optimizer this differs where its result could not be used: a scope ends at a `/`; each different
-text that its expression takes is a sub-graph of its own; what lies behind the start points, but before no end
-point, is not part of the sub-graph.
+The search differs from the Model Optimizer's where the result could not be used otherwise. A scope ends at a `/`.
+Each different text that the scope's expression matches is a separate sub-graph. Ops behind the start points that
+lead to no end point are not part of the sub-graph.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from compiler_plugin.transformations.sub_graph_match import (
 def matching_instances(
     graph: Graph, description: ReplacementDescription
 ) -> Iterator[SubgraphMatch]:
-    """The sub-graphs that a description means, in execution order of their first ops.
+    """Yields the sub-graphs that a description matches, in execution order of their first ops.
 
-    Each is looked at when it is asked for, so that those before it may have been replaced.
+    Each sub-graph is searched for only when the caller requests it, so the caller may replace the sub-graphs
+    before it.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for points that enclose nothing, or a sub-graph that nothing could take the
-        place of: it is read where it has no output, or its results come back to it.
+      LiteRtError: INVALID_ARGUMENT, if the points enclose no op, or if no op could replace the sub-graph: outside
+        ops read a port that is not an output, or results come back as inputs.
     """
     if description.match_kind is MatchKind.POINTS:
         places = _find_places(graph)

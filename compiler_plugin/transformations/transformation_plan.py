@@ -1,4 +1,4 @@
-"""Which transformations there are, and which of them run in which order: what `--transformations` names."""
+"""Lists the available transformations, and selects and orders those that run (`--transformations`)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ _PLACE = {phase: place for place, phase in enumerate(Phase)}
 def plan_transformations(
     loaded: Sequence[LoadedTransformation], selection: Sequence[str]
 ) -> list[LoadedTransformation]:
-    """Chooses transformations and puts them in order, phase by phase.
+    """Selects the transformations that run and puts them in order, phase by phase.
 
     Args:
-      loaded: of different names.
-      selection: words that each add or take out, the later of two that differ counting: `all` and a phase's name
-        stand for the enabled ones, a `-` in front takes out. Before the first, the user's enabled ones are in.
-        Those that it names run in the order named.
+      loaded: Transformations to choose from, with unique names.
+      selection: Words that each add or remove transformations; a later word overrides an earlier one. A word is a
+        transformation's name, or `all` or a phase's name for all enabled transformations. A `-` in front removes.
+        The selection starts with the user's enabled transformations. Transformations that the selection names run
+        in the order of their names.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a word or a rule that names nothing; INVALID_TRANSFORMATION, for rules that
+      LiteRtError: NOT_FOUND, if a word or a rule names an unknown transformation; INVALID_TRANSFORMATION, if rules
         contradict each other.
     """
     known = {item.name for item in loaded}
@@ -68,7 +69,7 @@ def _in_order(
 
 
 def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
-    """Refuses rules of `run_before` and `run_after` that name nothing, or that phases contradict."""
+    """Raises an error if `run_before` or `run_after` names no transformation or contradicts the phases."""
     phases = {item.name: item.phase for item in loaded}
     for item in loaded:
         for first, second, source in find_rules(item.transformation):
@@ -119,14 +120,14 @@ def _plain(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TransformationInfo:
-    """What `--list_transformations` says of one.
+    """Entry in the output of `--list_transformations`.
 
     Attributes:
-      name: as `--transformations` has it.
-      phase: `front`, `middle` or `back`.
-      enabled: whether `all` is this one too.
-      description: a sentence.
-      path: of its file; "" for one of ours.
+      name: Name for `--transformations`.
+      phase: Phase of the transformation: `front`, `middle` or `back`.
+      enabled: Whether `all` selects this transformation.
+      description: Sentence that says what the transformation does.
+      path: Path of the file that defines the transformation; "" for a built-in transformation.
     """
 
     name: str
@@ -139,7 +140,7 @@ class TransformationInfo:
 def describe_transformations(
     folders: Sequence[str] = (),
 ) -> tuple[list[TransformationInfo], Sequence[str]]:
-    """All transformations in the order in which they run, and what of the folders was left alone, in sentences."""
+    """Returns all transformations in execution order, and sentences about files that were ignored."""
     extensions = load_extensions(folders)
     check_rules(extensions.transformations)
     infos = [

@@ -1,8 +1,8 @@
-"""Which ops take the other layout: bound ones must, those with a choice do where fewer elements are transposed.
+"""Chooses the ops that take the other layout: bound ops must, other ops do if fewer elements are transposed then.
 
-A tensor that is written in one layout and read in the other is transposed once, for all who read it so. Ops with a
-choice that hang together are decided together: at once where all that surrounds them is of one layout, else by the
-cheapest cut between the two kinds of their neighbours, which is the optimum.
+A tensor that is written in one layout and read in the other is transposed once, for all its readers in the other
+layout. Connected ops with a choice get their layouts together. If all their neighbours have one layout, they take
+it. Otherwise the cheapest cut between neighbours of the two layouts decides, which is optimal.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ UNLIMITED = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The layouts of an op's ports, of those that change any.
+    """Layouts of the ports of an op that the change of layout affects.
 
     Attributes:
-      edit: what else changes of the op.
-      inputs, outputs: how they are permuted. A free input has the layout of the tensor that it reads.
+      edit: Other changes to the op, such as new options.
+      inputs, outputs: Permutation of each input and output. A free input has the layout of the tensor that it
+        reads.
     """
 
     edit: Edit
@@ -48,7 +49,7 @@ class Assignment:
 
 @dataclass(slots=True)
 class Use:
-    """A tensor between an op's output and its readers, as nodes: a choice, SOURCE (permuted) or SINK."""
+    """Tensor as an edge of the cut, from its producer to its readers; SOURCE is permuted, SINK is not."""
 
     producer: int
     readers: list[int]
@@ -61,10 +62,10 @@ def assign_layouts(
     change: LayoutChange,
     results: Collection[Tensor],
 ) -> dict[Op, Assignment]:
-    """Chooses the layouts of all ports, with the fewest elements transposed.
+    """Chooses the layouts of all ports so that the fewest elements are transposed.
 
-    Ops with plans can be, or must be, in the other layout; results are read from outside, as they are. An op whose
-    plan changes anything has an assignment.
+    Ops with plans can be, or must be, in the other layout. Results of the model keep their layout, because the
+    application reads them. The returned mapping has an entry for each op that changes.
     """
     nodes: dict[Op, int] = {}
     homes: dict[Tensor, int] = {}  # the node that a tensor's layout follows; absent is SINK
@@ -124,7 +125,7 @@ def _transpose_cost(tensor: Tensor, permutation: Permutation) -> int:
 
 
 def find_permuted(count: int, uses: Sequence[Use], costs: Mapping[int, int]) -> list[bool]:
-    """For each node whether it is permuted."""
+    """Returns for each node whether the node is permuted."""
     groups = _Groups(count)
     for use in uses:
         choices = [node for node in (use.producer, *use.readers) if node > SINK]
@@ -230,7 +231,7 @@ class _Groups:
 
 
 class Network:
-    """Nodes by number, of which 0 is the source and 1 the sink, and edges with capacities."""
+    """Flow network with numbered nodes and edges with capacities; node 0 is the source and node 1 the sink."""
 
     def __init__(self) -> None:
         self._edges: list[list[int]] = [[], []]  # of each node; edge `e ^ 1` goes back
@@ -242,16 +243,17 @@ class Network:
         return len(self._edges) - 1
 
     def add_edge(self, start: int, end: int, capacity: int, back: int = 0) -> None:
-        """Lets `capacity` flow from start to end, and `back` the other way."""
+        """Adds an edge with capacity `capacity` from start to end, and `back` in the other direction."""
         self._edges[start].append(len(self._ends))
         self._edges[end].append(len(self._ends) + 1)
         self._ends += (end, start)
         self._left += (capacity, back)
 
     def cut(self, max_phases: int) -> list[bool] | None:
-        """Which nodes are on the source's side of a cheapest cut: of several, the one that leaves it the most.
+        """Returns the nodes on the source's side of the cheapest cut; if several cuts tie, the largest such side.
 
-        None where the phases do not do, each of which takes time in proportion to the edges, or a little more.
+        Returns None if the limit on the number of phases is too low. The time of a phase is about proportional to
+        the number of edges.
         """
         for _ in range(max_phases):
             distances = self._distances()

@@ -1,7 +1,7 @@
-"""Layouts of a whole subgraph: NHWC to NCHW and back, and an NCHW graph in a form that stock LiteRT knows.
+"""Changes a whole subgraph from NHWC to NCHW or back, and converts NCHW graphs to a form for stock LiteRT.
 
-Rules say what is possible, an assignment chooses, and a rewriter carries it out: permuted constants, changed
-options, a TRANSPOSE where layouts meet.
+Rules list the possible layouts of each op, an assignment chooses among them, and a rewriter changes the subgraph.
+The rewriter permutes constants, changes options and adds a TRANSPOSE where two layouts meet.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from litert.model.builtin_options import set_builtin_option
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
 _COMPUTED = ("DENSIFY", "DEQUANTIZE", "CAST")
-"""Ops of one input that filters come through."""
+"""Ops with one input that can stand between a constant filter and the op that reads the filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeReport:
-    """What a change of layout has done.
+    """Result of a change of layout: counts of changed and added ops.
 
     Attributes:
-      to: the layout.
-      ops: that work in the other layout now.
-      transposes, reshapes: ops that were added where layouts meet; a RESHAPE moves no data.
+      to: New layout of the subgraph.
+      ops: Number of ops that work in the other layout now.
+      transposes, reshapes: Numbers of ops added where two layouts meet; a RESHAPE moves no data.
     """
 
     to: DataLayout
@@ -64,15 +64,15 @@ def change_layout(
     custom_layouts: Mapping[str, CustomLayout] | None = None,
     permuted: PermutedConstants | None = None,
 ) -> ChangeReport:
-    """Brings a subgraph into the other layout, in place; `layout` has the contract.
+    """Changes a subgraph to the other layout, in place; see `image_layout` for the contract.
 
-    Inputs, outputs and signatures keep their names, shapes and order of dimensions. Custom ops whose names
-    `custom_layouts` does not have see their tensors as the file has them. `permuted` are the constants of other
-    subgraphs that were changed so, and get this one's.
+    Inputs, outputs and signatures keep their names, shapes and order of dimensions. Custom ops that
+    `custom_layouts` does not name keep the order of dimensions that the file has. `permuted` has the permuted
+    constants of the subgraphs that were already changed; those of this subgraph are added.
 
     Raises:
-      LiteRtError: UNSUPPORTED, naming a tensor that an op must have in the other layout and that cannot be
-        brought there.
+      LiteRtError: UNSUPPORTED, if an op needs a tensor in the other layout, but the tensor cannot be converted;
+        the error names the tensor.
     """
     old_ops = subgraph.ops
     read_outside = find_results(model, subgraph)
@@ -113,9 +113,10 @@ def _find_settled(subgraph: Subgraph, results: Mapping[Tensor, None]) -> set[Ten
 def to_stock_form(
     model: Model, subgraph: Subgraph, permute: Callable[[Tensor, Permutation], Tensor]
 ) -> None:
-    """Changes builtin ops of an NCHW graph, in place, so that stock computes what they mean.
+    """Changes builtin ops of an NCHW graph, in place, so that stock LiteRT computes the right results.
 
-    Shapes of their results need not be known. `permute` gives a constant in another order.
+    The output shapes of the ops need not be known. `permute` returns a constant with its dimensions in another
+    order.
     """
     constants = {
         tensor for op in subgraph.ops for tensor in op.inputs if tensor and tensor.is_constant
@@ -148,11 +149,11 @@ def _with_fitting_vectors(op: Op, edit: object) -> Edit:
 
 
 class Rewriter:
-    """Rewrites one subgraph.
+    """Rewrites one subgraph in the assigned layouts.
 
     Attributes:
-      forms: in which tensors are read.
-      left: tensors that may have lost their last reader, or who writes them.
+      forms: Tensors of the subgraph in each order of dimensions that an op reads.
+      left: Tensors that may have lost their last reader or their producer.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class Rewriter:
         results: Collection[Tensor],
         permute: Callable[[Tensor, Permutation], Tensor],
     ) -> None:
-        """Results are read from outside and keep names and orders; `permute` gives a constant in another order."""
+        """Rewrites `subgraph`; its `results` keep their names and orders; `permute` permutes a constant."""
         self.left: dict[Tensor, None] = {}
         self._gone: set[Op] = set()
         self._subgraph = subgraph
@@ -173,7 +174,7 @@ class Rewriter:
         self.forms = Forms(self._additions, results, change.settled, permute)
 
     def run(self, assignments: Mapping[Op, Assignment]) -> None:
-        """Rewrites all ops."""
+        """Rewrites all ops of the subgraph."""
         for op in self._subgraph.ops:
             assignment = assignments.get(op)
             if assignment is None:

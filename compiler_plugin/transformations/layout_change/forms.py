@@ -1,8 +1,8 @@
-"""The forms of tensors: each is written in one order of dimensions, its home, and read in that or in another.
+"""Forms of tensors: an op writes a tensor in one order of dimensions, its home, and readers may need other orders.
 
-A form is made once, just before who reads it first: a permuted constant, a second computation from permuted
-constants (DEQUANTIZE of a filter), a TRANSPOSE, or a RESHAPE where that is the same.
-What a change of layout adds is collected beside them: ops, tensors under names of their own, and constants.
+Each form is created once, just before its first reader. A form is a permuted constant, a second computation from
+permuted constants (DEQUANTIZE of a filter), the output of a TRANSPOSE, or that of a RESHAPE if no data move.
+`Additions` collects the new ops, tensors with unique names, and constants.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ from litert.model.tensor_data import encode_constant
 
 
 class Forms:
-    """All tensors of a subgraph, as they can be read. Orders are counted from that of the file, which is None.
+    """All tensors of a subgraph, in each order of dimensions.
+
+    An order is a permutation of the file's order; None
+    is the file's order.
 
     Attributes:
-      idle: TRANSPOSE ops that do nothing but give a result its name.
-      transposes: TRANSPOSE ops that were added.
-      reshapes: RESHAPE ops that were added in the place of a TRANSPOSE.
+      idle: TRANSPOSE ops that only give a result its name.
+      transposes: Number of TRANSPOSE ops that were added.
+      reshapes: Number of RESHAPE ops that were added instead of a TRANSPOSE.
     """
 
     def __init__(
@@ -56,11 +59,11 @@ class Forms:
         self._vectors: dict[tuple[Tensor, Permutation], Tensor] = {}
 
     def set_home(self, tensor: Tensor, layout: Permutation | None, home: Tensor) -> None:
-        """From now on a tensor is what `home` holds, in this order."""
+        """Records that the tensor `home` holds the data of `tensor` in this order of dimensions."""
         self._forms[tensor] = {layout: home}
 
     def read(self, tensor: Tensor, layout: Permutation | None, rank: int = 0) -> Tensor:
-        """A tensor in an order of dimensions; with a rank, it first gets ones in front up to that rank."""
+        """Returns a tensor in an order of dimensions, padded with leading ones to `rank` if one is given."""
         if rank and (layout is None or tensor not in self._settled):
             tensor = self._expanded(tensor, rank)
         forms = self._forms.setdefault(tensor, {None: tensor})
@@ -72,7 +75,7 @@ class Forms:
         return forms[layout]
 
     def read_vector(self, vector: Tensor, permutation: Permutation) -> Tensor:
-        """A vector with an element for each dimension, or rows, in the new order of these."""
+        """Returns a vector that has an element, or a row, for each dimension, in the new order of dimensions."""
         key = (vector, permutation)
         found = self._vectors.get(key)
         if found is None:
@@ -132,11 +135,11 @@ class Forms:
 
 
 class Additions:
-    """The ops of a subgraph in the making: each is added behind those that it reads from.
+    """Collects the ops of the new subgraph; each op comes behind the ops that it reads.
 
     Attributes:
-      ops: so far.
-      back_suffix: of the names of tensors that are brought back.
+      ops: Ops that were added so far.
+      back_suffix: Suffix for the names of tensors that are converted back to the old layout.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph, change: LayoutChange) -> None:
@@ -159,28 +162,28 @@ class Additions:
         return self.op("TRANSPOSE", [source, self.vector(permutation)], target)
 
     def reshape(self, source: Tensor, target: Tensor, shape: Sequence[int]) -> Op:
-        """Adds a RESHAPE; one size may be -1."""
+        """Adds a RESHAPE op; one size may be -1."""
         return self.op("RESHAPE", [source, self.vector(shape)], target, new_shape=shape)
 
     def gather(self, source: Tensor, target: Tensor, order: Permutation) -> Op:
-        """Adds a GATHER of elements, or rows, in another order."""
+        """Adds a GATHER op that puts elements, or rows, into another order."""
         return self.op("GATHER", [source, self.vector(order)], target, axis=0)
 
     def tensor(self, tensor: Tensor, suffix: str = "") -> Tensor:
-        """Takes a tensor into the subgraph, under a name that no other has; its suffix says the layout."""
+        """Adds a tensor to the subgraph under a unique name, whose suffix tells the layout."""
         tensor.name = self._names.find_free(f"{tensor.name}{suffix or self._suffix}")
         self._subgraph.tensors.append(tensor)
         return tensor
 
     def constant(self, tensor: Tensor) -> Tensor:
-        """Takes a constant into the subgraph, and its buffer into the model, unless that has it."""
+        """Adds a constant to the subgraph, and its buffer to the model if the buffer is new."""
         if tensor.buffer not in self._buffers:
             self._buffers.add(tensor.buffer)
             self._model.buffers.append(tensor.buffer)
         return self.tensor(tensor)
 
     def vector(self, numbers: Sequence[int]) -> Tensor:
-        """A constant of these int32; the same for the same numbers."""
+        """Returns an int32 constant with these numbers; equal numbers share one constant."""
         key = tuple(numbers)
         found = self._vectors.get(key)
         if found is None:

@@ -1,4 +1,4 @@
-"""Tensors in another order of dimensions: constants with their data, all with their quantization and sparsity."""
+"""Permutes the dimensions of tensors: the data of constants, and the quantization and sparsity of all tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RUNS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "V16"}
 
 
 def permute_type(tensor: Tensor, permutation: Permutation) -> None:
-    """Permutes a tensor's shape and quantization; its data stay. UNSUPPORTED, where it is quantized by blocks."""
+    """Permutes a tensor's shape and quantization, not its data. UNSUPPORTED, if it is quantized by blocks."""
     signature = tensor.shape_signature
     is_known = signature is None or len(signature) != len(tensor.shape)
     _permute_quantization(tensor, permutation)
@@ -34,14 +34,14 @@ def permute_type(tensor: Tensor, permutation: Permutation) -> None:
 class PermutedConstants:
     """Permutes constants. Tensors that share a buffer also share the permuted one.
 
-    Subgraphs that share buffers are changed with one of these.
+    Use one object of this class for all subgraphs that share buffers.
     """
 
     def __init__(self) -> None:
         self._buffers: dict[tuple[Buffer, tuple[int, ...], int, Permutation], Buffer] = {}
 
     def permute(self, tensor: Tensor, permutation: Permutation) -> Tensor:
-        """A constant in another order; it shares the buffer where its bytes stay as they are."""
+        """Returns a constant in another order of dimensions; it shares the buffer if its bytes do not change."""
         copy = tensor.clone()
         permute_type(copy, permutation)
         if tensor.sparsity is not None:
@@ -57,7 +57,7 @@ class PermutedConstants:
 
 
 def with_rank(tensor: Tensor, rank: int) -> Tensor:
-    """A tensor with ones in front of its shape, up to a rank; it shares the buffer."""
+    """Returns a copy of a tensor with leading ones in its shape, up to a rank; it shares the buffer."""
     added = rank - len(tensor.shape)
     copy = tensor.clone()
     quantization = tensor.quantization
@@ -74,7 +74,7 @@ def with_rank(tensor: Tensor, rank: int) -> Tensor:
 
 
 def numbers_like(tensor: Tensor, numbers: Sequence[int]) -> Tensor:
-    """A constant of the same name and element type with other numbers; a scalar stays one."""
+    """Returns a constant with other numbers but the same name and element type; a scalar stays a scalar."""
     copy = tensor.clone()
     shape = tensor.shape if len(numbers) == 1 and not tensor.shape else (len(numbers),)
     _, blob = encode_constant(list(numbers), tensor.element_type, shape)
@@ -83,7 +83,7 @@ def numbers_like(tensor: Tensor, numbers: Sequence[int]) -> Tensor:
 
 
 def permute_rows(vector: Tensor, permutation: Permutation) -> Tensor:
-    """A constant whose elements, or rows, are in another order."""
+    """Returns a constant with its elements, or rows, in another order."""
     size = len(vector.data) // len(permutation)
     rows = [vector.data[place * size : (place + 1) * size] for place in permutation]
     copy = vector.clone()

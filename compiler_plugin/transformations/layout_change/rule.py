@@ -1,8 +1,8 @@
-"""What each op can be in the other layout: which of its ports change, and what else of it changes with them.
+"""Rules for the possible layouts of ops: which ports of an op change, and which other changes the op needs.
 
-A rule looks at one op at a time and changes nothing. It answers with an `OpPlan`, or None: the op must see its
-tensors as the file has them. Of custom ops a user's definition says it. `assignment` then chooses which plans are
-carried out, `change` does it.
+A rule looks at one op at a time and changes nothing. The rule returns an `OpPlan`, or None if the op's tensors
+must keep the order of dimensions that the file has. For a custom op, the user's definition of the op decides.
+`assignment` then chooses plans, and `change` carries them out.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ from litert.model.tensor_data import decode_constant
 
 Layouts: TypeAlias = Sequence[Permutation | None]
 CustomLayout: TypeAlias = Literal["any", "image"]
-"""`any`: all tensors of rank 4 or 5 may be in either layout, if they all are in the same one. `image`: they are
-images, whose layout is the graph's, as a convolution's; but constants, such as filters, stay as in the file."""
+"""Layouts that a custom op supports.
+
+`any`: all tensors of rank 4 or 5 may be in either layout, if they all have the same layout.
+`image`: tensors of rank 4 or 5 are images in the graph's layout, like those of a convolution, except that
+constants, such as filters, stay as in the file.
+"""
 
 
 class Free(Enum):
@@ -36,20 +40,22 @@ class Free(Enum):
 
 FREE = Free.FREE
 PortLayout: TypeAlias = Permutation | Free | None
-"""In the other layout: permuted like this; as it is; or either, whatever costs less."""
+"""A port in the other layout: its permutation; None if unchanged; FREE if it takes the cheaper of the two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What changes of an op besides its tensors' layouts.
+    """Changes to an op other than the layouts of its tensors.
 
     Attributes:
-      options: new values of builtin options, by name.
-      constants: new numbers of constant inputs, by index; element types stay.
-      vectors: inputs with one element, or one row, for each dimension of a permuted tensor, by index.
-      ranks: inputs that are given ones in front, up to this rank, before they are permuted.
-      shape_output: how output 0 is brought back to the old order, where it has an element for each dimension.
-      is_identity: whether the op does nothing any more: output 0 is input 0.
+      options: New values of builtin options, by name.
+      constants: New numbers for constant inputs, by input index; the element types do not change.
+      vectors: Permutations of inputs that have an element, or a row, for each dimension of a permuted tensor, by
+        input index.
+      ranks: Ranks to which inputs are padded with leading ones before the permutation, by input index.
+      shape_output: Permutation that brings output 0 back to the old order if output 0 has an element for each
+        dimension; None otherwise.
+      is_identity: Whether the changed op only copies input 0 to output 0.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -62,13 +68,14 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class OpPlan:
-    """An op in the other layout.
+    """A possible form of an op in the other layout.
 
     Attributes:
-      inputs, outputs: one for each input and output.
-      edit: what else changes; or a function of the layouts that its ports have been given, where some are free.
-      is_bound: whether the op has no choice: in the other layout it means something else.
-      cost: elements that have to be computed anew, besides those of transposed tensors.
+      inputs, outputs: Layout of each input and output.
+      edit: Other changes to the op; if ports are free, a function that takes the chosen layouts of the ports and
+        returns the changes.
+      is_bound: Whether the op must change, because its result depends on the layout of the graph.
+      cost: Number of elements that the changed op computes in addition, without those of transposed tensors.
     """
 
     inputs: Sequence[PortLayout]
@@ -79,26 +86,26 @@ class OpPlan:
 
 
 class LayoutRule(Protocol):
-    """A rule for a family of ops. A module in `rules/` has its rules as `RULES`; adding one is all it takes."""
+    """A rule for the layouts of a family of ops; each module in `rules/` lists its rules in `RULES`."""
 
     @property
     def ops(self) -> Sequence[str]:
-        """The builtin operators that it is for."""
+        """Names of the builtin operators that the rule is for."""
         ...
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        """What the op is in the other layout; None where it must see its tensors as the file has them."""
+        """Returns the op's form in the other layout; None if its tensors must stay as in the file."""
         ...
 
 
 def known_shape(tensor: Tensor) -> tuple[int, ...]:
-    """A tensor's shape, with -1 for dimensions that only a run tells."""
+    """Returns a tensor's shape, with -1 for dimensions that are known only at run time."""
     signature = tensor.shape_signature
     return tensor.shape if signature is None or len(signature) != len(tensor.shape) else signature
 
 
 def find_numbers(tensor: Tensor | None) -> list[int] | None:
-    """The elements of a constant of integers; None for all else."""
+    """Returns the elements of an integer constant; None for any other tensor."""
     if tensor is None or not tensor.is_constant or tensor.sparsity is not None:
         return None
     if tensor.element_type not in (ElementType.INT32, ElementType.INT64):
@@ -108,12 +115,12 @@ def find_numbers(tensor: Tensor | None) -> list[int] | None:
 
 
 def find_axes(tensor: Tensor | None, rank: int) -> list[int] | None:
-    """The axes that a constant names, counted from the front; None where it is no constant, or names none such."""
+    """Returns the axes in a constant, counted from the front; None if it is no constant or an axis is invalid."""
     return normal_axes(find_numbers(tensor), rank)
 
 
 def normal_axes(axes: Sequence[int] | None, rank: int) -> list[int] | None:
-    """Axes counted from the front; None where one is outside the rank."""
+    """Returns axes counted from the front; None if an axis is outside the rank."""
     if axes is None or any(not -rank <= axis < rank for axis in axes):
         return None
     return [axis % rank for axis in axes]
@@ -121,7 +128,7 @@ def normal_axes(axes: Sequence[int] | None, rank: int) -> list[int] | None:
 
 @cache
 def layout_rules() -> Mapping[str, LayoutRule]:
-    """The rules, by builtin operator."""
+    """Returns the rules by builtin operator."""
     modules: Mapping[str, Iterable[LayoutRule]] = load_package(
         f"{__package__}.rules", "RULES", name=lambda rules: str(rules[0].ops[0])
     )
@@ -137,10 +144,10 @@ def layout_rules() -> Mapping[str, LayoutRule]:
 def find_plans(
     subgraph: Subgraph, change: LayoutChange, custom_layouts: Mapping[str, CustomLayout]
 ) -> dict[Op, OpPlan]:
-    """The plans of all ops that can be in the other layout.
+    """Returns the plans of all ops that can be in the other layout.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for an op that must be in the other layout and has a tensor that cannot.
+      LiteRtError: UNSUPPORTED, if an op must be in the other layout, but one of its tensors cannot be.
     """
     rules = layout_rules()
     plans: dict[Op, OpPlan] = {}

@@ -209,7 +209,7 @@ def test_an_extractor_of_a_builtin_op_adds_attributes() -> None:
             Foo.update_node_stat(node)
             return True
 
-    with pytest.raises(LiteRtError, match="SOFTMAX 'y' is no custom op, and cannot become a Foo"):
+    with pytest.raises(LiteRtError, match="SOFTMAX 'y' is not a custom op and cannot become a Foo"):
         extracted(OpLibrary([Foo], [Takes]), op="SOFTMAX")
 
 

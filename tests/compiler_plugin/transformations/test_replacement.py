@@ -338,13 +338,16 @@ def removed_root(graph: Graph, relu: Node, x: OutPort) -> Node:
 
 
 WRONG: dict[str, tuple[Callable[..., Anything], str]] = {
-    "removed_the_op_itself": (removed_root, "it has taken RELU '"),
+    "removed_the_op_itself": (removed_root, "it has removed RELU '"),
     "a_name": (lambda graph, **_: "y", "it gives 'y' for RELU"),
     "too_many": (lambda graph, x, **_: [x, x], "it gives 2 ports where RELU 'relu_1' has 1"),
-    "none_for_one_that_is_read": (lambda graph, **_: [None], "it gives nothing for output 0"),
+    "none_for_one_that_is_read": (lambda graph, **_: [None], "it returns None for output 0"),
     "an_array": (lambda graph, **_: [3.0], "it gives 3.0 for an output"),
     "outputs": (two_outputs, "with 2 outputs, where RELU 'relu_1' has 1"),
-    "outputs_in_a_list": (lambda *a, **k: [two_outputs(*a, **k)], "which has not one output"),
+    "outputs_in_a_list": (
+        lambda *a, **k: [two_outputs(*a, **k)],
+        "which does not have exactly one output",
+    ),
     "another_graph": (foreign, "which is in another graph"),
     "removed": (removed, "which was removed from the graph"),
     "reads_it": (lambda graph, relu, **_: graph.create_op("ABS", [relu]), "reads output 0 of RELU"),
@@ -363,7 +366,9 @@ def test_what_cannot_take_the_place_is_refused(case: tuple[Callable[..., Anythin
 
 
 def test_a_class_is_checked_when_it_is_made() -> None:
-    with pytest.raises(LiteRtError, match=r"rewrite asks for 'y'.*class WrongName.*mul, x"):
+    with pytest.raises(
+        LiteRtError, match=r"rewrite has the parameter 'y'.*class WrongName.*mul, x"
+    ):
 
         class WrongName(PatternReplacement):
             pattern = Match("MUL", Any("x"), Any(), name="mul")
@@ -392,7 +397,7 @@ def test_a_class_without_a_pattern_is_a_base_for_others() -> None:
 
     with pytest.raises(TypeError, match="abstract"):
         Base()  # type: ignore[abstract]
-    with pytest.raises(LiteRtError, match="rewrite asks for 'x'"):
+    with pytest.raises(LiteRtError, match="rewrite has the parameter 'x'"):
 
         class Derived(Base):
             pattern = Match("RELU", Any())

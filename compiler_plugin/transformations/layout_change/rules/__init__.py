@@ -1,1 +1,1 @@
-"""Rules for builtin ops, a family of them in each module; ops without a rule see tensors as the file has them."""
+"""Layout rules for builtin ops, one module per family; tensors of ops without a rule stay as in the file."""

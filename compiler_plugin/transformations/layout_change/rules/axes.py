@@ -1,7 +1,7 @@
-"""Ops that work along axes, which are renumbered: options, or a constant input.
+"""Ops that work along axes. The axes, in options or in a constant input, are renumbered.
 
-Where an axis goes or is new, what is left must be in order in both layouts. An axis that is computed is nobody's
-to renumber: the op then sees its tensors as the file has them.
+If an op removes or adds an axis, the other axes must have the same order in both layouts. An axis that is computed
+at run time cannot be renumbered: the tensors of such an op stay as in the file.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def _gathered(op: Op, axes: Sequence[int]) -> Sequence[int] | None:
 
 @dataclass(frozen=True)
 class AlongAxes:
-    """Data on both sides of an op: inputs, and all outputs.
+    """Rule for ops whose inputs and outputs all change layout and whose axes are renumbered.
 
     Attributes:
-      axes: names of options that are axes; or the index of a constant input with axes.
-      counted_in: the side whose tensors have all of the axes.
-      gone: those of the axes that the other side lacks; None where the op cannot have another layout.
-      data: the input with data; None for all.
-      inputs: how many there must be; 0 for any number.
+      axes: Names of the options that are axes, or the index of the constant input with axes.
+      counted_in: Side of the op (inputs or outputs) whose tensors have all of the axes.
+      gone: Function that returns the axes that the other side lacks; None if the op cannot have another layout.
+      data: Index of the input with data; None if all inputs are data.
+      inputs: Number of inputs that the op must have; 0 for any number.
     """
 
     ops: Sequence[str]
@@ -96,7 +96,7 @@ class AlongAxes:
 
 @dataclass(frozen=True)
 class Squeeze:
-    """Dimensions of 1 go: those that are named, or all."""
+    """Rule for SQUEEZE, which removes dimensions of size 1: the named ones, or all."""
 
     ops: Sequence[str]
 

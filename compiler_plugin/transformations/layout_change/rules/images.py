@@ -1,6 +1,6 @@
-"""Ops that TFLite has for one layout only: in an NCHW graph they have their channel-first meaning.
+"""Ops that TFLite defines for one layout only. In an NCHW graph, they work channel-first.
 
-Which dimension is H, W or C is nowhere in the op, so it has no choice, and neither has its filter.
+The op does not say which dimension is H, W or C, so the op and its filter must follow the graph's layout.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from litert.model.graph import Op
 
 @dataclass(frozen=True)
 class ImageOp:
-    """An op on images.
+    """Rule for ops that work on images.
 
     Attributes:
-      rank: of the images.
-      image: index of the input that is one; so is output 0.
-      filter: index of the filter; -1 is none.
-      filter_order: how a filter is permuted on the way to NCHW.
-      shape: index of the input with the output's shape; -1 is none.
-      blocks: index of the input with a size for each dimension of space; -1 is none. It may be for other ranks.
+      rank: Rank of the images.
+      image: Index of the input that is an image; output 0 is an image too.
+      filter: Index of the input with the filter; -1 if the op has no filter.
+      filter_order: Permutation of the filter from TFLite's order to NCHW.
+      shape: Index of the input with the output's shape; -1 if there is no such input.
+      blocks: Index of the input with a block size for each spatial dimension; -1 if there is no such input. The
+        rule only covers ops whose block sizes fit `rank`.
     """
 
     ops: Sequence[str]
@@ -43,7 +44,7 @@ class ImageOp:
         return self.plan_any(op, change)
 
     def plan_any(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        """The same, where nobody knows yet of what rank images are."""
+        """Same as `plan`, but for ops whose images have no known rank yet."""
         permutation = change.image(self.rank)
         blocks = op.inputs[self.blocks] if 0 <= self.blocks < len(op.inputs) else None
         if permutation is None or (blocks is not None and blocks.shape != (self.rank - 2,)):

@@ -1,7 +1,7 @@
-"""Ops that compute each element from those at the same place: any layout, the same for all their tensors.
+"""Ops that work element by element: they can have any layout, the same for all their tensors.
 
-Operands of lower rank are broadcast from the last dimension on: they get ones in front, and are then permuted like
-the rest (`[C]` becomes `[C, 1, 1]`). Operands of one element stay as they are.
+Operands of lower rank are broadcast from the last dimension on: their shapes get leading ones and are then
+permuted like the other shapes (`[C]` becomes `[C, 1, 1]`). Operands with one element do not change.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from litert.model.graph import Op
 
 @dataclass(frozen=True)
 class Elementwise:
-    """Ops with one output, of the rank that the greatest of their operands has.
+    """Rule for ops with one output, whose rank is the highest rank of the operands.
 
     Attributes:
-      broadcasts: whether operands of lower rank are broadcast from the last dimension on.
+      broadcasts: Whether operands of lower rank are broadcast from the last dimension on.
     """
 
     ops: Sequence[str]

@@ -1,7 +1,7 @@
-"""Ops about shapes: TRANSPOSE, RESHAPE, SHAPE, RANK.
+"""Rules for ops that read or change shapes: TRANSPOSE, RESHAPE, SHAPE, RANK.
 
-A TRANSPOSE takes each layout in, and gives each out, by another permutation. A RESHAPE does so where
-memory stays as it is: a `[1, 1, 1, C]` has one order in both layouts. What then does nothing goes. SHAPE of a
+A TRANSPOSE can read and write any layout, with another permutation. A RESHAPE can do so if the data in memory are
+the same in both layouts, as for the shape `[1, 1, 1, C]`. An op that then does nothing is removed. SHAPE of a
 permuted tensor is followed by a GATHER, which brings the sizes back into the old order.
 """
 
@@ -37,7 +37,7 @@ from litert.model.graph import Op
 
 @dataclass(frozen=True)
 class Transpose:
-    """Any layout in, any layout out."""
+    """Rule for TRANSPOSE, which can read and write any layout."""
 
     ops: Sequence[str]
 
@@ -60,7 +60,7 @@ class Transpose:
 
 @dataclass(frozen=True)
 class Reshape:
-    """A new shape for the same elements in memory."""
+    """Rule for RESHAPE, which keeps the order of elements in memory."""
 
     ops: Sequence[str]
 
@@ -100,7 +100,7 @@ class Reshape:
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a tensor, in the order that the file has them in."""
+    """Rule for SHAPE, whose output keeps the order of sizes that the file has."""
 
     ops: Sequence[str]
 
@@ -115,7 +115,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Rank:
-    """The same in any layout."""
+    """Rule for RANK, whose output is the same in any layout."""
 
     ops: Sequence[str]
 

@@ -1,4 +1,4 @@
-"""Ops with a number, or a pair of them, for each dimension: constants are permuted, computed ones by a GATHER."""
+"""Ops with one or two numbers for each dimension; constant numbers are permuted, computed numbers get a GATHER."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from litert.model.graph import Op
 
 @dataclass(frozen=True)
 class PerDimension:
-    """Data and output of one rank, with vectors that have an element, or a row, for each dimension.
+    """Rule for ops with vectors that have an element, or a row, for each dimension of the data.
 
     Attributes:
-      data: indices of the inputs that are permuted.
-      vectors: indices of the vectors.
-      broadcasts: whether data may be of lower rank: they get ones in front.
+      data: Indices of the inputs that are permuted.
+      vectors: Indices of the inputs that are vectors.
+      broadcasts: Whether data may have a lower rank than the output; their shapes then get leading ones.
     """
 
     ops: Sequence[str]
@@ -58,7 +58,7 @@ class PerDimension:
 
 @dataclass(frozen=True)
 class StridedSlice:
-    """Starts, ends and strides, with bits for dimensions in five masks; a dimension may go."""
+    """Rule for STRIDED_SLICE: starts, ends, strides and five bit masks; the op may remove dimensions."""
 
     ops: Sequence[str]
 
