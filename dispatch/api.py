@@ -1,21 +1,24 @@
-"""The dispatch table as a vendor fills it: from byte code to a device.
+"""The dispatch table: the functions that a vendor implements so that the host can run byte code on a device.
 
-The functions are those of LiteRT's C tables (`litert/vendors/c/litert_dispatch_api.h`: interface, async
-and graph parts) without the prefix, with `register_asset` as the custom op assets guide has it. What is not
-overridden has a default for host memory. A module that holds a table has it as `DISPATCH`.
+The functions have the names of LiteRT's C tables without the prefix (`litert/vendors/c/litert_dispatch_api.h`:
+interface, async and graph parts). `register_asset` follows the custom op assets guide. A function that the vendor
+does not override has a default, which works on host memory. The vendor's module exposes its table as the variable
+`DISPATCH`.
 
-Order of calls: `initialize`, `check_runtime_compatibility`, `device_context_create`, `register_asset` for each
-companion and then each asset; for each NPU call `invocation_context_create`, then requirements of all inputs and
-outputs; for each buffer `register_tensor_buffer` and `attach_input` or `attach_output`; for each run
-`set_scheduling_info`, `set_options` and `invoke`. Another buffer is registered and attached in the place of the
-one before, which is then detached and unregistered. Release is in reverse: all is detached, then unregistered,
-then the contexts are destroyed.
+Order of calls: The host calls `initialize`, `check_runtime_compatibility` and `device_context_create`, then
+`register_asset` for each companion and then for each asset. For each NPU call, the host calls
+`invocation_context_create` and then asks for the buffer requirements of all inputs and outputs. For each buffer,
+the host calls `register_tensor_buffer` and `attach_input` or `attach_output`. For each run, the host calls
+`set_scheduling_info`, `set_options` and `invoke`. To replace a buffer, the host registers and attaches the new
+buffer, then detaches and unregisters the old one. To release a model, the host detaches all buffers, then
+unregisters them, then destroys the contexts.
 
-Threads: one context gets one call at a time, from any thread; different contexts are used in parallel, also
-two invocation contexts of one device context.
+Threads: The host makes one call at a time with a context, from any thread. The host uses different contexts in
+parallel, also two invocation contexts of the same device context.
 
-Errors: raise `LiteRtError` with a status that fits; it reaches the user with the vendor and the function. After an
-error the host releases what was made, each thing once. What a release raises is logged.
+Errors: A function reports an error by raising `LiteRtError` with a suitable status. The user sees the error with
+the names of the vendor and the function. After an error, the host releases each object that was created, once.
+The host logs errors that a release function raises.
 """
 
 from __future__ import annotations
@@ -73,26 +76,34 @@ class Metric:
 
 
 Receive: TypeAlias = Callable[[str, RankedTensorType, memoryview], None]
-"""Takes a tensor inside an NPU call: its name in the model; its type, whose shape is the model's, and whose
-element type may be another float where the NPU computes in it; its bytes in row order, valid during the call."""
+"""A function that takes one tensor from inside an NPU call: name, type and bytes.
+
+The name and the shape are those of the model. The element type may be another float type, if the NPU computes in
+that type. The bytes are in row-major order and valid only during the call.
+"""
 
 
 class Dispatch(Generic[DeviceContext, InvocationContext]):
-    """A vendor's dispatch table; one for the process.
+    """A vendor's dispatch table; each process has one instance.
 
     Attributes:
-      api_version: of this interface, as the table was written for it; (0, 1, 0).
-      vendor_id, build_id: for people; no vendor is found by them.
-      capabilities: BASIC, and ASYNC or GRAPH where those parts are filled.
-      can_reshape: whether an open call, with its buffers attached, answers `get_input_requirements` and
-        `get_output_requirements` again, for other shapes and for unknown dimensions. If it is False, the host
-        opens a new call for other shapes.
-      async_interface, graph_interface: those parts, or None.
-      buffer_handlers: makes memory of the vendor's own kinds, for requirements without host memory; or None.
-      host_side: for a host whose device is in a process of its own, `package.module:function`, which answers there
-        what the table asks by `litert.host.serving.ask_host`: its arguments are the options, a question and what
-        comes with it, as JSON has it. Neither is to be trusted. "" for none.
-      shared_memory: where tensors of the host must lie; None for anywhere. Only tables of this host's own have it.
+      api_version: Version of the dispatch interface that the table is written for; (0, 1, 0).
+      vendor_id, build_id: Names of the vendor and of the build, for messages; the host does not use them to find
+        the vendor.
+      capabilities: BASIC, plus ASYNC if `async_interface` is set, plus GRAPH if `graph_interface` is set.
+      can_reshape: Whether `get_input_requirements` and `get_output_requirements` can be called again on an open
+        NPU call with attached buffers, for other shapes and for unknown dimensions. If False, the host opens a new
+        call for other shapes.
+      async_interface, graph_interface: The optional asynchronous part and graph part of the table; None if the
+        vendor has no such part.
+      buffer_handlers: Functions that create memory of the vendor's own types, for requirements that exclude host
+        memory; None if the vendor has no such memory.
+      host_side: Name of a function, as `package.module:function`, that runs in the host's process if the device
+        runs in a separate process. The function answers the questions that the table asks with
+        `litert.host.serving.ask_host`. Its arguments are the options, a question and the question's data as JSON
+        values. The function must not trust the question or the data. "" if the table asks no questions.
+      shared_memory: Shared memory in which the host must place tensors; None if tensors may lie in any host
+        memory. Vendors leave `shared_memory` None: only the host's own tables set it.
     """
 
     api_version: ClassVar[ApiVersion] = DISPATCH_API_VERSION
@@ -110,13 +121,14 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
     ) -> None:
-        """Called once in a process, before all else, with the options of the first model that is loaded.
+        """Initializes the vendor's table, once in a process, with the options of the first model that is loaded.
 
-        After an error the next model tries again.
+        The host calls this function before all others, except the checks and `sandbox_needs`. After an error, the
+        host calls it again for the next model.
 
         Args:
-          environment_options: of the environment of that model.
-          options: the vendor's own, by name.
+          environment_options: Options of the environment that the first model is loaded in.
+          options: The vendor's own options, by name.
         """
 
     def check_runtime_compatibility(
@@ -125,42 +137,45 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         environment_options: EnvironmentOptions,
         options: Mapping[str, str],
     ) -> None:
-        """Refuses a host that the vendor's driver cannot serve; the default takes all.
+        """Raises an error if the vendor's driver does not support this host; the default accepts every host.
 
         Raises:
-          LiteRtError: UNSUPPORTED_RUNTIME_VERSION.
+          LiteRtError: UNSUPPORTED_RUNTIME_VERSION, if the driver does not support the host's version.
         """
 
     def check_device(self, soc_model: str) -> str:
-        """Says whether the device is here, without loading the driver: for `litert-npu check`.
+        """Checks for `litert-npu check` whether this machine has the device, without loading the driver.
 
-        It may be called before `initialize`, or alone.
+        The host may call this function before `initialize`, or without calling any other function.
 
         Returns:
-          A phrase that names what was found; "" where the vendor cannot tell.
+          A phrase that names the device that was found; "" if the vendor cannot tell.
 
         Raises:
-          LiteRtError: NOT_FOUND or UNSUPPORTED: no file for that SoC model would run here.
+          LiteRtError: NOT_FOUND or UNSUPPORTED, if a file compiled for that SoC model cannot run on this machine.
         """
         return ""
 
     def check_byte_code(self, byte_code: memoryview, function_names: Sequence[str]) -> None:
-        """Refuses a module that its device cannot read, without loading the driver: for `litert-npu check`.
+        """Checks for `litert-npu check` whether the device can read a byte code module; loads no driver.
 
-        It may be called before `initialize`, or alone. The default takes every module.
+        The host may call this function before `initialize`, or without calling any other function. The default
+        accepts every module.
 
         Args:
-          byte_code: a module of the model, mapped.
-          function_names: the functions that NPU calls name in it.
+          byte_code: Bytes of one byte code module of the model, mapped from the file.
+          function_names: Names of the functions in the module that the model's NPU calls run.
 
         Raises:
-          LiteRtError: what `invocation_context_create` would raise for the module or one of its functions.
+          LiteRtError: The error that `invocation_context_create` would raise for the module or for one of its
+            functions.
         """
 
     def sandbox_needs(self, options: Mapping[str, str]) -> Sandbox:
-        """What the driver must have where its process is in a sandbox: asked for first, before a driver is loaded.
+        """Returns what the driver needs to access if its process runs in a sandbox.
 
-        Python's own files, the system's libraries and the folder of this table's module are open without that.
+        The host calls this function first, before a driver is loaded. Every sandbox allows access to Python's own
+        files, the system's libraries and the folder of this table's module.
         """
         return Sandbox()
 
@@ -168,28 +183,28 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """Opens the device for one loaded model.
 
         Returns:
-          The device context: any object but None.
+          The device context, which can be any object except None.
         """
         raise not_filled(self, "device_context_create")
 
     def device_context_destroy(self, device_context: DeviceContext) -> None:
-        """Closes it; all that was made in it is gone already."""
+        """Closes a device; the host has already released everything that was created in the device context."""
 
     def register_asset(
         self, device_context: DeviceContext, asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        """Takes one of the model's assets: an op's, or a companion as `<op>/<relative path>`.
+        """Gives the vendor one of the model's assets: an op's asset, or a companion named `<op>/<relative path>`.
 
-        The bytes are mapped and valid as long as the device context: keep the buffer, not a copy
-        (guide, section 3).
+        The bytes of the asset are mapped and stay valid as long as the device context. Keep the buffer instead of
+        a copy (custom op assets guide, section 3).
         """
 
     def get_input_requirements(
         self, invocation_context: InvocationContext, input_index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
-        """What memory input `input_index` must have; the default is host memory in row order.
+        """Returns the buffer requirements of input `input_index`; the default is host memory in row-major order.
 
-        A dimension of -1 is not known yet: the size must then do for the largest.
+        A dimension of -1 is not known yet. The required size must then be enough for the largest possible tensor.
         """
         return find_requirements(self, "get_input_requirements", tensor_type)
 
@@ -199,29 +214,31 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         output_index: int,
         tensor_type: RankedTensorType,
     ) -> TensorBufferRequirements:
-        """What memory output `output_index` must have; else as `get_input_requirements`.
+        """Returns the buffer requirements of output `output_index`, in the same way as `get_input_requirements`.
 
-        The inputs were asked for before, by the types that they have now: where those tell a shape with a
-        dimension of -1, give it as `shape`, so that programs know it before a run.
+        The host asks for the requirements of all inputs first, with the current input types. If the input types
+        determine an output shape that has a dimension of -1, return that shape as `shape`, so that programs know
+        it before a run.
         """
         return find_requirements(self, "get_output_requirements", tensor_type)
 
     def register_tensor_buffer(
         self, device_context: DeviceContext, tensor_buffer: TensorBuffer
     ) -> Any:
-        """Makes a buffer known to the device.
+        """Registers a buffer with the device.
 
-        A buffer that several calls use is registered once; one that comes back is registered anew. The host keeps
-        it, and its memory, until it is unregistered.
+        The host registers a buffer once, even if several NPU calls use the buffer. The host registers a buffer
+        again if the buffer was unregistered before. The host keeps the buffer and its memory until the buffer is
+        unregistered.
 
         Returns:
-          A handle of this registration alone, not None, which `attach_input` and its fellows get. The default
-          is the buffer itself.
+          A handle that is unique to this registration and is not None. The host passes the handle to the attach,
+          detach and unregister functions. The default handle is the buffer itself.
         """
         return tensor_buffer
 
     def unregister_tensor_buffer(self, device_context: DeviceContext, handle: Any) -> None:
-        """Forgets a buffer; it is attached nowhere."""
+        """Unregisters a buffer that is not attached to any NPU call."""
 
     def invocation_context_create(
         self,
@@ -232,9 +249,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         num_inputs: int,
         num_outputs: int,
     ) -> InvocationContext:
-        """Loads a function of a byte code module; one context for each NPU call of a model.
+        """Loads one function of a byte code module; the host creates one context for each NPU call of a model.
 
-        The default keeps its arguments in a `HostInvocationContext`.
+        The default stores the arguments in a `HostInvocationContext`.
         """
         context: Any = HostInvocationContext(
             device_context, byte_code, function_name, [None] * num_inputs, [None] * num_outputs
@@ -242,87 +259,91 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         return context  # type: ignore[no-any-return]
 
     def invocation_context_destroy(self, invocation_context: InvocationContext) -> None:
-        """Releases what a call holds; nothing is attached to it any more."""
+        """Releases what the NPU call holds; all buffers are already detached."""
 
     def set_scheduling_info(
         self, invocation_context: InvocationContext, scheduling_info: SchedulingInfo
     ) -> None:
-        """Says how the next run stands among others; no field is None. An error does not keep it from running."""
+        """Sets the scheduling info of the next run; no field is None.
+
+        If the function raises an error, the run starts all the same.
+        """
 
     def set_options(
         self, invocation_context: InvocationContext, run_options: Mapping[str, str] | None
     ) -> None:
-        """Options of the next run alone; None is none. May be ignored.
+        """Sets the options of the next run only; None means no options. The vendor may ignore the options.
 
         Raises:
-          LiteRtError: UNSUPPORTED, which fails only runs with options.
+          LiteRtError: UNSUPPORTED, if the vendor takes no options; then only runs with options fail.
         """
 
     def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Gives input `index` its buffer, in place of one attached before, for all runs to come.
+        """Attaches a buffer to input `index` for all later runs, in place of the buffer attached before.
 
-        After an error neither is used any more.
+        After an error, the host uses neither the new nor the old buffer for this input.
         """
         attach(self, invocation_context, "input", index, handle)
 
     def attach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Gives output `index` its buffer; else as `attach_input`."""
+        """Attaches a buffer to output `index`, in the same way as `attach_input`."""
         attach(self, invocation_context, "output", index, handle)
 
     def detach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Takes a buffer off; a handle that is not attached (any more) changes nothing, whatever is there now."""
+        """Detaches a buffer from input `index`; does nothing if another buffer or no buffer is attached there."""
         detach(self, invocation_context, "input", index, handle)
 
     def detach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Takes a buffer off; else as `detach_input`."""
+        """Detaches a buffer from output `index`, in the same way as `detach_input`."""
         detach(self, invocation_context, "output", index, handle)
 
     def invoke(self, invocation_context: InvocationContext) -> None:
-        """Runs the function on what is attached; when it returns, the outputs are written.
+        """Runs the function on the attached buffers; when `invoke` returns, the outputs are written.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE; the context can be used again.
+          LiteRtError: RUNTIME_FAILURE, if the run fails; the context can still be used after that.
         """
         raise not_filled(self, "invoke")
 
     def invoke_tapped(self, invocation_context: InvocationContext, receive: Receive) -> None:
-        """Runs as `invoke`, and shows tensors between the ops inside the function. Optional.
+        """Runs like `invoke`, and passes tensors between the function's ops to `receive`. Optional.
 
-        A debugger compares them with a CPU's. Byte code that was compiled with `CompilerOptions.taps` has their
-        names. A vendor shows each tensor once in a run, when its op has written it and before another tensor takes
-        its memory, and leaves out those that its compiler has fused away. What `receive` raises ends the run.
+        A debugger compares the tensors with those of a CPU. Byte code has the names of the tensors if it is
+        compiled with `CompilerOptions.taps`. The vendor passes each tensor once in a run, after the tensor's op
+        has written it and before another tensor takes its memory. The vendor leaves out tensors that its compiler
+        has fused away. An exception from `receive` ends the run.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where the vendor has no taps; as `invoke`.
+          LiteRtError: UNSUPPORTED, if the vendor has no taps; the same errors as `invoke`.
         """
         raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no taps")
 
     def watch_tasks(
         self, invocation_context: InvocationContext, running: memoryview[int]
     ) -> Sequence[str]:
-        """Has each run write the number of the task that it is at to `running`, from 1 on. Optional.
+        """Makes each run write the number of its current task to `running`, starting from 1. Optional.
 
-        A host whose device is in a process of its own asks for it: if that process crashes or hangs, its error
-        says where.
+        A host that runs the device in a separate process calls this function. If that process crashes or hangs,
+        the host's error message names the task.
 
         Args:
-          invocation_context: of the call.
-          running: one number, valid as long as the context; other processes read it.
+          invocation_context: Context of the NPU call.
+          running: Memory for one number, valid as long as the context; other processes read the number.
 
         Returns:
-          What each task is, for people: "kernel 'f' of op 'MyOp'"; nothing where runs do not say. A call that has
-          one task alone need not write.
+          A description of each task for messages, such as "kernel 'f' of op 'MyOp'". An empty sequence if runs do
+          not report their tasks. A call with only one task does not have to write a number.
         """
         return ()
 
     def kernel_texts(self, device_context: DeviceContext, byte_code: MemBuffer) -> Sequence[str]:
-        """The kernels of a byte code module, each as its compiler gets it, for people to read. Optional.
+        """Returns the text of each kernel in a byte code module, as passed to the kernel compiler. Optional.
 
-        It is called behind `register_asset`, before a function of the module is loaded: a kernel that does
-        not build is among them. Where a text depends on shapes, it is that for the largest ones.
+        The host calls this function after `register_asset`, before it loads a function of the module. So the texts
+        include kernels that do not build. If a text depends on shapes, the text is the one for the largest shapes.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where the vendor has no texts.
+          LiteRtError: UNSUPPORTED, if the vendor does not show its kernels.
         """
         raise LiteRtError(
             Status.UNSUPPORTED,
@@ -333,22 +354,22 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def start_metrics_collection(
         self, invocation_context: InvocationContext, detail_level: int
     ) -> None:
-        """Measures from now on; a higher level is finer and may be slower."""
+        """Starts measuring runs; a higher detail level measures more and may be slower."""
         raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no metrics")
 
     def stop_metrics_collection(self, invocation_context: InvocationContext) -> Sequence[Metric]:
-        """What was measured since the start."""
+        """Stops measuring runs, and returns the measurements since `start_metrics_collection`."""
         raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no metrics")
 
 
 def is_filled(dispatch: Dispatch[Any, Any], function: str) -> bool:
-    """Whether a table has a function of its own, in place of the default."""
+    """Returns whether a table overrides the default of a function."""
     default = getattr(Dispatch, function)
     return getattr(getattr(dispatch, function), "__func__", None) is not default
 
 
 def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
-    """The error of a table that lacks a function which has no default."""
+    """Returns the error for a table that does not override a function without a default."""
     vendor = getattr(dispatch, "vendor_id", type(dispatch).__name__)
     return LiteRtError(
         Status.DYNAMIC_LOADING,
@@ -360,14 +381,14 @@ def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
 
 @dataclass(slots=True)
 class HostInvocationContext:
-    """What the default `invocation_context_create` makes, and the default attach and detach fill.
+    """The invocation context of vendors that use the default `invocation_context_create`, attach and detach.
 
-    A vendor that needs more derives from it.
+    A vendor that needs more fields derives a class from `HostInvocationContext`.
 
     Attributes:
-      device_context, byte_code, function_name: as given.
-      inputs, outputs: attached buffers as NumPy arrays; None while nothing is attached.
-      attached: the buffers themselves, by kind and index.
+      device_context, byte_code, function_name: The arguments of `invocation_context_create`.
+      inputs, outputs: The attached buffers as NumPy arrays, by index; None for an index without a buffer.
+      attached: The attached buffers, by kind ("input" or "output") and index.
     """
 
     device_context: Any
@@ -381,18 +402,18 @@ class HostInvocationContext:
 def find_requirements(
     dispatch: object, function: str, tensor_type: RankedTensorType
 ) -> TensorBufferRequirements:
-    """Host memory in row order, of the size of the tensor, whose dimensions must be known."""
+    """Returns requirements for host memory of the tensor's size; all dimensions must be known."""
     if not tensor_type.layout.is_static:
         raise LiteRtError(
             Status.UNSUPPORTED,
             f"the size of {tensor_type} is not known",
-            hint=f"Override {function} in {type(dispatch).__name__}, and give the largest size.",
+            hint=f"Override {function} in {type(dispatch).__name__}, and return the largest size.",
         )
     return TensorBufferRequirements(tensor_type.size_bytes)
 
 
 def attach(dispatch: object, context: object, kind: str, index: int, handle: object) -> None:
-    """Puts a buffer into a `HostInvocationContext`; a context or handle of the vendor's own is refused."""
+    """Attaches a buffer to a `HostInvocationContext`; raises an error for other context or handle types."""
     host = _host_context(dispatch, context, f"attach_{kind}")
     if not isinstance(handle, TensorBuffer):
         name = type(dispatch).__name__
@@ -406,7 +427,7 @@ def attach(dispatch: object, context: object, kind: str, index: int, handle: obj
 
 
 def detach(dispatch: object, context: object, kind: str, index: int, handle: object) -> None:
-    """Takes a buffer out of a `HostInvocationContext`, if it is there."""
+    """Detaches a buffer from a `HostInvocationContext`, if the buffer is attached."""
     host = _host_context(dispatch, context, f"detach_{kind}")
     if host.attached.get((kind, index)) is handle:
         del host.attached[kind, index]

@@ -1,4 +1,4 @@
-"""One NPU call of a loaded model: its buffers and its runs."""
+"""One NPU call of a loaded model: the buffers and the runs of the call."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from litert.host.vendor_call import ENDING, VendorCall
 
 
 class Call:
-    """One NPU call, to be closed by its session or before.
+    """One NPU call, which is closed with its session at the latest.
 
-    Its methods may be called from any thread: they wait for each other, and for an asynchronous run to end.
+    Any thread may call the methods. The methods wait for each other, and for an asynchronous run to end.
 
     Attributes:
-      function_name: of the function in its byte code.
-      input_requirements, output_requirements: what memory each input and output must have.
-      can_reshape: whether the vendor takes other shapes without a new call.
-      shares_memory: whether tensors must lie where `allocate` makes them.
+      function_name: Name of the function in the byte code that the call runs.
+      input_requirements, output_requirements: The vendor's buffer requirements of each input and output.
+      can_reshape: Whether the vendor accepts other shapes without a new call.
+      shares_memory: Whether tensors must lie in memory from `allocate`, which the device's process shares.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Call:
         output_types: Sequence[RankedTensorType],
         on_close: Callable[[], object],
     ) -> None:
-        """Loads the function, and asks for the requirements of all inputs, then of all outputs."""
+        """Loads the function, and asks the vendor for the requirements of all inputs, then of all outputs."""
         self.function_name = function_name
         self._of_this = f" of '{function_name}'"  # follows a function's name in messages
         self._device = device
@@ -100,13 +100,15 @@ class Call:
     def reshape(
         self, input_types: Sequence[RankedTensorType], output_types: Sequence[RankedTensorType]
     ) -> None:
-        """Asks the vendor again for the requirements of inputs and outputs whose shapes are other or unknown.
+        """Asks the vendor again for the buffer requirements of inputs and outputs with new or unknown shapes.
 
-        The caller binds their buffers again before the next run; the same buffers stay registered and attached.
-        Only vendors with `can_reshape` take this.
+        The caller must bind the buffers of these inputs and outputs again before the next run. A buffer that is
+        bound again stays registered and attached.
+        Only vendors with `can_reshape` support `reshape`.
 
         Raises:
-          LiteRtError: the vendor's, or that it returned nonsense. The call can be reshaped again.
+          LiteRtError: The vendor's error, or RUNTIME_FAILURE if the vendor returned an invalid value. The call can
+            be reshaped again after an error.
         """
         with self._lock:
             self._settle()
@@ -123,7 +125,7 @@ class Call:
             self._note_requirements()
 
     def find_largest_input(self, index: int, pattern: RankedTensorType) -> int:
-        """The bytes of an input's largest shape within a pattern; only vendors with `can_reshape` tell them."""
+        """Returns the number of bytes of an input's largest shape within a pattern; needs `can_reshape`."""
         with self._lock:
             self._settle()
             return self._inputs[index].ask_for(pattern).size
@@ -131,9 +133,9 @@ class Call:
     def allocate(
         self, requirements: TensorBufferRequirements, tensor_type: RankedTensorType, size: int
     ) -> TensorBuffer | None:
-        """A zeroed buffer of the vendor's own memory, or of memory that its process shares, `size` in bytes.
+        """Returns a zeroed buffer of `size` bytes in the vendor's own memory or in shared memory.
 
-        None where the host's will do, or must.
+        Returns None if the vendor accepts ordinary host memory.
         """
         shared = self._vendor.dispatch.shared_memory
         if shared is not None and BufferType.HOST_MEMORY in requirements.supported_types:
@@ -144,31 +146,33 @@ class Call:
         return DeviceBuffer(self._vendor, tensor_type, buffer_type, size)
 
     def takes(self, requirements: TensorBufferRequirements, buffer: TensorBuffer) -> bool:
-        """Whether a buffer has the size, alignment and kind of memory that an input or output must have."""
+        """Returns whether a buffer has the required size, alignment and memory type."""
         return find_memory_misfit(buffer, requirements, self._vendor.dispatch) is None
 
     def bind_input(self, index: int, buffer: TensorBuffer) -> None:
-        """Makes runs read input `index` from a buffer; nothing is done when it is bound there already.
+        """Makes runs read input `index` from a buffer; does nothing if the buffer is already bound to that input.
 
-        The call keeps the buffer, and the buffer its owner, until another takes its place or the call is closed.
+        The call keeps the buffer alive until another buffer takes its place or the call is closed. The buffer
+        keeps its owner alive.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; INDEX_OOB; the vendor's.
+          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; INDEX_OOB, if there is no
+            such input; the vendor's error.
         """
         self._bind(self._inputs, "input", index, buffer)
 
     def bind_output(self, index: int, buffer: TensorBuffer) -> None:
-        """Makes runs write output `index` to a buffer; else as `bind_input`."""
+        """Makes runs write output `index` to a buffer, in the same way as `bind_input`."""
         self._bind(self._outputs, "output", index, buffer)
 
     def invoke(self) -> None:
-        """Runs the call; when it returns, the outputs are written.
+        """Runs the call; when `invoke` returns, the outputs are written.
 
-        It waits for runs under way that write its inputs or outputs.
+        `invoke` waits for asynchronous runs that write the call's inputs or outputs.
 
         Raises:
-          LiteRtError: MISSING_INPUT_TENSOR, if a buffer is not bound; the vendor's, or that of a run under way
-            that was to write an input. The call can be run again.
+          LiteRtError: MISSING_INPUT_TENSOR, if an input or output has no buffer; the vendor's error; the error of
+            an asynchronous run that writes one of the inputs. The call can be run again after an error.
         """
         with self._lock:
             if not self._is_ready:
@@ -191,11 +195,11 @@ class Call:
                     raise
 
     def invoke_tapped(self, receive: Receive) -> None:
-        """Runs as `invoke`, and hands tensors inside the call to `receive`, each name once.
+        """Runs like `invoke`, and passes each named tensor inside the call to `receive`, once.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the vendor has no taps; RUNTIME_FAILURE, for a tensor that cannot be; else
-            as `invoke`.
+          LiteRtError: UNSUPPORTED, if the vendor has no taps; RUNTIME_FAILURE, if the vendor passes an invalid
+            tensor; the errors of `invoke`.
         """
         seen: set[str] = set()
 
@@ -225,16 +229,18 @@ class Call:
                 self._take_buffers_back()
 
     def invoke_async(self) -> Sequence[Event]:
-        """Starts a run, and does not wait for it.
+        """Starts a run without waiting for its end.
 
-        A vendor without asynchronous runs gets a synchronous one in a thread of the session. Runs of one
-        call follow each other.
+        If the vendor has no asynchronous runs, a thread of the session makes a synchronous run. Runs of the same
+        call do not overlap.
 
         Returns:
-          An event for each output, which is its buffer's `event` until somebody has waited for it.
+          One event for each output. The event is also the `event` of the output's buffer until a caller has waited
+          for it.
 
         Raises:
-          LiteRtError: as `invoke`, before the run; an error in the run is raised by the events.
+          LiteRtError: The errors of `invoke` from before the run starts. The events raise errors of the run
+            itself.
         """
         with self._lock:
             self._get_ready()
@@ -252,17 +258,17 @@ class Call:
             return events
 
     def set_scheduling_info(self, scheduling_info: SchedulingInfo) -> None:
-        """Says how runs stand among others; what is not given is as LiteRT has it."""
+        """Sets the scheduling info of all later runs; fields that are None get LiteRT's defaults."""
         with self._lock:
             self._settings.scheduling_info = scheduling_info.with_defaults()
 
     def set_options(self, options: Mapping[str, str] | None) -> None:
-        """Sets the options of all runs to come; None is none."""
+        """Sets the options of all later runs; None means no options."""
         with self._lock:
             self._settings.options = options
 
     def start_metrics(self, detail: int = 1) -> None:
-        """Measures from now on; a higher level of detail is finer and may be slower.
+        """Starts measuring runs; a higher detail level measures more and may be slower.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the vendor has no metrics.
@@ -275,10 +281,11 @@ class Call:
             self._is_measured = True
 
     def stop_metrics(self) -> Sequence[Metric]:
-        """What was measured since the start.
+        """Stops measuring runs, and returns the measurements since `start_metrics`.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, if nothing was started; the vendor's, or that it returned nonsense.
+          LiteRtError: RUNTIME_FAILURE, if no measurement was started or the vendor returned an invalid value; the
+            vendor's error.
         """
         with self._lock:
             self._settle()
@@ -289,7 +296,7 @@ class Call:
             return check_metrics(self._vendor, metrics, self._of_this)
 
     def close(self) -> None:
-        """Detaches and unregisters all buffers, and destroys the context; what goes wrong is logged."""
+        """Detaches and unregisters all buffers, and destroys the context; logs errors instead of raising them."""
         with self._lock:
             if not self._is_open:
                 return

@@ -1,6 +1,6 @@
-"""A device context: the tensor buffers that it knows, and what they are bound to.
+"""A device context, its registered tensor buffers, and the inputs and outputs that they are bound to.
 
-Each buffer is registered once, however often it is bound.
+Each buffer is registered once, even if it is bound several times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from litert.core.tensor_type import RankedTensorType
 
 
 class KnownBuffer:
-    """A buffer and the vendor's handle of it; kept, and its owner with it, until the device has forgotten it."""
+    """A registered buffer and the vendor's handle of it; keeps the buffer alive until it is unregistered."""
 
     __slots__ = ("buffer", "handle", "uses")
 
@@ -26,12 +26,12 @@ class KnownBuffer:
 
 
 class OpenDevice:
-    """A device context, and the buffers that are registered with it.
+    """A device context and the buffers that are registered with it.
 
-    The vendor gets one call at a time for it, from whatever thread.
+    The host calls the vendor once at a time with this context, from any thread.
 
     Attributes:
-      lock: to be held while the vendor is called with the context.
+      lock: Lock that the host holds while it calls the vendor with this context.
     """
 
     __slots__ = ("_registrations", "context", "lock", "vendor")
@@ -43,7 +43,7 @@ class OpenDevice:
         self._registrations: dict[int, KnownBuffer] = {}
 
     def acquire(self, buffer: TensorBuffer) -> KnownBuffer:
-        """Registers a buffer, unless it is already; to be paired with `release`.
+        """Registers a buffer if it is not registered yet; each call needs a matching call of `release`.
 
         Buffers are told apart as objects, not by address: memory that was freed and came back at the same address
         may be other pages, which a device must map anew.
@@ -58,7 +58,7 @@ class OpenDevice:
             return registration
 
     def release(self, registration: KnownBuffer) -> None:
-        """Unregisters a buffer that nothing uses any more; what the vendor says to that is logged."""
+        """Unregisters a buffer when its last user releases it; logs the vendor's errors."""
         with self.lock:
             registration.uses -= 1
             if registration.uses:
@@ -72,7 +72,7 @@ Kind = Literal["input", "output"]
 
 
 class Port:
-    """Binds buffers to one input or output, `input 0` by its name; its requirements are checked."""
+    """One input or output of an NPU call, which buffers that meet its requirements can be bound to."""
 
     __slots__ = (
         "_context", "_device", "_index", "_is_checked", "_kind", "_of_call", "_registration", "_tensor_type",
@@ -88,7 +88,7 @@ class Port:
         tensor_type: RankedTensorType,
         of_call: str,
     ) -> None:
-        """Asks the vendor for the requirements; `of_call` is ` of 'Partition_0'`, for messages."""
+        """Asks the vendor for the requirements; `of_call` is text for messages, such as ` of 'Partition_0'`."""
         self.name = f"{kind} {index}"
         self._device = device
         self._context = invocation_context
@@ -99,28 +99,29 @@ class Port:
         self.ask(tensor_type)
 
     def ask(self, tensor_type: RankedTensorType) -> None:
-        """Asks the vendor for the requirements; a buffer that is bound is to be bound again."""
+        """Asks the vendor for the requirements of a new type; the caller must bind the buffer again."""
         self._tensor_type = tensor_type
         self._is_checked = False
         self.requirements = self.ask_for(tensor_type)
 
     def ask_for(self, tensor_type: RankedTensorType) -> TensorBufferRequirements:
-        """What the vendor would want for a type."""
+        """Returns the vendor's requirements for a tensor type, without changing the port."""
         return ask_requirements(
             self._device.vendor, self._context, self._kind, self._index, tensor_type, self._of_call
         )
 
     @property
     def buffer(self) -> TensorBuffer | None:
-        """What is bound by the requirements as they are."""
+        """Returns the buffer that is bound under the current requirements."""
         return self._registration.buffer if self._registration and self._is_checked else None
 
     def bind(self, buffer: TensorBuffer) -> None:
-        """Registers and attaches a buffer, then takes off the one before, as LiteRT does.
+        """Registers and attaches a buffer, then detaches the old buffer, as LiteRT does.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; the one before stays bound,
-            as it does when the vendor cannot register the new one. If it cannot attach it, nothing is bound.
+          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements. Then the old buffer stays
+            bound, and also if the vendor cannot register the new buffer. If the vendor cannot attach the new
+            buffer, no buffer is bound.
         """
         where = f"{self.name}{self._of_call}"
         dispatch = self._device.vendor.dispatch
@@ -144,12 +145,12 @@ class Port:
                 clean_up([lambda: self._call("detach", old), lambda: self._device.release(old)])
 
     def detach(self) -> None:
-        """Takes the buffer off the call; it stays registered until `release`."""
+        """Detaches the buffer from the call; the buffer stays registered until `release`."""
         if self._registration is not None:
             self._call("detach", self._registration)
 
     def release(self) -> None:
-        """Lets go of the buffer, which is detached."""
+        """Releases the registration of the buffer, which is already detached."""
         if self._registration is not None:
             self._device.release(self._registration)
             self._registration = None

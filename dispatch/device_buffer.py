@@ -1,4 +1,4 @@
-"""A tensor buffer in memory of the vendor's own kind, which host and device have in turn."""
+"""Tensor buffers in the vendor's own type of memory, which host and device use in turn."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class DeviceBuffer(TensorBuffer):
-    """Memory that a vendor's handlers make; destroyed with the last who has it.
+    """Memory created by a vendor's buffer handlers; destroyed when the last reference to it is gone.
 
     Attributes:
-      memory: what the vendor calls it.
-      is_steady: whether the host has found it at one address each time.
+      memory: The vendor's own object for the memory.
+      is_steady: Whether each lock has given the host the same address so far.
     """
 
     __slots__ = (
@@ -33,7 +33,7 @@ class DeviceBuffer(TensorBuffer):
     def __init__(
         self, vendor: Vendor, tensor_type: RankedTensorType, buffer_type: int, size: int
     ) -> None:
-        """Makes zeroed memory of one of the handlers' types; `size` is in bytes, at least the tensor's."""
+        """Creates zeroed memory of one of the handlers' types; `size` is in bytes, at least the tensor's size."""
         self.memory: Any = None
         handlers = vendor.dispatch.buffer_handlers
         assert handlers is not None
@@ -62,7 +62,7 @@ class DeviceBuffer(TensorBuffer):
 
     @property
     def address(self) -> int:  # type: ignore[override]  # asked for, in place of kept
-        """Of the first byte, in the host's hands: asking takes the memory from the device, until the next run."""
+        """Address of the first byte; reading `address` locks the memory for the host until the next run."""
         if not self._is_held:
             with self._lock:
                 if not self._is_held:
@@ -71,11 +71,11 @@ class DeviceBuffer(TensorBuffer):
         return self._address
 
     def is_of(self, handlers: BufferHandlers[Any] | None) -> bool:
-        """Whether these handlers have made it; another vendor's may use the same number for their type."""
+        """Returns whether these handlers made the memory; vendors may use the same number for different types."""
         return handlers is self._handlers
 
     def give(self) -> None:
-        """Gives the memory to the device, before a run."""
+        """Unlocks the memory for the device before a run."""
         if not self._is_held:
             return
         with self._lock:
@@ -84,29 +84,30 @@ class DeviceBuffer(TensorBuffer):
                 self._unlock(self.memory)
 
     def take_back(self) -> None:
-        """Takes the memory back after a run, if there is an array over it, which must be where it was."""
+        """Locks the memory for the host after a run if an array uses it; the address must not have changed."""
         if not self._is_in_view:
             return
         before = self._address
         now = self.address
         if now != before:
             self.is_steady = self._is_in_view = False
-            what = f"memory that an array is over was at {before:#x}, and is at {now:#x} now"
+            what = f"the memory of an array was at {before:#x}, and is at {now:#x} now"
             raise self._nonsense("lock", what)
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """As any buffer's; then takes the memory back."""
+        """Waits like any other buffer, then locks the memory for the host."""
         super().wait(timeout_s)
         self.take_back()
 
     def array(self) -> np.ndarray[Any, Any]:
-        """Its elements as an array over the same memory, which keeps it alive; during a run it is the device's.
+        """Returns the elements as an array over the same memory; do not use the array during a run.
 
         Raises:
-          LiteRtError: UNSUPPORTED, for memory that is elsewhere each time, and for types that NumPy has not.
+          LiteRtError: UNSUPPORTED, if the address of the memory changes with each lock, or if NumPy lacks the
+            element type.
         """
         if not self.is_steady:
-            what = f"no array over memory of type {self.buffer_type}, which is elsewhere each time"
+            what = f"no array over memory of type {self.buffer_type}: its address changes"
             raise LiteRtError(Status.UNSUPPORTED, what, hint="Use read and write.")
         self._is_in_view = True
         return super().array()

@@ -1,4 +1,4 @@
-"""A thing that will have happened: the end of an asynchronous run (LiteRT's `LiteRtEvent`)."""
+"""Events: the end of an asynchronous run, which callers can wait for (LiteRT's `LiteRtEvent`)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from litert.host.vendor_call import VendorCall
 
 
 class Event:
-    """Unsignaled until `signal` or `fail` is called, once; safe to share between threads.
+    """An event that is unsignaled until `signal` or `fail` is called, once; threads can share an event.
 
     A vendor whose driver has its own events overrides `wait` and `is_signaled`.
 
     Attributes:
-      run: the vendor's call that will signal it, for errors; set by the host.
+      run: Name of the vendor's call that signals the event, for error messages; the host sets this name.
     """
 
     run: VendorCall | None = None
@@ -27,27 +27,29 @@ class Event:
         self._error: BaseException | None = None
 
     def signal(self) -> None:
-        """Says that it has happened."""
+        """Signals the event: callers of `wait` continue."""
         self._done.set()
 
     def fail(self, error: BaseException) -> None:
-        """Says that it will not happen: who waits gets the error, as a LiteRtError."""
+        """Marks the event as failed: callers of `wait` get the error, as a LiteRtError."""
         if not self._done.is_set():
             self._error = error
             self._done.set()
 
     def is_signaled(self) -> bool:
-        """Whether `wait` would return, or raise the error, at once."""
+        """Returns whether the event is signaled or failed, so that `wait` does not block."""
         return self._done.is_set()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits for the event; for ever, where no timeout is given.
+        """Waits until the event is signaled; without a timeout, waits forever.
 
         Raises:
-          LiteRtError: TIMEOUT_EXPIRED; or the error that the event failed with, for each who waits.
+          LiteRtError: TIMEOUT_EXPIRED, or the error that the event failed with; every caller gets this error.
         """
         if not self._done.wait(timeout_s):
-            raise LiteRtError(Status.TIMEOUT_EXPIRED, f"no event after {timeout_s} s")
+            raise LiteRtError(
+                Status.TIMEOUT_EXPIRED, f"the event was not signaled within {timeout_s} s"
+            )
         error = self._error
         if error is None:
             return
@@ -60,7 +62,7 @@ class Event:
 
 
 class JoinedEvent(Event):
-    """Happens when the last of several events has."""
+    """An event that is signaled when all of several events are signaled."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         super().__init__()
@@ -74,14 +76,14 @@ class JoinedEvent(Event):
 
 
 def wait_for_all(events: Iterable[Event], timeout_s: float | None = None) -> None:
-    """Waits for events; then raises the first error that one of them failed with.
+    """Waits for several events, then raises the first error of a failed event.
 
     Args:
-      events: to wait for.
-      timeout_s: for all of them together; None is for ever.
+      events: The events to wait for.
+      timeout_s: Time limit for all events together, in seconds; None waits forever.
 
     Raises:
-      LiteRtError: TIMEOUT_EXPIRED, or an event's; RUNTIME_FAILURE for any other exception.
+      LiteRtError: TIMEOUT_EXPIRED; the error of a failed event; RUNTIME_FAILURE for any other exception.
     """
     end = None if timeout_s is None else time.monotonic() + timeout_s
     failure: Exception | None = None

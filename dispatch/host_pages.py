@@ -9,16 +9,16 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _HUGE_PAGE = 2 << 20
-"""Bytes; on x86-64 and most aarch64."""
+"""Size of a memory page in bytes, on x86-64 and most aarch64 machines."""
 
 _POPULATE_WRITE = 23
-"""`MADV_POPULATE_WRITE`, since Linux 5.14."""
+"""The advice `MADV_POPULATE_WRITE` of `madvise`, which Linux has since version 5.14."""
 
 
 def map_pages(size: int) -> mmap.mmap:
-    """Memory of its own, aligned to a page; `size` is in bytes, and may be 0.
+    """Maps new memory that is aligned to a page; `size` is in bytes and may be 0.
 
-    A page costs time when it is touched first, a huge one a tenth of what the small ones in its place cost.
+    The first access to a page takes time; a huge page takes a tenth of the time of the small pages it replaces.
     """
     is_large = size >= _HUGE_PAGE // 2 and hasattr(mmap, "MADV_HUGEPAGE")
     if is_large:
@@ -27,7 +27,7 @@ def map_pages(size: int) -> mmap.mmap:
         # Private: shared memory, the default, is slower to touch first.
         memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
-        what = f"no memory for {size} bytes of tensors"
+        what = f"the system has no memory for {size} bytes of tensors"
         raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what) from error
     if is_large:
         with suppress(OSError):  # a kernel without them
@@ -36,6 +36,6 @@ def map_pages(size: int) -> mmap.mmap:
 
 
 def touch_pages(memory: mmap.mmap, offset: int = 0, size: int | None = None) -> None:
-    """Has the system provide pages of `map_pages` now, by default all: no run waits for them; if it can."""
+    """Makes the system provide pages of `map_pages` now, if it can, so that no run waits for pages."""
     with suppress(OSError):
         memory.madvise(_POPULATE_WRITE, offset, len(memory) - offset if size is None else size)

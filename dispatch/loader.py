@@ -25,12 +25,15 @@ from litert.host.extensions import (
 from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
-"""`LiteRtDispatch_Acme.py`, or the native library `libLiteRtDispatch_Acme.so`, has the table for models that were
-compiled for manufacturer Acme."""
+"""File names of dispatch tables.
+
+`LiteRtDispatch_Acme.py` or the native library `libLiteRtDispatch_Acme.so` contains the table for models that are
+compiled for manufacturer Acme.
+"""
 
 _LOG = logging.getLogger(__name__)
 _MANUFACTURER = re.compile(r"(?:lib)?LiteRtDispatch[_-]?(.*)\.(?:py|so)")
-_TWICE = "Take one of them away."
+_TWICE = "Remove one of them."
 
 _found: dict[tuple[str, str], Dispatch[Any, Any]] = {}
 _libraries: dict[str, Dispatch[Any, Any]] = {}
@@ -38,17 +41,18 @@ _found_lock = threading.RLock()
 
 
 def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, Any]:
-    """The table for models that were compiled for a manufacturer; found and checked once in a process.
+    """Finds and checks the dispatch table of a manufacturer, once in a process.
 
     Args:
-      manufacturer: as the stamp of the compiled file has it: an entry point's name, or what follows
-        `LiteRtDispatch_` in a file's name; else one whose letters are the same, whatever their case; else that
-        of stock LiteRT's wheel; else the only shared library that there is in the folder.
-      library_path: a folder that is searched with its subfolders, and goes before entry points; empty for none.
+      manufacturer: Name of the manufacturer in the stamp of the compiled file. The name matches an entry point or
+        the part after `LiteRtDispatch_` in a file name. If no name is equal, a name in other upper or lower case
+        matches, then a library of stock LiteRT's wheel, then the only shared library in the folder.
+      library_path: Folder that is searched with its subfolders before the entry points; "" for no folder.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the manufacturers that there are; ALREADY_EXISTS, if two tables in the folder,
-        or of packages, are for this one; WRONG_VERSION or DYNAMIC_LOADING for a table of no use.
+      LiteRtError: NOT_FOUND, with the manufacturers that have a table; ALREADY_EXISTS, if the folder or the
+        installed packages have two tables for the manufacturer; WRONG_VERSION or DYNAMIC_LOADING, if the table
+        cannot be used.
     """
     key = manufacturer, os.path.realpath(library_path) if library_path else ""
     with _found_lock:
@@ -59,12 +63,12 @@ def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, An
 
 
 def find_origin(manufacturer: str, library_path: str = "") -> str:
-    """Where the table for a manufacturer comes from, for people; nothing is loaded. Errors as `find_dispatch`."""
+    """Describes the origin of a manufacturer's table, without loading it; errors as in `find_dispatch`."""
     return str(_choose(manufacturer, library_path))
 
 
 def load_library(path: str) -> Dispatch[Any, Any]:
-    """The table of a native library; loaded once in a process, and never unloaded."""
+    """Returns the table of a native library, which is loaded once in a process and never unloaded."""
     # Here, since few processes have one.
     from dispatch.native.dispatch_library import DispatchLibrary
     from dispatch.native.native_dispatch import NativeDispatch
@@ -78,20 +82,20 @@ def load_library(path: str) -> Dispatch[Any, Any]:
 
 
 def why_no_table(library_path: str) -> str:
-    """What is wrong with a folder that has no dispatch table; "" for one that has, and for no folder."""
+    """Describes the problem of a folder without a dispatch table; "" if there is a table or no folder is given."""
     if not library_path or find_files([library_path], FILE_PATTERNS):
         return ""
     return (
-        f"{library_path}: no dispatch table in this folder, nor below: no file is called "
+        f"{library_path}: no dispatch table in this folder or its subfolders: no file is called "
         f"{FILE_PATTERNS[0]}"
     )
 
 
 def list_dispatch(library_path: str = "") -> Mapping[str, str]:
-    """Manufacturers that there is a table for, each with where it comes from; nothing is imported.
+    """Lists the manufacturers that have a table, each with the table's origin, without importing any table.
 
     Raises:
-      LiteRtError: NOT_FOUND, if there is no folder of that path.
+      LiteRtError: NOT_FOUND, if the folder does not exist.
     """
     files = _find_tables(library_path)
     listed = {name: str(point) for name, point in find_entry_points(DISPATCH_TABLES).items()}

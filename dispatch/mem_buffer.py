@@ -1,4 +1,4 @@
-"""Bytes that the host hands to a vendor: a range of a mapped file, or memory; none of it is read here."""
+"""Bytes that the host passes to a vendor without reading them: a range of a mapped file, or memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from litert.model.blob import Blob
 
 @dataclass(frozen=True, slots=True)
 class MemBuffer:
-    """Bytes that the host hands to a vendor (LiteRT's `LiteRtMemBuffer`).
+    """Bytes that the host passes to a vendor (LiteRT's `LiteRtMemBuffer`).
 
     Attributes:
-      fd: of the open file that they lie in; -1 for bytes in memory alone.
-      base_address: where the file (or the memory) starts in this process.
-      offset: of the bytes from `base_address`, and from the start of the file.
-      size: in bytes.
-      view: the bytes, mapped and not read. Valid as long as the device context.
+      fd: File descriptor of the open file that contains the bytes; -1 for bytes that are only in memory.
+      base_address: Address of the start of the file or the memory in this process.
+      offset: Offset of the bytes from `base_address`, and from the start of the file, in bytes.
+      size: Number of bytes.
+      view: The bytes as a memoryview over the mapped file. The bytes are valid as long as the device context.
     """
 
     fd: int
@@ -27,7 +27,7 @@ class MemBuffer:
 
     @classmethod
     def from_blob(cls, blob: Blob) -> MemBuffer:
-        """A blob's bytes, with file and offset where it lies in a file; that file must stay open."""
+        """Makes a buffer of a blob's bytes; the file must stay open if the blob lies in a file."""
         if blob.file is None:
             return cls.from_memory(blob.view)
         base_address = _address(blob.file.view)
@@ -37,7 +37,7 @@ class MemBuffer:
     def from_memory(
         cls, memory: bytes | bytearray | memoryview, offset: int = 0, size: int | None = None
     ) -> MemBuffer:
-        """A range of contiguous memory, to its end where no size is given."""
+        """Makes a buffer of a range of contiguous memory; without a size, the range ends with the memory."""
         whole = memoryview(memory).cast("B")
         end = whole.nbytes if size is None else offset + size
         assert 0 <= offset <= end <= whole.nbytes

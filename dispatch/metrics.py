@@ -1,4 +1,4 @@
-"""Checks what a vendor says that it has measured."""
+"""Checks the measurements that a vendor returns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dispatch.vendor import Vendor
 
 
 def check_metrics(vendor: Vendor, metrics: object, of_call: str) -> Sequence[Metric]:
-    """The answer of `stop_metrics_collection`; any but a sequence of `Metric` is an error."""
+    """Returns the result of `stop_metrics_collection`; raises an error if it is not a sequence of `Metric`."""
     if not isinstance(metrics, Sequence) or not all(map(_is_metric, metrics)):
         raise vendor.nonsense(
             f"stop_metrics_collection{of_call}",

@@ -1,4 +1,4 @@
-"""The optional parts of a dispatch table: runs that do not wait, graphs, and memory of the vendor's own kinds."""
+"""The optional parts of a dispatch table: asynchronous runs, graphs, and the vendor's own types of memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Memory = TypeVar("Memory")
 
 
 class ExecutableType(IntEnum):
-    """What kind of module byte code is (LiteRT's `LiteRtDispatchExecutableType`)."""
+    """The kind of a byte code module (LiteRT's `LiteRtDispatchExecutableType`)."""
 
     UNKNOWN = 0
     DSP_LIBRARY = 1
@@ -28,23 +28,24 @@ class ExecutableType(IntEnum):
 
 
 class AsyncInterface(ABC, Generic[InvocationContext]):
-    """Starts runs; a call is left alone until the events of its run are signaled.
+    """The part for asynchronous runs; the host does not use a call until the events of its run are signaled.
 
-    A vendor without this part gets `invoke` in a thread of the host's.
+    If a vendor has no asynchronous part, the host calls `invoke` in a thread of its own.
     """
 
     @abstractmethod
     def attach_input_event(
         self, invocation_context: InvocationContext, index: int, event: Event
     ) -> None:
-        """The next run reads input `index` only after the event."""
+        """Makes the next run wait for the event before it reads input `index`."""
 
     @abstractmethod
     def invoke_async(self, invocation_context: InvocationContext) -> Sequence[Event]:
-        """Starts a run.
+        """Starts a run without waiting for its end.
 
         Returns:
-          One event for each output: signaled once it is written, or failed. Several may be the same one.
+          One event for each output, which the vendor signals when the output is written, or marks as failed.
+          Several outputs may have the same event.
         """
 
 
@@ -58,11 +59,11 @@ class NodeType(IntEnum):
 
 
 class GraphInterface(ABC, Generic[DeviceContext, Graph]):
-    """The part for `Capability.GRAPH`: several executables as one call. Ids are the caller's."""
+    """The part for `Capability.GRAPH`: runs several executables as one call; the caller chooses all ids."""
 
     @abstractmethod
     def graph_create(self, device_context: DeviceContext) -> Graph:
-        """Makes an empty graph."""
+        """Creates an empty graph."""
 
     @abstractmethod
     def graph_destroy(self, graph: Graph) -> None:
@@ -70,73 +71,73 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
 
     @abstractmethod
     def add_node(self, graph: Graph, node_id: int, node_type: NodeType) -> None:
-        """Adds a node, which runs one function."""
+        """Adds a node to the graph; a node runs one function."""
 
     @abstractmethod
     def add_edge(self, graph: Graph, edge_id: int) -> None:
-        """Adds an edge, which is one tensor."""
+        """Adds an edge to the graph; an edge is one tensor."""
 
     @abstractmethod
     def connect_node_input(
         self, graph: Graph, node_id: int, input_index: int, edge_id: int
     ) -> None:
-        """The node reads the edge."""
+        """Makes an input of a node read an edge."""
 
     @abstractmethod
     def connect_node_output(
         self, graph: Graph, node_id: int, output_index: int, edge_id: int
     ) -> None:
-        """The node writes the edge."""
+        """Makes an output of a node write an edge."""
 
     @abstractmethod
     def connect_graph_input(self, graph: Graph, input_index: int, edge_id: int) -> None:
-        """The edge is the graph's input."""
+        """Makes an edge an input of the graph."""
 
     @abstractmethod
     def connect_graph_output(self, graph: Graph, output_index: int, edge_id: int) -> None:
-        """The edge is the graph's output."""
+        """Makes an edge an output of the graph."""
 
     @abstractmethod
     def load_executable(
         self, device_context: DeviceContext, executable_type: ExecutableType, byte_code: MemBuffer
     ) -> int:
-        """Loads a module; returns its id."""
+        """Loads a byte code module and returns the id of the executable."""
 
     @abstractmethod
     def unload_executable(self, device_context: DeviceContext, executable_id: int) -> None:
-        """Releases a module; no graph has it."""
+        """Releases an executable that no graph uses."""
 
     @abstractmethod
     def assign_node_function(
         self, graph: Graph, node_id: int, executable_id: int, function_name: str
     ) -> None:
-        """Says which function of which module a node runs; "" where the module has one."""
+        """Sets the executable and the function that a node runs; "" if the executable has only one function."""
 
     @abstractmethod
     def annotate_graph(self, graph: Graph, key: str, value: str) -> None:
-        """Notes something for the vendor."""
+        """Adds a note about the graph for the vendor, as a key and a value."""
 
     @abstractmethod
     def annotate_node(self, graph: Graph, node_id: int, key: str, value: str) -> None:
-        """Notes something about a node."""
+        """Adds a note about a node for the vendor, as a key and a value."""
 
     @abstractmethod
     def annotate_edge(self, graph: Graph, edge_id: int, key: str, value: str) -> None:
-        """Notes something about an edge."""
+        """Adds a note about an edge for the vendor, as a key and a value."""
 
     @abstractmethod
     def invocation_context_create_from_graph(
         self, device_context: DeviceContext, graph: Graph
     ) -> Any:
-        """An invocation context that runs the whole graph."""
+        """Creates an invocation context that runs the whole graph."""
 
     @abstractmethod
     def invocation_context_get_graph(self, invocation_context: Any) -> Graph:
-        """The graph that a context was made from."""
+        """Returns the graph that an invocation context was created from."""
 
 
 class LockMode(IntEnum):
-    """What the host does with memory that it holds (LiteRT's `LiteRtTensorBufferLockMode`)."""
+    """The host's use of locked memory: reading, writing or both (LiteRT's `LiteRtTensorBufferLockMode`)."""
 
     READ = 0
     WRITE = 1
@@ -144,43 +145,44 @@ class LockMode(IntEnum):
 
 
 class BufferHandlers(ABC, Generic[Memory]):
-    """Makes memory that the device can use, and shows it to the host (`LiteRtCustomTensorBufferHandlersDef`).
+    """Creates memory that the device can use, and maps it for the host (`LiteRtCustomTensorBufferHandlersDef`).
 
-    For vendors whose requirements have no host memory. Host and device have it in turn: the host from `lock` to
-    `unlock`, the device else. Where `lock` gives the same address each time, the CPU's kernels and the application
-    work in that memory; elsewhere the host copies to and from it.
+    Vendors need this part if their buffer requirements exclude host memory. Host and device use the memory in
+    turn: the host from `lock` to `unlock`, the device at other times. If `lock` returns the same address each
+    time, CPU kernels and the application use the memory directly. Otherwise, the host copies the data to and from
+    the memory.
 
     Attributes:
-      supported_types: the types of memory that `create` makes; numbers from 100 to 199 are for vendors to choose.
+      supported_types: Types of memory that `create` can make; vendors may choose numbers from 100 to 199.
     """
 
     supported_types: Sequence[int]
 
     @abstractmethod
     def create(self, tensor_type: RankedTensorType, buffer_type: int, size: int) -> Memory:
-        """Makes memory for a tensor.
+        """Creates memory for a tensor.
 
         Args:
-          tensor_type: of what it will hold.
-          buffer_type: one of `supported_types`.
-          size: in bytes; at least the tensor's.
+          tensor_type: Type of the tensor that the memory will hold.
+          buffer_type: Type of the memory, one of `supported_types`.
+          size: Size of the memory in bytes; at least the size of the tensor.
 
         Returns:
-          Whatever stands for it, but None.
+          Any object that identifies the memory, except None.
         """
 
     @abstractmethod
     def destroy(self, memory: Memory) -> None:
-        """Releases memory, which nobody has locked or registered; maybe after the device context is gone."""
+        """Releases memory that is neither locked nor registered; the device context may be gone already."""
 
     @abstractmethod
     def lock(self, memory: Memory, mode: LockMode) -> int:
-        """Gives it to the host.
+        """Gives the memory to the host.
 
         Returns:
-          Its address in this process, valid until `unlock`.
+          Address of the memory in this process, valid until `unlock`.
         """
 
     @abstractmethod
     def unlock(self, memory: Memory) -> None:
-        """Gives it back to the device."""
+        """Gives the memory back to the device."""

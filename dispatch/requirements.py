@@ -1,4 +1,4 @@
-"""Whether a vendor's buffer requirements make sense, and whether a buffer meets them."""
+"""Checks that a vendor's buffer requirements are valid, and that a buffer meets them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from litert.core.tensor_type import RankedTensorType
 def ask_requirements(
     vendor: Vendor, context: Any, kind: str, index: int, tensor_type: RankedTensorType, of_call: str
 ) -> TensorBufferRequirements:
-    """What memory a vendor wants for input or output `index` of a call; -1 stands for any dimension.
+    """Asks the vendor for the buffer requirements of one input or output; a dimension of -1 may have any size.
 
     Raises:
-      LiteRtError: what the vendor raised, or that it returned nonsense.
+      LiteRtError: The error that the vendor raised, or RUNTIME_FAILURE if the vendor returned invalid
+        requirements.
     """
     function, detail = f"get_{kind}_requirements", f" of {kind} {index}{of_call}"
     found = vendor.call(function, context, index, tensor_type, detail=detail)
     if problem := _find_nonsense(found, tensor_type):
         raise vendor.nonsense(
-            function + detail, problem, "Return the bytes that the tensor takes on the device."
+            function + detail,
+            problem,
+            "Return the number of bytes that the tensor takes on the device.",
         )
     requirements: TensorBufferRequirements = found
     return requirements
@@ -68,7 +71,7 @@ def refuse_misfit(
     where: str,
     dispatch: Dispatch[Any, Any] | None = None,
 ) -> None:
-    """Raises INVALID_ARGUMENT where a buffer cannot be bound to an input or output of that type."""
+    """Raises INVALID_ARGUMENT if a buffer cannot be bound to an input or output of that type."""
     given = buffer.tensor_type
     misfit = find_memory_misfit(buffer, requirements, dispatch)
     if given.element_type is not tensor_type.element_type or not is_of_pattern(
@@ -92,12 +95,12 @@ def find_memory_misfit(
     requirements: TensorBufferRequirements,
     dispatch: Dispatch[Any, Any] | None,
 ) -> str | None:
-    """Why a buffer's memory will not do, whatever is in it; None, if it will.
+    """Returns why a buffer's memory does not meet the requirements; None, if it does.
 
     Args:
-      buffer: of any vendor's memory, or the host's.
-      requirements: to be met.
-      dispatch: the table of the vendor whose requirements those are; None where memory is the host's alone.
+      buffer: Buffer to check, in the memory of any vendor or of the host.
+      requirements: Requirements that the buffer must meet.
+      dispatch: Table of the vendor that has the requirements; None if only host memory is allowed.
     """
     if buffer.size < requirements.size:
         return f"it has {buffer.size} bytes, and {requirements.size} are asked for"
@@ -118,7 +121,7 @@ def find_memory_misfit(
 def choose_own_type(
     requirements: TensorBufferRequirements, handlers: BufferHandlers[Any] | None
 ) -> int | None:
-    """The type of memory that a vendor's handlers are to make; None where the host's will do, or must."""
+    """Returns the memory type that the vendor's handlers must create; None if host memory is used."""
     if handlers is None or BufferType.HOST_MEMORY in requirements.supported_types:
         return None
     made = handlers.supported_types
@@ -126,7 +129,7 @@ def choose_own_type(
 
 
 def is_of_pattern(shape: Sequence[int], pattern: Sequence[int]) -> bool:
-    """Whether a shape is one of a pattern's, in which -1 stands for any dimension."""
+    """Returns whether a shape matches a pattern, in which -1 matches any dimension."""
     return len(shape) == len(pattern) and all(
         p in (-1, d) for d, p in zip(shape, pattern, strict=True)
     )

@@ -1,4 +1,4 @@
-"""What a vendor is told before each run of a call: how it stands among others, and its options."""
+"""Settings that the host gives a vendor before each run of a call: scheduling info and options."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class RunSettings:
     """The settings of one call's runs.
 
     Attributes:
-      scheduling_info: complete, as LiteRT gives it.
-      options: None is none.
-      are_taken: whether the vendor has a function of its own for one of them. The defaults do nothing, and are
-        not called.
+      scheduling_info: Scheduling info with all fields set, as LiteRT gives it.
+      options: None means no options.
+      are_taken: Whether the vendor overrides one of the functions for settings. The host does not call functions
+        that the vendor does not override.
     """
 
     __slots__ = ("_set_options", "_set_scheduling_info", "are_taken", "options", "scheduling_info")
@@ -40,13 +40,13 @@ class RunSettings:
         self.are_taken = bool(self._set_scheduling_info or self._set_options)
 
     def give(self) -> None:
-        """Tells the vendor; without its scheduling info a run goes on, as in LiteRT, without options it fails."""
+        """Gives the vendor the settings; an error in the options ends the run, in the scheduling info not."""
         if self._set_scheduling_info:
             try:
                 self._set_scheduling_info(self.scheduling_info)
             except LiteRtError as error:
                 if error.status is not Status.UNSUPPORTED:
-                    _LOG.warning("A run goes on without its scheduling info: %s", error)
+                    _LOG.warning("A run continues without its scheduling info: %s", error)
         if self._set_options:
             try:
                 self._set_options(self.options)

@@ -1,4 +1,4 @@
-"""How a run stands among others (LiteRT's `litert/c/internal/litert_scheduling_info.h`)."""
+"""Scheduling info of a run: user, priority and group (LiteRT's `litert/c/internal/litert_scheduling_info.h`)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _GROUP_ID_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class SchedulingInfo:
-    """How a call stands among others; fields that are None were not given.
+    """The scheduling info of a call's runs; a field that is None is not set.
 
     Attributes:
-      original_uid: the user that the run is for.
-      debug_feature_id: what of the application asks for it.
-      priority: 0 is the highest, 1000 the lowest.
-      job_group_id: 16 bytes; jobs that belong together have the same.
+      original_uid: Id of the user that the run is for.
+      debug_feature_id: Name of the application's feature that requests the run.
+      priority: Priority of the run, from 0 (highest) to 1000 (lowest).
+      job_group_id: Id of 16 bytes, which is the same for jobs that belong together.
     """
 
     original_uid: int | None = None
@@ -33,20 +33,20 @@ class SchedulingInfo:
         if self.priority is not None and not HIGHEST_PRIORITY <= self.priority <= LOWEST_PRIORITY:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the priority is {self.priority}",
+                f"the priority {self.priority} is out of range",
                 "scheduling info",
-                f"Give one from {HIGHEST_PRIORITY}, the highest, to {LOWEST_PRIORITY}.",
+                f"Give a priority from {HIGHEST_PRIORITY} (highest) to {LOWEST_PRIORITY} (lowest).",
             )
         if self.job_group_id is not None and len(self.job_group_id) != _GROUP_ID_BYTES:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the job group id has {len(self.job_group_id)} bytes",
                 "scheduling info",
-                f"Give {_GROUP_ID_BYTES}, such as those of a UUID.",
+                f"Give {_GROUP_ID_BYTES} bytes, such as those of a UUID.",
             )
 
     def with_defaults(self) -> SchedulingInfo:
-        """The same, with what LiteRT's runtime gives in place of None."""
+        """Returns a copy with the default values of LiteRT's runtime in place of None."""
         return SchedulingInfo(
             os.getuid() if self.original_uid is None else self.original_uid,
             "" if self.debug_feature_id is None else self.debug_feature_id,

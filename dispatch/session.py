@@ -1,7 +1,7 @@
-"""A loaded model on a vendor's device: the calls of the dispatch table in LiteRT's order.
+"""A model loaded on a vendor's device: calls the dispatch table in LiteRT's order.
 
 Open: `initialize` (once in a process), `check_runtime_compatibility`, `device_context_create`, `register_asset`
-for each asset. What was opened is released in reverse, also after an error halfway.
+for each asset. The session releases everything in reverse order, also after an error while loading.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from litert.core.version import DISPATCH_API_VERSION
 
 
 class Session:
-    """Owns a device context, and the calls in it; a context manager.
+    """A context manager that owns a device context and the NPU calls in it.
 
-    Its methods may be called from any thread. The vendor gets one call at a time for a device context and for an
-    invocation context; different contexts are used in parallel.
+    Any thread may call the methods. The host makes one call at a time with a device context or an invocation
+    context. The host uses different contexts in parallel.
     """
 
     def __init__(
@@ -38,10 +38,11 @@ class Session:
         options: Mapping[str, str],
         assets: Sequence[tuple[str, MemBuffer]],
     ) -> None:
-        """Opens the device and registers the assets: companions first, in files that stay open.
+        """Opens the device and registers the assets, companions first; the files of the assets must stay open.
 
         Raises:
-          LiteRtError: the vendor's, naming vendor and call. Nothing is left open.
+          LiteRtError: The vendor's error, with the names of the vendor and the call. The session leaves nothing
+            open.
         """
         initialize_once(dispatch, environment_options, options)
         vendor = Vendor(dispatch)
@@ -63,10 +64,11 @@ class Session:
             raise
 
     def kernel_texts(self, byte_codes: Iterable[MemBuffer]) -> Sequence[str]:
-        """The kernels of some modules as their compiler gets them, for people to read.
+        """Returns the texts of the kernels in some modules, as passed to the kernel compiler.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where the vendor has no texts; the vendor's, or that it returned nonsense.
+          LiteRtError: UNSUPPORTED, if the vendor does not show its kernels; the vendor's error; RUNTIME_FAILURE,
+            if the vendor returned an invalid value.
         """
         device = self._device
         found: list[str] = []
@@ -88,12 +90,13 @@ class Session:
         input_types: Sequence[RankedTensorType],
         output_types: Sequence[RankedTensorType],
     ) -> Call:
-        """Loads one NPU call of the model, for buffers of these types; -1 stands for any dimension.
+        """Loads one NPU call of the model for tensors of these types; a dimension of -1 may have any size.
 
-        The file of the byte code stays open as long as the call.
+        The file of the byte code must stay open as long as the call.
 
         Raises:
-          LiteRtError: the vendor's, or that it returned nonsense. Nothing is left open.
+          LiteRtError: The vendor's error, or RUNTIME_FAILURE if the vendor returned an invalid value. The session
+            leaves nothing open.
         """
         with self._device.lock:
             if not self._is_open:
@@ -112,7 +115,7 @@ class Session:
             return call
 
     def close(self) -> None:
-        """Closes the calls, last opened first, then the device; what goes wrong is logged."""
+        """Closes the NPU calls in reverse order, then the device; logs errors instead of raising them."""
         with self._device.lock:
             if not self._is_open:
                 return

@@ -1,4 +1,4 @@
-"""Memory for tensors that another process maps, too: a file without a name, whose pages are made when touched."""
+"""Memory for tensors that two processes share: a file without a name, whose pages exist from the first access."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from litert.host.service import seal_size
 
 _LEAST_BYTES = 64 << 20
 _BEHIND = 64
-"""Bytes behind each tensor, which nobody else has: kernels of the CPU may read a little too far."""
+"""Number of unused bytes after each tensor: CPU kernels may read slightly past the end of a tensor."""
 
 
 class SharedMemory:
-    """Gives out tensor buffers; their memory goes back to the system with the last who has one.
+    """Allocates tensor buffers in shared memory; the system gets the memory of a buffer back after its last use.
 
     Attributes:
-      fd: of the file; whoever maps it cannot change its size.
-      size: of the file, in bytes: the most that there can be.
+      fd: File descriptor of the shared file; a process that maps the file cannot change the file's size.
+      size: Size of the file in bytes, which limits the total size of all buffers.
     """
 
     def __init__(self, most_bytes: int) -> None:
-        """Makes the file, a smaller one where the process may not have so much.
+        """Creates the file, with a smaller size if the process may not use that much memory.
 
         Raises:
           LiteRtError: MEMORY_ALLOCATION_FAILURE.
@@ -53,7 +53,7 @@ class SharedMemory:
         self._free: list[tuple[int, int]] = [(0, self.size)]
 
     def allocate(self, tensor_type: RankedTensorType, size: int | None = None) -> TensorBuffer:
-        """A zeroed buffer, aligned to a page; `size` is in bytes.
+        """Allocates a zeroed buffer that is aligned to a page; `size` is in bytes.
 
         Raises:
           LiteRtError: MEMORY_ALLOCATION_FAILURE.
@@ -64,12 +64,12 @@ class SharedMemory:
         return TensorBuffer(tensor_type, self._address + offset, size, Block(self, offset, taken))
 
     def find(self, buffer: TensorBuffer) -> int | None:
-        """Where a buffer's bytes begin in the file; None where they lie elsewhere."""
+        """Returns the offset of a buffer's bytes in the file; None if the buffer lies elsewhere."""
         offset = buffer.address - self._address
         return offset if 0 <= offset <= self.size - max(buffer.size, 1) else None
 
     def close(self) -> None:
-        """Closes the file; the memory of buffers lives on with them."""
+        """Closes the file; existing buffers keep their memory."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -78,11 +78,11 @@ class SharedMemory:
         self.close()
 
     def touch(self, offset: int, size: int) -> None:
-        """Has the system provide pages now, so that no run waits for them; if it can."""
+        """Makes the system provide the pages now, if it can, so that no run waits for pages."""
         touch_pages(self._map, offset, size)
 
     def give_back(self, offset: int, size: int) -> None:
-        """Takes back what a buffer had."""
+        """Takes back the memory of a buffer."""
         with suppress(OSError, ValueError):
             self._map.madvise(mmap.MADV_REMOVE, offset, size)
         self._freed.append((offset, size))
@@ -109,8 +109,8 @@ class SharedMemory:
                     return start
         raise LiteRtError(
             Status.MEMORY_ALLOCATION_FAILURE,
-            f"no room for {size} bytes in {self.size} that the device's process may have",
-            hint="Allow it more (Options.device_memory_bytes, --device_memory).",
+            f"no room for {size} bytes in the {self.size} bytes that the device's process may use",
+            hint="Allow more memory (Options.device_memory_bytes, --device_memory).",
         )
 
     def _join_freed(self) -> None:
@@ -130,10 +130,10 @@ _NORESERVE = 0x4000
 
 
 class Block:
-    """A part of shared memory, given back when nobody has it.
+    """A part of the shared memory, which is given back after its last use.
 
     Attributes:
-      offset, size: in the file, in bytes.
+      offset, size: Offset and size of the part in the file, in bytes.
     """
 
     __slots__ = ("_memory", "offset", "size")
@@ -144,7 +144,7 @@ class Block:
         self.size = size
 
     def touch(self) -> None:
-        """Has the system provide its pages now."""
+        """Makes the system provide the part's pages now."""
         self._memory.touch(self.offset, self.size)
 
     def __del__(self) -> None:

@@ -1,4 +1,4 @@
-"""Checks a vendor's dispatch table before anything of it is called."""
+"""Checks a vendor's dispatch table before the host calls any of its functions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _PARTS = (
 
 
 def check_table(table: object, where: str) -> Dispatch[Any, Any]:
-    """Refuses what is no complete dispatch table of a version that this host speaks; else returns it.
+    """Returns a dispatch table if it is complete and of a supported version; otherwise raises an error.
 
     Raises:
-      LiteRtError: WRONG_VERSION; DYNAMIC_LOADING for all else.
+      LiteRtError: WRONG_VERSION, if the host does not support the table's version; DYNAMIC_LOADING for all other
+        problems.
     """
     try:
         return _check_table(table, where)
@@ -94,7 +95,7 @@ def _check_version(table: Dispatch[Any, Any], where: str) -> None:
             f"the dispatch table is of version {ApiVersion(*version)}, "
             f"and this host speaks {DISPATCH_API_VERSION}",
             where,
-            "Install releases of the vendor's package and of litert-npu that go together.",
+            "Install matching releases of the vendor's package and of litert-npu.",
         )
 
 
@@ -128,7 +129,7 @@ def _check_parts(table: Dispatch[Any, Any], where: str) -> None:
             if part is not None:
                 article = "an" if attribute[0] == "a" else "a"
                 has = f"{article} {attribute} and no Capability.{bit.name}"
-            raise _broken(f"the dispatch table has {has}", where, "Fill both, or leave both out.")
+            raise _broken(f"the dispatch table has {has}", where, "Define both, or leave both out.")
         if part is not None:
             _check_derived(attribute, part, interface, where)
             _check_functions(part, interface, where)

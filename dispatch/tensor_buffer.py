@@ -1,4 +1,4 @@
-"""Tensor memory as host and vendor hand it to each other (LiteRT's `LiteRtTensorBuffer`)."""
+"""Tensor buffers that host and vendor pass to each other (LiteRT's `LiteRtTensorBuffer`)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 ALIGNMENT = 64
-"""Of host memory that the runtime allocates, in bytes."""
+"""Alignment of host memory that the runtime allocates, in bytes."""
 
 
 class BufferType(IntEnum):
-    """LiteRT's `LiteRtTensorBufferType`; other numbers are taken as they are."""
+    """The memory type of a tensor buffer (LiteRT's `LiteRtTensorBufferType`); other numbers are allowed."""
 
     UNKNOWN = 0
     HOST_MEMORY = 1
@@ -34,15 +34,16 @@ class BufferType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TensorBufferRequirements:
-    """What a vendor wants of a buffer (LiteRT's `LiteRtTensorBufferRequirements`).
+    """A vendor's requirements for a buffer (LiteRT's `LiteRtTensorBufferRequirements`).
 
     Attributes:
-      size: in bytes; where dimensions are unknown, of the largest tensor.
-      supported_types: in the vendor's order of preference; the runtime takes HOST_MEMORY if it is there.
-      strides: in elements, as a layout's, one for each dimension; empty is row order.
-      alignment: of the first byte, in bytes.
-      shape: of an output with unknown dimensions, where the shapes of the inputs tell it; None where only a run
-        does.
+      size: Required size in bytes; if dimensions are unknown, the size of the largest tensor.
+      supported_types: Memory types that the vendor accepts, in its order of preference; the runtime uses
+        HOST_MEMORY if the list contains it.
+      strides: Required strides in elements, one for each dimension, as in a layout; empty for row-major order.
+      alignment: Required alignment of the first byte's address, in bytes.
+      shape: Shape of an output with unknown dimensions, if the input shapes determine it; None if the shape is
+        known only after a run.
     """
 
     size: int
@@ -53,15 +54,15 @@ class TensorBufferRequirements:
 
 
 class TensorBuffer:
-    """A tensor's memory on the host.
+    """A tensor's memory.
 
     Attributes:
-      buffer_type: the kind of memory; a `BufferType`, or a number of the vendor's.
-      tensor_type: element type and shape of what it holds.
-      address: of the first byte in this process.
-      size: in bytes; at least `tensor_type.size_bytes`.
-      owner: what keeps the memory alive; None where the creator of the buffer does.
-      event: of the asynchronous run that writes it; None when nothing does.
+      buffer_type: Type of the memory: a `BufferType`, or one of the vendor's own numbers.
+      tensor_type: Element type and shape of the tensor in the buffer.
+      address: Address of the first byte in this process.
+      size: Size of the memory in bytes; at least `tensor_type.size_bytes`.
+      owner: Object that keeps the memory alive; None if the creator of the buffer keeps the memory alive.
+      event: Event of the asynchronous run that writes the buffer; None if no asynchronous run writes it.
     """
 
     __slots__ = ("address", "event", "owner", "size", "tensor_type")
@@ -79,7 +80,7 @@ class TensorBuffer:
 
     @classmethod
     def allocate(cls, tensor_type: RankedTensorType, size: int | None = None) -> TensorBuffer:
-        """A zeroed buffer of its own memory, aligned to a page; `size` is in bytes."""
+        """Allocates a buffer of zeroed memory that is aligned to a page; `size` is in bytes."""
         import numpy as np  # here, since `dispatch` is imported by commands that run nothing
 
         size = tensor_type.size_bytes if size is None else size
@@ -89,7 +90,7 @@ class TensorBuffer:
 
     @classmethod
     def wrap(cls, array: np.ndarray[Any, Any]) -> TensorBuffer:
-        """A buffer over a C-contiguous array's own memory, whatever its alignment."""
+        """Makes a buffer over the memory of a C-contiguous array, with any alignment."""
         from litert.core.element_type import ElementType
 
         assert array.flags.c_contiguous
@@ -97,10 +98,11 @@ class TensorBuffer:
         return cls(tensor_type, array.ctypes.data, array.nbytes, array)
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits for the asynchronous run that writes it, if there is one.
+        """Waits for the end of the asynchronous run that writes the buffer, if there is one.
 
         Raises:
-          LiteRtError: TIMEOUT_EXPIRED, or that of the run; until another run, what the buffer holds is unknown.
+          LiteRtError: TIMEOUT_EXPIRED, or the error of the run. After an error, the content of the buffer is
+            unknown until the next run.
         """
         event = self.event
         if event is not None:
@@ -116,15 +118,15 @@ class TensorBuffer:
 
     @property
     def view(self) -> memoryview:
-        """Its bytes, writable; they keep the buffer, and with it its owner, alive."""
+        """Returns the buffer's bytes as a writable memoryview, which keeps the buffer and its owner alive."""
         return self._bytes().data
 
     def array(self) -> np.ndarray[Any, Any]:
-        """Its elements as an array over the same memory, which keeps the buffer and its owner alive.
+        """Returns the elements as an array over the same memory; the array keeps the buffer and its owner alive.
 
         Raises:
-          LiteRtError: UNSUPPORTED, for element types that NumPy has not; RUNTIME_FAILURE, for too few bytes, as an
-            op may leave that does not make what the file says.
+          LiteRtError: UNSUPPORTED, if NumPy lacks the element type; RUNTIME_FAILURE, if the buffer has too few
+            bytes, for example because an op writes another shape than the file says.
         """
         tensor_type = self.tensor_type
         if self.size < tensor_type.size_bytes:
@@ -134,17 +136,17 @@ class TensorBuffer:
         return elements.view(tensor_type.element_type.numpy_dtype).reshape(tensor_type.shape)
 
     def copy(self) -> np.ndarray[Any, Any]:
-        """Its elements as a new array.
+        """Returns a copy of the elements as a new array.
 
         Raises:
-          LiteRtError: as `array`.
+          LiteRtError: The errors of `array`.
         """
         found: np.ndarray[Any, Any] = TensorBuffer.array(self).copy()  # not another's, which lasts
         return found
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """The bytes, as NumPy takes them: an array over them has this buffer as its base."""
+        """The array interface of NumPy: an array over the bytes has this buffer as its base."""
         return {
             "version": 3,
             "typestr": "|u1",

@@ -1,4 +1,4 @@
-"""Calls into a vendor's table: what goes wrong there ends in an error that names vendor and call."""
+"""Calls of a vendor's table: each error of the vendor names the vendor and the call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ASYNC_FUNCTIONS = ("attach_input_event", "invoke_async")
 
 
 class Vendor:
-    """A vendor's table, as the host calls it."""
+    """A vendor's table, with the functions that the host calls it through."""
 
     __slots__ = ("dispatch",)
 
@@ -30,11 +30,11 @@ class Vendor:
         self.dispatch = dispatch
 
     def call(self, function: str, *args: Any, detail: str = "") -> Any:
-        """Calls a function of the table or its asynchronous part; `detail`, ` of 'Partition_0'`, is for messages.
+        """Calls a function of the table or its asynchronous part; `detail` is text for messages.
 
         Raises:
-          LiteRtError: the vendor's own with its status, or RUNTIME_FAILURE for any other exception.
-            KeyboardInterrupt and SystemExit pass: a signal's handler may raise them anywhere.
+          LiteRtError: The vendor's LiteRtError with its status; RUNTIME_FAILURE for any other exception.
+            KeyboardInterrupt and SystemExit pass unchanged, because a signal handler may raise them anywhere.
         """
         part: object = self.dispatch
         if function in _ASYNC_FUNCTIONS:
@@ -50,7 +50,7 @@ class Vendor:
                 raise
 
     def bind(self, function: str, *first: Any, detail: str = "") -> Callable[..., Any]:
-        """`call` with the first arguments given, for what is called at each run: no name is looked up."""
+        """Returns `call` with its first arguments bound, which saves the lookup of the name in each run."""
         target = getattr(self.dispatch, function)
 
         def call(*args: Any) -> Any:
@@ -65,14 +65,16 @@ class Vendor:
         return call
 
     def create(self, function: str, *args: Any, detail: str = "") -> Any:
-        """Calls a function that gives the host an object to keep; None is none, and an error."""
+        """Calls a function that creates an object for the host; raises an error if the function returns None."""
         created = self.call(function, *args, detail=detail)
         if created is None:
-            raise self.nonsense(function + detail, "it returned None", "Return what was created.")
+            raise self.nonsense(
+                function + detail, "it returned None", "Return the object that was created."
+            )
         return created
 
     def start(self, context: Any, function_name: str, num_outputs: int) -> Sequence[Event]:
-        """Starts a run: an event for each output; any other answer is an error."""
+        """Starts an asynchronous run; raises an error unless the vendor returns one event for each output."""
         detail = f" of '{function_name}'"
         events = self.call("invoke_async", context, detail=detail)
         if (
@@ -88,13 +90,13 @@ class Vendor:
         return events
 
     def nonsense(self, call: str, what: str, hint: str) -> LiteRtError:
-        """The error for a result that breaks the table's rules."""
+        """Returns the error for an invalid result of a vendor's function."""
         where = f"vendor '{self.dispatch.vendor_id}', {call}"
         return LiteRtError(Status.RUNTIME_FAILURE, what, where, hint)
 
 
 def clean_up(steps: Iterable[Callable[[], object]]) -> None:
-    """Runs all steps; an error in one is logged, and does not keep the rest from running."""
+    """Runs all steps, and logs the error of a step instead of stopping there."""
     interrupt: BaseException | None = None
     for step in steps:
         try:
@@ -128,9 +130,9 @@ def initialize_once(
     environment_options: EnvironmentOptions,
     options: Mapping[str, str],
 ) -> None:
-    """Checks and initializes a table, unless that was done before in this process.
+    """Checks and initializes a table, once in a process.
 
-    Threads that come while it is under way wait. After an error the next one tries again.
+    Other threads wait until the initialization ends. After an error, the next thread tries again.
     """
     with _tables_lock:
         table = _tables.get(id(dispatch)) or _tables.setdefault(id(dispatch), _Table(dispatch))

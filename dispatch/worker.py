@@ -1,4 +1,4 @@
-"""A thread that runs jobs in the order they came; there is none until the first job."""
+"""A thread that runs jobs in the order of their arrival; the thread starts with the first job."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _Result = TypeVar("_Result")
 
 
 class Worker:
-    """Runs what its owner does not wait for; any thread may use it."""
+    """Runs jobs in a thread of its own, so that the owner need not wait; any thread may add jobs."""
 
     __slots__ = ("_executor", "_lock", "_name", "_thread_id")
 
     def __init__(self, name: str) -> None:
-        """Names the thread, for debuggers."""
+        """Sets the name of the thread, for debuggers."""
         self._name = name
         self._lock = threading.Lock()
         self._executor: ThreadPoolExecutor | None = None
         self._thread_id: int | None = None
 
     def submit(self, job: Callable[[], _Result]) -> Future[_Result]:
-        """Queues a job."""
+        """Adds a job to the queue."""
         with self._lock:
             if self._executor is None:
                 from concurrent.futures import ThreadPoolExecutor  # here: few programs need it
@@ -36,10 +36,10 @@ class Worker:
             return self._executor.submit(job)
 
     def start(self, run: Callable[[], object]) -> Event:
-        """Queues a run.
+        """Adds a run to the queue.
 
         Returns:
-          An event that happens when the run has ended, or fails with what it raised.
+          An event that is signaled when the run ends, or that fails with the run's error.
         """
         ended = Event()
 
@@ -55,7 +55,7 @@ class Worker:
         return ended
 
     def close(self, *, must_wait: bool = True) -> None:
-        """Ends the thread after all jobs, and waits for that, unless it is that thread which calls."""
+        """Ends the thread after all jobs, and waits for its end unless the thread itself calls this method."""
         with self._lock:
             executor, self._executor = self._executor, None
         if executor is not None:

@@ -1,4 +1,4 @@
-"""A dispatch table whose device is in a process of its own: for one loaded model.
+"""A dispatch table for one loaded model, whose device runs in a separate process.
 
 The process may crash, hang or end in any call: that call fails, with what the device was at. The next one starts
 another process, and brings it to where the former one was: what was opened, registered and attached is kept here.
@@ -49,12 +49,12 @@ _TARGET = "dispatch.isolation.served_table:serve_table"
 _AGAIN = "The next run opens the device again, in another process."
 
 Kind = str
-"""`input` or `output`."""
+"""The kind of a tensor of a call: `input` or `output`."""
 
 
 @dataclass(eq=False)
 class IsolatedDevice:
-    """A device context, and what another process needs to have it, too."""
+    """A device context, and everything that a new process needs to create the context again."""
 
     options: Mapping[str, str]
     assets: list[tuple[str, MemBuffer]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class IsolatedDevice:
 
 @dataclass(eq=False)
 class IsolatedBuffer:
-    """A registration of a buffer, which the device context keeps."""
+    """A registered buffer, which the device context keeps alive."""
 
     number: int
     buffer: TensorBuffer
@@ -72,12 +72,12 @@ class IsolatedBuffer:
 
 @dataclass(eq=False)
 class IsolatedCall:
-    """An invocation context, as the next process is to have it.
+    """An invocation context, with everything that a new process needs to create the context again.
 
     Attributes:
-      types: that requirements were asked for last, by kind and index.
-      attached: numbers of buffers.
-      has_run: whether it has run in this process with the shapes as they are.
+      types: Tensor types of the last questions for requirements, by kind and index.
+      attached: The attached buffers, by kind and index.
+      has_run: Whether the call has run in the current process with the current shapes.
     """
 
     number: int
@@ -95,7 +95,7 @@ class IsolatedCall:
 
 
 class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
-    """The table of a manufacturer, in another process; to be closed."""
+    """The dispatch table of a manufacturer in a separate process; the owner must close the table."""
 
     def __init__(
         self,
@@ -105,17 +105,17 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         options: Mapping[str, str],
         limits: Limits,
     ) -> None:
-        """Starts the process, and does not wait for it.
+        """Starts the process without waiting until it is ready.
 
         Args:
-          manufacturer: whose table the process finds.
-          library_path: where, as `find_dispatch` has it.
-          files: descriptors of files that stay open, in which byte code and assets lie.
-          options: the vendor's, which decide what its driver needs.
-          limits: of the process.
+          manufacturer: Manufacturer whose table the process loads.
+          library_path: Folder of dispatch tables, as for `find_dispatch`.
+          files: Descriptors of the files that contain byte code and assets; the files must stay open.
+          options: The vendor's options, which decide what its driver needs.
+          limits: Time and memory limits of the process.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where a sandbox is required, and the system has none.
+          LiteRtError: UNSUPPORTED, if a sandbox is required, but the system has none.
         """
         self.vendor_id = manufacturer  # until it says it itself
         self._files = tuple(dict.fromkeys(files))

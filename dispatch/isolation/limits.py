@@ -1,4 +1,4 @@
-"""How the process of a device is limited, and whether it is in a sandbox."""
+"""Limits of a device's process, and whether the process runs in a sandbox."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from litert.host.sandbox import SandboxMode
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one device process.
+    """The limits of one device process.
 
     Attributes:
-      build_timeout_s: seconds for each call that opens, loads or builds something, and for a call's first run.
-      call_timeout_s: seconds for each other call, such as a run.
-      memory_bytes: how much data it may have in memory, and how much for tensors; 0 for half of the machine's.
-      sandbox: whether it runs in a sandbox.
+      build_timeout_s: Time limit in seconds for each function that opens, loads or builds something, and for the
+        first run of an NPU call.
+      call_timeout_s: Time limit in seconds for each other function, such as a run.
+      memory_bytes: Limit in bytes for the data of the process, and also for its tensors; 0 for half of the
+        machine's memory.
+      sandbox: Whether the process runs in a sandbox.
     """
 
     build_timeout_s: float
@@ -26,5 +28,5 @@ class Limits:
 
     @property
     def most_bytes(self) -> int:
-        """`memory_bytes`, or its default."""
+        """Returns `memory_bytes`, or half of the machine's memory if `memory_bytes` is 0."""
         return self.memory_bytes or half_of_memory()

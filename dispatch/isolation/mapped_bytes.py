@@ -1,4 +1,4 @@
-"""In a device process: maps what the host has passed by descriptor."""
+"""In a device process: maps files and memory whose descriptors the host has passed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.core.machine_code import memory_calls
 from litert.core.mapped_files import map_file
 
 _GUARD = 64 << 10
-"""Bytes before and behind a tensor that nobody may touch: a kernel that does crashes there."""
+"""Number of protected bytes before and after a tensor: a kernel that accesses these bytes crashes."""
 
 _NONE, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _SHARED, _PRIVATE, _FIXED, _ANONYMOUS, _NORESERVE = 1, 2, 0x10, 0x20, 0x4000
@@ -21,14 +21,14 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class MappedTensor:
-    """A part of the shared memory, between guards; unmapped when nobody has it.
+    """A part of the shared memory between protected bytes; unmapped after its last use.
 
     Attributes:
-      address: of the first byte.
+      address: Address of the first byte.
     """
 
     def __init__(self, fd: int, offset: int, size: int) -> None:
-        """Maps `size` bytes from `offset` on, which is a multiple of a page."""
+        """Maps `size` bytes that start at `offset`, which is a multiple of the page size."""
         self._libc = memory_calls()
         pages = max(size, 1) + -max(size, 1) % mmap.PAGESIZE
         self._whole = pages + 2 * _GUARD
@@ -51,7 +51,7 @@ class MappedTensor:
 
 
 class MappedFiles:
-    """The files that byte code and assets lie in, each mapped once."""
+    """The files that contain byte code and assets, each mapped once."""
 
     def __init__(self, memory_fd: int) -> None:
         self._memory_fd = memory_fd

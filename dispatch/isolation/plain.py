@@ -1,4 +1,4 @@
-"""What host and device process tell each other, as JSON has it."""
+"""Conversion of the values that host and device process exchange to JSON values and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from litert.core.tensor_type import Layout, RankedTensorType
 
 
 def type_to_plain(tensor_type: RankedTensorType) -> list[Any]:
-    """A tensor's type."""
+    """Converts a tensor type to JSON values."""
     return [int(tensor_type.element_type), tensor_type.shape, tensor_type.layout.strides]
 
 
@@ -26,7 +26,7 @@ def type_from_plain(plain: Sequence[Any]) -> RankedTensorType:
 
 
 def requirements_to_plain(wanted: TensorBufferRequirements) -> list[Any]:
-    """What a vendor wants of a buffer."""
+    """Converts buffer requirements to JSON values."""
     types = [int(kind) for kind in wanted.supported_types]
     return [wanted.size, types, wanted.strides, wanted.alignment, wanted.shape]
 
@@ -37,7 +37,7 @@ def requirements_from_plain(plain: Sequence[Any]) -> TensorBufferRequirements:
 
 
 def scheduling_to_plain(info: SchedulingInfo) -> list[Any]:
-    """How a run stands among others."""
+    """Converts scheduling info to JSON values."""
     group = info.job_group_id
     return [
         info.original_uid, info.debug_feature_id, info.priority, None if group is None else group.hex(),
@@ -52,5 +52,5 @@ def scheduling_from_plain(plain: Sequence[Any]) -> SchedulingInfo:
 
 
 def environment_to_plain(options: EnvironmentOptions) -> dict[str, Any]:
-    """Where plugins and tables are."""
+    """Converts environment options to JSON values."""
     return asdict(options)

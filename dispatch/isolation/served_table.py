@@ -1,4 +1,4 @@
-"""In a device process: a vendor's dispatch table, which answers the host's calls."""
+"""In a device process: calls a vendor's dispatch table to answer the host's requests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Call:
 
 
 def serve_table(fd: int) -> Handlers:
-    """What the host's calls are answered with; `fd` is the file that both have."""
+    """The handlers of the host's requests; `fd` is the descriptor of the shared memory's file."""
     return _ServedTable(fd).handlers
 
 

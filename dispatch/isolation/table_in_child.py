@@ -1,4 +1,4 @@
-"""In a child process: finds a vendor's table, and enters the sandbox that it needs."""
+"""In a child process: loads a vendor's table, and enters a sandbox that gives the table what it needs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def load_table(
     folder: str,
     readable: Sequence[str],
 ) -> Dispatch[Any, Any] | None:
-    """Loads a table, and enters its sandbox. Nothing of a model may have been read before.
+    """Loads a dispatch table and enters the sandbox. The process must not have read any part of a model before.
 
     Args:
-      manufacturer: whose table; "" for none.
-      library_path: where, as `find_dispatch` has it.
-      options: the vendor's, which decide what its driver needs.
-      folder: for temporary files; "" for a process without a sandbox.
-      readable: further files that may be read.
+      manufacturer: Manufacturer whose table the process loads; "" for no table.
+      library_path: Folder of dispatch tables, as for `find_dispatch`.
+      options: The vendor's options, which decide what its driver needs.
+      folder: Folder for temporary files; "" for a process without a sandbox.
+      readable: More files that the process may read.
     """
     if folder:
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a table that imports NumPy starts no threads

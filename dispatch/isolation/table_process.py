@@ -1,4 +1,4 @@
-"""A child process that a vendor's table works in: its sandbox, what it asks, and which NPU call it is at."""
+"""A child process for a vendor's table: its sandbox, its questions to the host, and its current NPU call."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from litert.host.serving import CALL_WORD, RUN_WORD, TASK_WORD
 
 
 class TableProcess:
-    """The process, which can be started again when it has ended; to be closed.
+    """The child process, which can be started again after its end; the owner must close it.
 
     Attributes:
-      service: asks it.
+      service: Sends requests to the process.
     """
 
     def __init__(
@@ -39,23 +39,25 @@ class TableProcess:
         is_watched: bool = False,
         describe: Callable[[str], str] = str,
     ) -> None:
-        """Starts the process, and does not wait for it.
+        """Starts the process without waiting until it is ready.
 
         Args:
-          target: of the service; its handler `load` calls `load_table` with what it gets, and returns the table's
+          target: Target of the service. Its handler `load` calls `load_table` with the arguments of the request,
+            and returns the table's `host_side`.
+          table: Manufacturer, library path, and the vendor's options.
+          limits: Time and memory limits of the process.
+          answers: Functions that answer the questions of the process, by question, except those for the table's
             `host_side`.
-          table: manufacturer, library path, and the vendor's options.
-          limits: of the process.
-          answers: to what the process asks that is not for the table's `host_side`, by question.
-          subject: who it is, for messages.
-          where: what errors say under `where`.
-          shared: descriptors that the process has, too, under the same numbers.
-          readable: files that it may open by their paths.
-          is_watched: whether each run of an NPU call in it is limited here; else whoever rings it does that.
-          describe: says more of a call outside of NPU calls.
+          subject: Name of the process in messages.
+          where: Value of `where` in errors.
+          shared: File descriptors that the process inherits under the same numbers.
+          readable: Paths of the files that the process may open.
+          is_watched: Whether this object limits the time of each run of an NPU call. Otherwise, the caller of the
+            run limits the time.
+          describe: Returns more details of a request outside of NPU calls, for messages.
 
         Raises:
-          LiteRtError: UNSUPPORTED, where a sandbox is required, and the system has none.
+          LiteRtError: UNSUPPORTED, if a sandbox is required, but the system has none.
         """
         self._target = target
         self._limits = limits
@@ -81,7 +83,7 @@ class TableProcess:
             raise
 
     def start(self) -> None:
-        """Starts it, or another one in its place."""
+        """Starts the process, or a new one in place of a process that has ended."""
         self.service = service = Service(
             self._target,
             timeout_s=self._limits.call_timeout_s,
@@ -104,7 +106,7 @@ class TableProcess:
             raise
 
     def load(self) -> None:
-        """Waits until the process has the table, and is in its sandbox."""
+        """Waits until the process has loaded the table and entered its sandbox."""
         # Nothing of the model is read there before its answer, which is to be trusted, therefore.
         host_side = self.service.ask("load", self._request, self._limits.build_timeout_s)
         self._host_side = load_function(host_side) if host_side else None

@@ -1,4 +1,4 @@
-"""In a child process with a vendor's table: says in the page that the host has, too, which NPU call it is at."""
+"""In a child process with a vendor's table: writes the current NPU call to a page shared with the host."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from litert.host.serving import (
 )
 
 MOST_CALLS = 1 << 14
-"""Whose tasks the host keeps; a later one takes the number of an old one."""
+"""Number of NPU calls whose tasks the host keeps; a later call takes the number of an old one."""
 
 TASKS = "tasks"
-"""The question that tells the host of a call: its number, name, and tasks, as far as the vendor names them."""
+"""The request that gives the host the number, the name and the tasks of an NPU call, if the vendor names tasks."""
 
 _numbers = count()
 
@@ -28,10 +28,10 @@ _numbers = count()
 def watched_invoke(
     vendor: Vendor, context: Any, function_name: str, invoke: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """What runs a context, and says so meanwhile; `invoke` as it is where there is no host.
+    """Returns a function that runs a context and reports its current task; `invoke` itself if there is no host.
 
     Raises:
-      LiteRtError: the vendor's.
+      LiteRtError: The vendor's error.
     """
     if not has_host():
         return invoke

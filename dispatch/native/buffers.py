@@ -1,4 +1,4 @@
-"""The functions by which a dispatch library looks at tensor buffers, and makes buffers of its own."""
+"""Functions that a dispatch library calls to inspect tensor buffers and to create buffers of its own."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from litert.core.tensor_type import RankedTensorType
 
 
 class Buffers:
-    """Buffers that a library has handles of; its own it makes and destroys through the table."""
+    """Tensor buffers that a library has handles of; the library creates and destroys its own buffers here, too."""
 
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
         self._events: dict[int, list[int]] = {}  # by buffer: handles of its events
 
     def put(self, buffer: TensorBuffer) -> int:
-        """Makes a `LiteRtTensorBuffer`, to be dropped."""
+        """Makes a `LiteRtTensorBuffer` handle, which the caller must drop."""
         return self._handles.put(buffer)
 
     def drop(self, handle: int) -> None:
-        """Forgets a buffer, and its events."""
+        """Removes the handles of a buffer and its events."""
         for event in self._events.pop(handle, ()):
             self._handles.drop(event)
         self._handles.drop(handle)

@@ -1,4 +1,4 @@
-"""What stands in Python for the contexts of a dispatch library, and what must live as long as they do."""
+"""Python objects for the contexts of a dispatch library; they keep the objects that the contexts use alive."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from litert.abi.definitions import ffi
 
 @dataclass(slots=True, eq=False)
 class NativeDevice:
-    """A device context.
+    """A device context of a dispatch library.
 
     Attributes:
-      handle: cffi's `LiteRtDispatchDeviceContext`.
-      options: handle of the options that it was made with.
-      kept: buffers, and their structs, that the library may look at until the context is gone.
-      was_told_of_assets: whether the log says that the library takes none.
+      handle: The library's context, as cffi's `LiteRtDispatchDeviceContext`.
+      options: Handle of the options that the context was created with.
+      kept: Buffers and their structs, which the library may read until the context is destroyed.
+      was_told_of_assets: Whether the log already has the warning that the library does not accept assets.
     """
 
     handle: Any
@@ -27,7 +27,7 @@ class NativeDevice:
     was_told_of_assets: bool = False
 
     def keep(self, buffer: MemBuffer) -> Any:
-        """A buffer as cffi's `LiteRtMemBuffer*`, valid as long as the context."""
+        """Returns a buffer as cffi's `LiteRtMemBuffer*`, which is valid as long as the context."""
         base = ffi.cast("void*", buffer.base_address)
         struct = ffi.new("LiteRtMemBuffer*", [buffer.fd, base, buffer.offset, buffer.size, 0])
         self.kept.append((buffer, struct))
@@ -36,14 +36,14 @@ class NativeDevice:
 
 @dataclass(slots=True, eq=False)
 class NativeCall:
-    """An invocation context.
+    """An invocation context of a dispatch library.
 
     Attributes:
-      handle: cffi's `LiteRtDispatchInvocationContext`.
-      scheduling: what runs are told, cffi's struct of it, and the text that the struct points to.
-      run_options: handle of the next run's; 0 for none.
-      input_events: handles of events that the next run waits for.
-      run_events: handles of all events of the last run.
+      handle: The library's context, as cffi's `LiteRtDispatchInvocationContext`.
+      scheduling: Scheduling info of the runs, its cffi struct, and the text that the struct points to.
+      run_options: Handle of the next run's options; 0 for no options.
+      input_events: Handles of the events that the next run waits for.
+      run_events: Handles of all events of the last run.
     """
 
     handle: Any
@@ -56,7 +56,7 @@ class NativeCall:
     run_events: list[int] = field(default_factory=list)
 
     def scheduling_struct(self, info: SchedulingInfo) -> Any:
-        """Scheduling info as cffi's `LiteRtSchedulingInfo*`, made once for all runs with it."""
+        """Returns scheduling info as cffi's `LiteRtSchedulingInfo*`, made once for all runs with the same info."""
         if self.scheduling is not None and self.scheduling[0] is info:
             return self.scheduling[1]
         given = (info.original_uid, info.debug_feature_id, info.priority, info.job_group_id)
@@ -74,7 +74,7 @@ class NativeCall:
 
 @dataclass(slots=True, eq=False)
 class NativeRegistration:
-    """A buffer that a library knows: the library's number, and our handle of the buffer."""
+    """A buffer registered with a library: the library's number and the host's handle of the buffer."""
 
     handle: int
     buffer: int

@@ -1,4 +1,4 @@
-"""A dispatch library of LiteRT's C interface: loaded, and its tables checked (`litert_npu/dispatch.h`)."""
+"""Loads a native dispatch library with LiteRT's C interface, and checks its tables (`litert_npu/dispatch.h`)."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _METRICS = (
 
 
 class DispatchLibrary:
-    """A loaded library.
+    """A loaded dispatch library.
 
     Attributes:
-      path: of its file.
+      path: Path of the library's file.
       name: in the file's name, `Acme` in `libLiteRtDispatch_Acme.so`; else the file's name.
-      api: what it has filled, as cffi's `LiteRtDispatchApiWithAssets*`.
+      api: The table that the library has filled, as cffi's `LiteRtDispatchApiWithAssets*`.
       register_asset: `LiteRtDispatchRegisterAsset`, or the table's slot; None where it has neither.
       invoke_tapped: `LiteRtDispatchInvokeTapped`; None where it has none.
-      has_metrics: whether all functions for metrics are there.
+      has_metrics: Whether the library has all functions for metrics.
     """
 
     def __init__(self, path: str) -> None:
-        """Loads a library, which is never unloaded."""
+        """Loads a dispatch library, which is never unloaded."""
         self.path = path
         file_name = os.path.basename(path)
         match = _NAME.fullmatch(file_name)
@@ -79,7 +79,7 @@ class DispatchLibrary:
             _LOG.warning("%s has no %s: its metrics are not used", path, ", ".join(missing))
 
     def check_part(self, part: str) -> None:
-        """Refuses `async_interface` or `graph_interface`, which the library says it has, if it lacks functions."""
+        """Raises an error if the library declares an async or graph interface, but lacks functions of it."""
         table = getattr(self.api, part)
         if not table:
             raise self._broken(f"its capabilities name what `{part}` is for, which is empty")
@@ -103,7 +103,7 @@ class DispatchLibrary:
 
 
 def new_api() -> Any:
-    """A `LiteRtDispatchApiWithAssets*` to be filled: the header set, the rest zero."""
+    """Returns an empty `LiteRtDispatchApiWithAssets*` for the library to fill, with only the header set."""
     api = ffi.new(ffi.getctype(_API, "*"))
     api.abi_header.struct_size = ffi.sizeof(_API)
     api.abi_header.major_version, api.abi_header.minor_version = _HEADER_VERSION
@@ -122,7 +122,7 @@ def asset_slot(api: Any) -> Any:
 
 
 def open_dispatch(path: str) -> Any:
-    """Loads a dispatch library; raises as `open_library` does."""
+    """Loads a dispatch library; raises the errors of `open_library`."""
     # The file itself: what lies beside it is found from there.
     flags = os.RTLD_NOW | os.RTLD_LOCAL
     return open_library(os.path.realpath(path), flags, is_plugin=False)

@@ -1,6 +1,6 @@
-"""A dispatch table in Python as C functions, for hosts that know LiteRT's C interface alone.
+"""Exports a dispatch table in Python as C functions, for hosts that know only LiteRT's C interface.
 
-In a shared library (`litert-npu vendor export`), or in this process.
+The functions are in a shared library (`litert-npu vendor export`) or in this process.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _OPTIONAL = {
 
 
 class ExportedTable:
-    """A table's C functions, which live as long as this.
+    """The C functions of a dispatch table, which live as long as this object.
 
     Attributes:
-      api: a filled `LiteRtDispatchApi*`.
+      api: The filled table, a `LiteRtDispatchApi*`.
       get_api: `LiteRtDispatchGetApi`.
       register_asset: `LiteRtDispatchRegisterAsset`.
-      invoke_tapped: `LiteRtDispatchInvokeTapped`; None where the vendor has no taps.
+      invoke_tapped: The C function `LiteRtDispatchInvokeTapped`; None if the vendor has no taps.
     """
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
@@ -106,7 +106,7 @@ class ExportedTable:
 
 
 def export_table(dispatch: Dispatch[Any, Any]) -> ExportedTable:
-    """Makes C functions of a table, unless it is of no use."""
+    """Makes the C functions of a table; raises an error if the table cannot be used."""
     return ExportedTable(check_table(dispatch, where=f"class {type(dispatch).__qualname__}"))
 
 
@@ -114,7 +114,7 @@ _exported: dict[int, ExportedTable] = {}
 
 
 def export_library(dispatch: Dispatch[Any, Any]) -> Mapping[str, Any]:
-    """The functions that a dispatch library exports, by their symbols; they live as long as the process."""
+    """Returns the functions that a dispatch library exports, by symbol; they live as long as the process."""
     table = _exported[id(dispatch)] = export_table(dispatch)
     exported = {
         "LiteRtDispatchGetApi": table.get_api,

@@ -1,4 +1,4 @@
-"""What a dispatch library's functions answer: a status, text, values, metrics."""
+"""Reads the results of a dispatch library's functions: status, text, values and metrics."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from litert.core.status import Status
 _MOST = 4096  # bytes of a text
 _MOST_METRICS = 1 << 16  # of one collection
 _FIELDS = {1: "bool_value", 2: "int_value", 3: "real_value", 8: "str_value", 9: "ptr_value"}
-"""What a `LiteRtAny` holds, by its `LiteRtAnyType`; a pointer is read as its address."""
+"""Returns the value of a `LiteRtAny`, according to its `LiteRtAnyType`; an address, if the value is a pointer."""
 
 
 def check_answer(status: int) -> None:
-    """Raises what a library's function has returned, unless it is Ok; the host adds whose and which it is."""
+    """Raises an error unless a function's status is Ok; the host adds the names of library and function."""
     check(status, "the library's function failed")
 
 
 def answer(c_type: str, function: Any, *arguments: Any) -> Any:
-    """What a library's function writes behind its other arguments, a value of a C type."""
+    """Returns the value that a library's function writes to its last argument, which points to a C type."""
     made = ffi.new(f"{c_type}*")
     check_answer(function(*arguments, made))
     return made[0]
 
 
 def decode(text: Any, what: str) -> str:
-    """A C string; NULL is an error, with `what` it should be."""
+    """Returns a C string; raises an error for NULL that names the string as `what`."""
     if not text:
         raise LiteRtError(Status.RUNTIME_FAILURE, f"{what} is NULL")
     found: bytes = ffi.string(text, _MOST)
@@ -38,7 +38,7 @@ def decode(text: Any, what: str) -> str:
 
 
 def read_metrics(functions: Any, metrics: Any) -> list[Metric]:
-    """What a `LiteRtDispatchMetrics` has, which is destroyed."""
+    """Reads the metrics of a `LiteRtDispatchMetrics` and destroys it."""
     try:
         number = answer("int", functions.get_num_metrics, metrics)
         if not 0 <= number <= _MOST_METRICS:

@@ -1,4 +1,4 @@
-"""Events between a dispatch library and this host: file descriptors, and structs of the library's own."""
+"""Events shared by a dispatch library and this host: file descriptors, and the library's own structs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FOREVER = -1  # ms
 
 
 class FenceEvent(Event):
-    """A sync fence: a file descriptor that can be read once it has happened."""
+    """A sync fence: a file descriptor that becomes readable when the event is signaled."""
 
     def __init__(self, fd: int, *, owns_fd: bool) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class FenceEvent(Event):
 
 
 class CustomEvent(Event):
-    """A library's own event, whose struct begins with functions."""
+    """An event of a library, whose struct begins with pointers to functions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class CustomEvent(Event):
 
 
 class Events:
-    """Events that a library has handles of; it makes them, and the host releases them."""
+    """Events that a library has handles of; the library creates the events, and the host releases them."""
 
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
@@ -115,4 +115,4 @@ def _milliseconds(timeout_s: float | None) -> int:
 
 
 def _timed_out(timeout_s: float | None) -> LiteRtError:
-    return LiteRtError(Status.TIMEOUT_EXPIRED, f"no event after {timeout_s} s")
+    return LiteRtError(Status.TIMEOUT_EXPIRED, f"the event was not signaled within {timeout_s} s")

@@ -1,4 +1,4 @@
-"""The optional parts of a dispatch library, as parts of a dispatch table: each function calls the library's."""
+"""The optional parts of a dispatch library as parts of a dispatch table; each function calls the library."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from litert.core.tensor_type import RankedTensorType
 
 
 class NativeAsyncInterface(AsyncInterface[NativeCall]):
-    """Starts runs on a library's device."""
+    """Starts asynchronous runs on a library's device."""
 
     def __init__(self, functions: Any, runtime: RuntimeContext) -> None:
         """Takes cffi's `LiteRtDispatchAsyncInterface*`, and what its events are made with."""
@@ -65,7 +65,7 @@ class NativeAsyncInterface(AsyncInterface[NativeCall]):
 
 @dataclass(slots=True, eq=False)
 class NativeGraph:
-    """A `LiteRtDispatchGraph`, and the indices of inputs and outputs that are connected."""
+    """A `LiteRtDispatchGraph`, and the indices of its connected inputs and outputs."""
 
     handle: Any
     inputs: set[int] = field(default_factory=set)
@@ -83,7 +83,7 @@ def _on_graph(function: str) -> Callable[..., None]:
 
 
 class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
-    """Graphs of a library; executables are its numbers."""
+    """The graphs of a library, which identifies executables by number."""
 
     def __init__(self, functions: Any) -> None:
         self.functions = functions  # cffi's `LiteRtDispatchGraphInterface*`
@@ -157,7 +157,7 @@ _NEEDED = ("create_func", "destroy_func", "lock_func", "unlock_func")
 
 
 class NativeBufferHandlers(BufferHandlers[Any]):
-    """Handlers of a library. Memory is cffi's `HwMemoryInfo*`."""
+    """The memory handlers of a library. Memory is cffi's `HwMemoryInfo*`."""
 
     def __init__(self, definition: Any, where: str) -> None:
         """Looks at a `LiteRtCustomTensorBufferHandlersDef*` of a library's file."""

@@ -1,6 +1,7 @@
-"""A dispatch library as a dispatch table: each function calls the library's.
+"""A native dispatch library as a dispatch table; each function calls the library.
 
-Nothing of the library is called before `initialize`, as in stock: its id and capabilities are known after that.
+The host calls no function of the library before `initialize`, like stock LiteRT. The library's id and capabilities
+are known only after that.
 """
 
 from __future__ import annotations
@@ -76,10 +77,10 @@ def _asking(function: str) -> Callable[..., TensorBufferRequirements]:
 
 
 class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
-    """The table of a library.
+    """The dispatch table of a native library.
 
     Attributes:
-      runtime: what the library gets from the host.
+      runtime: The runtime context that the library gets from the host.
     """
 
     def __init__(self, library: DispatchLibrary) -> None:

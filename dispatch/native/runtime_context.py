@@ -1,7 +1,7 @@
 """The table of functions that a dispatch library gets from the host (`litert_npu/runtime_context.h`).
 
-What a library asks of objects that this host does not have (the interpreter's buffer contexts, delegates, OpenCL,
-GL) is answered by Unsupported, and logged once.
+Functions for objects that this host does not have (the interpreter's buffer contexts, delegates, OpenCL, GL)
+return Unsupported, and log the call once.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _MOST = 64  # types or strides: no library has as many
 
 
 class HostEnvironment(NamedTuple):
-    """What is behind a `LiteRtEnvironment`."""
+    """The object behind a `LiteRtEnvironment` handle."""
 
     options: int  # handle
 
 
 class RuntimeContext:
-    """The table for one library, and the objects that it has handles of.
+    """The runtime context of one library, and the objects that the library has handles of.
 
     Attributes:
-      table: cffi's `LiteRtRuntimeContext*`; lives as long as this object.
-      handles: of buffers, requirements, events and environments.
+      table: The table of functions, as cffi's `LiteRtRuntimeContext*`; lives as long as this object.
+      handles: Handles of buffers, requirements, events and environments.
     """
 
     def __init__(self, owner: str, buffers: type[Buffers] = Buffers) -> None:
-        """Fills the table; `owner` is whom it is for, in messages, and `buffers` what answers for buffers."""
+        """Fills the table; `owner` names the library in messages, and `buffers` has the buffer functions."""
         self.handles = Handles()
         self.buffers = buffers(self.handles)
         self._options = options_table()
@@ -52,11 +52,11 @@ class RuntimeContext:
         self._kept = fill(self.table, slots, _VERSION, owner, _LOG)
 
     def put_environment(self, environment: EnvironmentOptions) -> int:
-        """Makes a `LiteRtEnvironment`, which lives as long as the library."""
+        """Creates a `LiteRtEnvironment`, which lives as long as the library."""
         return self.handles.put(HostEnvironment(self._options.put_environment(environment)))
 
     def take_requirements(self, handle: Any) -> TensorBufferRequirements:
-        """The requirements that a library has made and handed over."""
+        """Returns the requirements that a library has created and passed to the host."""
         found = self.handles.get(handle, TensorBufferRequirements)
         self.handles.drop(handle)
         return found

@@ -211,7 +211,7 @@ def test_a_session_ends_its_thread() -> None:
 
 
 def test_an_event_that_does_not_come_is_given_up() -> None:
-    with pytest.raises(LiteRtError, match=r"no event after 0\.01 s") as error:
+    with pytest.raises(LiteRtError, match=r"the event was not signaled within 0\.01 s") as error:
         Event().wait(0.01)
     assert error.value.status is Status.TIMEOUT_EXPIRED
 

@@ -225,7 +225,7 @@ def runs_async(value: object) -> Any:
 NONSENSE = {
     "no device": (
         make(device_context_create=returns(None)),
-        "it returned None (vendor 'Acme', device_context_create). Return what was created.",
+        "it returned None (vendor 'Acme', device_context_create). Return the object that was created.",
     ),
     "no context": (
         make(invocation_context_create=returns(None)),

@@ -80,7 +80,7 @@ def test_a_folder_without_a_table_is_warned_of(
 ) -> None:
     (tmp_path / "driver.py").write_text(TABLE)
     sentence = (
-        f"{tmp_path}: no dispatch table in this folder, nor below: no file is called "
+        f"{tmp_path}: no dispatch table in this folder or its subfolders: no file is called "
         "LiteRtDispatch*.py"
     )
     assert sentence in refuses("Akme", tmp_path).what

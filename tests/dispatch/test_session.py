@@ -271,8 +271,8 @@ def test_options_that_a_vendor_lacks_fail_only_the_runs_that_have_some() -> None
 @pytest.mark.parametrize(
     ("info", "reason"),
     [
-        ({"priority": -1}, "the priority is -1"),
-        ({"priority": 1001}, "the priority is 1001"),
+        ({"priority": -1}, "the priority -1 is out of range"),
+        ({"priority": 1001}, "the priority 1001 is out of range"),
         ({"job_group_id": b"short"}, "the job group id has 5 bytes"),
     ],
 )

@@ -172,7 +172,7 @@ def test_memory_that_moves_away_from_under_an_array_is_an_error(
         y = outputs[0].array()
         model.run_by_index(0, inputs, outputs)
         monkeypatch.setenv("PROBE_FAULT", "moves")
-        with pytest.raises(LiteRtError, match="memory that an array is over was at") as error:
+        with pytest.raises(LiteRtError, match="the memory of an array was at") as error:
             for _ in range(2):
                 model.run_by_index(0, inputs, outputs)
         assert error.value.where == f"vendor 'Probe Inc.', lock of buffer type {OWN}"

@@ -114,7 +114,7 @@ class _CustomEvent:
 
 
 class AsyncFunctions:
-    """Runs that do not wait."""
+    """The C functions for asynchronous runs."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions

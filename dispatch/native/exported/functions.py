@@ -1,7 +1,7 @@
 """The functions of `LiteRtDispatchInterface` over a table in Python (contract: `litert_npu/dispatch.h`).
 
-Handles are numbers here (`litert.abi.tables`). What is wrong with the host's arguments is found here, so that a
-vendor is never called with what it does not know.
+Handles are numbers (`litert.abi.tables`). The functions check the host's arguments, so that the vendor never gets
+an unknown handle.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _ORIGINAL_UID, _DEBUG_FEATURE, _PRIORITY, _GROUP = 1, 2, 4, 8  # LiteRtSchedulin
 
 
 class Functions:
-    """One table's functions; each is called as the slot of its name.
+    """The C functions of one dispatch table; each method implements the slot of the same name.
 
     Attributes:
-      vendor: the table.
-      handles: of all that the host holds.
-      host, environment: what `initialize` was called with.
-      memory: what the vendor makes itself; None where that is nothing.
+      vendor: The vendor's dispatch table.
+      handles: Handles of all objects that the host holds.
+      host, environment: The host and the environment from the call of `initialize`.
+      memory: The memory that the vendor creates itself; None if the vendor creates no memory.
     """
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
@@ -157,7 +157,7 @@ class Functions:
     def open_module(
         self, device: ExportedDevice, executable_type: int, byte_code: Any
     ) -> tuple[ExecutableType, MemBuffer]:
-        """The byte code in a `LiteRtMemBuffer*`, and its kind; assets that come with it are registered."""
+        """Returns the byte code in a `LiteRtMemBuffer*` and its kind; registers the assets that come with it."""
         try:
             kind = ExecutableType(executable_type)
         except ValueError:
@@ -172,7 +172,7 @@ class Functions:
         return kind, module
 
     def put_call(self, call: ExportedCall, num_inputs: int, num_outputs: int, out: Any) -> None:
-        """Gives the host a handle of a new call."""
+        """Gives the host a handle of a new NPU call."""
         call.inputs = [ExportedPort("input", index, call) for index in range(num_inputs)]
         call.outputs = [ExportedPort("output", index, call) for index in range(num_outputs)]
         handle = self.handles.put(call)

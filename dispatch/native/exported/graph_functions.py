@@ -32,7 +32,7 @@ class _Executable:
 
 
 class GraphFunctions:
-    """Several executables as one call. Ids of nodes and edges are the host's."""
+    """The C functions for graphs of several executables; the host chooses the ids of nodes and edges."""
 
     def __init__(self, functions: Functions, interface: GraphInterface[Any, Any]) -> None:
         self._functions = functions

@@ -1,4 +1,4 @@
-"""The host that has loaded an exported table: its runtime context, and the arguments that it gives."""
+"""The host of an exported table: the host's runtime context, and the arguments that the host passes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ _STRING = 8  # LiteRtAnyType
 
 
 class Host:
-    """Calls the functions of a runtime context; handles are numbers."""
+    """Calls the functions of the host's runtime context; handles are numbers."""
 
     __slots__ = ("_context", "_size")
 
     def __init__(self, context: Any) -> None:
-        """Takes a `LiteRtRuntimeContext*`, which lives as long as the process."""
+        """Stores a `LiteRtRuntimeContext*`, which lives as long as the process."""
         if not context:
             raise LiteRtError(Status.INVALID_ARGUMENT, "the runtime context is NULL")
         self._context = context
         self._size = int(context.abi_header.struct_size)
 
     def call(self, slot: str, *arguments: Any) -> None:
-        """Calls a function of the host's; arguments are as cffi takes them, or handles as numbers.
+        """Calls a function of the host; arguments are cffi values, or numbers for handles.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the host has no such function; what it answered.
+          LiteRtError: UNSUPPORTED, if the host has no such function; the error status that the host's function
+            returns.
         """
         offset, types = _signature(slot)
         function = getattr(self._context, slot) if offset < self._size else None
@@ -48,15 +49,15 @@ class Host:
         check(function(*given) or 0, f"the host's {slot} failed")
 
     def wrap_buffer(self, handle: int, memory: MemoryFunctions | None) -> TensorBuffer:
-        """A tensor buffer of the host's, which has to stay as long as it is used.
+        """Returns the host's tensor buffer of a handle; the host must keep the buffer as long as it is used.
 
         Args:
-          handle: of the buffer.
-          memory: what the vendor makes itself; None where that is nothing.
+          handle: Handle of the buffer.
+          memory: The memory that the vendor creates itself; None if the vendor creates no memory.
 
         Raises:
-          LiteRtError: UNSUPPORTED, for memory that is neither the host's nor the vendor's, or smaller than its
-            tensor.
+          LiteRtError: UNSUPPORTED, if the memory is neither host memory nor the vendor's memory, or is smaller
+            than its tensor.
         """
         kind = int(self._ask("LiteRtTensorBufferType", "get_tensor_buffer_type", handle)[0])
         own = memory if memory is not None and kind in memory.types else None
@@ -111,7 +112,7 @@ class Host:
         )
 
     def read_environment(self, environment: int) -> EnvironmentOptions:
-        """The options of an environment; of none, where the handle is NULL."""
+        """Returns the options of an environment; default options, if the handle is NULL."""
         if not environment:
             return EnvironmentOptions()
         options = self._ask("LiteRtEnvironmentOptions", "get_environment_options", environment)

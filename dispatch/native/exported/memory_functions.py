@@ -1,4 +1,4 @@
-"""A Python table's memory of its own kinds, as `LiteRtCustomTensorBufferHandlersDef` hands it to a host."""
+"""Gives a host the own memory types of a Python table, as `LiteRtCustomTensorBufferHandlersDef`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Memory:
 
 
 class ExportedBuffer(TensorBuffer):
-    """A buffer of the host's in memory that the vendor has made."""
+    """A buffer of the host in memory that the vendor has created."""
 
     __slots__ = ("buffer_type", "memory")
 
@@ -40,7 +40,7 @@ class ExportedBuffer(TensorBuffer):
 
 
 class MemoryFunctions:
-    """The handlers of one table; memory is known by the number in its `memory_handle`."""
+    """The memory handlers of one table; the number in `memory_handle` identifies the memory."""
 
     def __init__(self, handlers: BufferHandlers[Any], vendor_id: str) -> None:
         self.types = tuple(handlers.supported_types)
@@ -66,7 +66,7 @@ class MemoryFunctions:
     def buffer(
         self, tensor_type: RankedTensorType, buffer_type: int, size: int, memory_handle: Any
     ) -> ExportedBuffer:
-        """A host's buffer in this memory, which must have been made here."""
+        """Returns a buffer of the host in memory that these handlers must have created."""
         memory = self._handles.get(memory_handle, _Memory)
         return ExportedBuffer(tensor_type, buffer_type, size, memory.value)
 

@@ -1,6 +1,6 @@
-"""Finds a model's assets around the byte code that a host hands over, where the host has no call for them.
+"""Finds a model's assets in the file of the byte code, for hosts that do not pass assets themselves.
 
-They are in the metadata of the model that the byte code lies in, or in a container with the byte code itself.
+The assets are in the metadata of the model that contains the byte code, or in a container with the byte code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r")
 
 
 class ModelAssets:
-    """The assets that were found for one loaded model; its files are open as long as it."""
+    """The assets found for one loaded model; their files stay open until `close`."""
 
     def __init__(self) -> None:
         self._files: list[MappedFile] = []
@@ -32,18 +32,18 @@ class ModelAssets:
     def open(
         self, module: MemBuffer, file_offset: int, *, look_around: bool = True
     ) -> tuple[MemBuffer, Sequence[Asset]]:
-        """What is in a byte code module and around it.
+        """Finds the byte code and the assets in a module and in the model around the module.
 
         Args:
-          module: as the host gives it.
-          file_offset: of `base_address` in its file.
-          look_around: whether assets are looked for in the model that the module lies in.
+          module: The byte code module that the host passed.
+          file_offset: Offset of `base_address` from the start of the file, in bytes.
+          look_around: Whether to search for assets in the model that contains the module.
 
         Returns:
-          The byte code alone, and the assets that were not found before, companions first.
+          The byte code without a container, and the assets that were not found before, companions first.
 
         Raises:
-          LiteRtError: INVALID_FLATBUFFER, for a model or a container that is damaged.
+          LiteRtError: INVALID_FLATBUFFER, if the model or the container is damaged.
         """
         blob = Blob(module.view)
         inner, assets = unpack(blob, "byte code")
@@ -61,7 +61,7 @@ class ModelAssets:
         return module, sorted(assets, key=lambda a: not a.companion_path) if is_new else ()
 
     def close(self) -> None:
-        """Closes the files; what is mapped stays until nothing refers to it."""
+        """Closes the files; mapped bytes stay valid as long as they are referenced."""
         for file in self._files:
             file.close()
 

@@ -1,4 +1,4 @@
-"""What the handles of an exported table stand for."""
+"""The objects behind the handles of an exported table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from litert.core.tensor_type import RankedTensorType
 
 @dataclass(slots=True, eq=False)
 class ExportedDevice:
-    """A loaded model on the device.
+    """A model that is loaded on the device.
 
     Attributes:
-      found: assets that were looked for around byte code.
-      takes_assets: whether the host hands over assets itself, so that none need be looked for in the model.
-      asset_names: those that the vendor has been given.
+      found: Assets that were found in the files of the byte code.
+      takes_assets: Whether the host passes assets itself, so that no search in the model is needed.
+      asset_names: Names of the assets that the vendor has received.
     """
 
     context: Any
@@ -44,13 +44,13 @@ class ExportedRegistration:
 
 @dataclass(slots=True, eq=False)
 class ExportedPort:
-    """One input or output of a call.
+    """One input or output of an NPU call.
 
     Attributes:
       kind: `input` or `output`.
-      told: requirements that the host has heard of, and the type that it asked for.
-      attached: what the vendor reads or writes.
-      known: that, and what was attached before and is not detached yet.
+      told: The requirements that the host has received, and the tensor type that the host asked for.
+      attached: The buffer that the vendor reads or writes.
+      known: The attached buffer, and buffers that were attached before and are not detached yet.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class ExportedPort:
     known: list[ExportedRegistration] = field(default_factory=list)
 
     def forget(self, registration: ExportedRegistration) -> None:
-        """Takes a buffer off."""
+        """Detaches a buffer."""
         self.known.remove(registration)
         registration.ports.remove(self)
 
@@ -71,9 +71,9 @@ class ExportedCall:
     """One NPU call.
 
     Attributes:
-      run: the vendor's `invoke`.
-      is_ready: whether each input and output has a buffer.
-      graph: handle of the one that it was made from; 0 for a function's.
+      run: The vendor's `invoke`.
+      is_ready: Whether each input and output has a buffer.
+      graph: Handle of the graph that the call was made from; 0 for a call of a function.
     """
 
     context: Any
@@ -97,7 +97,7 @@ class ExportedCall:
         return ports[index]
 
     def check_ready(self) -> None:
-        """Refuses a run without its buffers."""
+        """Raises an error if an input or output has no buffer."""
         missing = [
             f"{p.kind} {p.index}" for p in (*self.inputs, *self.outputs) if p.attached is None
         ]
@@ -112,7 +112,7 @@ class ExportedCall:
 
 @dataclass(slots=True, eq=False)
 class ExportedMetrics:
-    """What was measured; `texts` keeps what C reads."""
+    """The measurements of a call; `texts` keeps the texts that C code reads alive."""
 
     values: Sequence[Metric]
     texts: list[object] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A vendor's options, from a host that has them as text, and from the environment."""
+"""Reads a vendor's options from the text that a host passes, and from an environment variable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPTIONS_VARIABLE = "LITERT_NPU_DISPATCH_OPTIONS"
 
 
 def parse_options(host_text: str) -> Mapping[str, str]:
-    """The vendor's options: those of `$LITERT_NPU_DISPATCH_OPTIONS`, and over them the host's."""
+    """Returns the options of `$LITERT_NPU_DISPATCH_OPTIONS`, overridden by the options from the host."""
     variable = os.environ.get(OPTIONS_VARIABLE, "")
     return {**parse_text(variable, f"${OPTIONS_VARIABLE}"), **parse_text(host_text)}
 
@@ -27,11 +27,12 @@ def parse_text(text: str, where: str = "the host's options") -> Mapping[str, str
     """Options by name.
 
     Args:
-      text: `name=value`, separated by semicolons or lines; text may be quoted, as in TOML.
-      where: it is from.
+      text: The text has options of the form `name=value`, separated by semicolons or line breaks; a value may be
+        quoted as in TOML.
+      where: Origin of the text, for messages.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a part that is no option.
+      LiteRtError: INVALID_ARGUMENT, if a part of the text is not an option.
     """
     found: dict[str, str] = {}
     place, text = 0, text.strip()
