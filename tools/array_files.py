@@ -77,7 +77,7 @@ def read_inputs(
     Args:
       texts: `[input=]file`, an input by name or index; without one it is the next that has none. A .npz
         without one gives every input that it has a key for: its name, `in<index>` or `arr_<index>`.
-      specs: of all inputs.
+      specs: Specifications of all inputs.
       value_range: Numbers that stand for black and white in a picture for a float input.
     """
     found: dict[str, InputArray] = {}
@@ -111,7 +111,7 @@ def complete_inputs(
 
     Args:
       given: Values of inputs, by the inputs' names.
-      specs: of all inputs.
+      specs: Specifications of all inputs.
       seed: Seed for the random numbers.
       ranges: Least and greatest number for inputs, by the inputs' names. Others have integers of 8 bits of any
         value, and larger ones from 0 to 99.
@@ -244,7 +244,7 @@ def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tupl
     Args:
       texts: `[output=]file`, an output by name or index; without one a .npz takes all of them, and another file
         the next that has none.
-      specs: of all outputs.
+      specs: Specifications of all outputs.
     """
     from litert.model.atomic_file import check_place  # here: --help must not wait for it
 

@@ -18,7 +18,7 @@ APPLY_PLUGIN = ("apply_plugin", "apply_plugin_main")
 
 @dataclass(frozen=True, slots=True)
 class CommandWords:
-    """What may follow the name of a program, a group of commands or a command.
+    """Words that may follow the name of a program, a group of commands or a command.
 
     Attributes:
       commands: The commands of a group, with what each does.

@@ -33,13 +33,13 @@ _MOVES = {
 """Ops whose outputs contain only numbers of their inputs."""
 
 _INTO_OUTPUT = {"SCATTER_ND", *(f"UNSORTED_SEGMENT_{n}" for n in ("MAX", "MIN", "PROD", "SUM"))}
-"""Ops whose indices are those of their output."""
+"""Ops that take indices into their output."""
 
 _INDICES = {
     "EMBEDDING_LOOKUP": 0, "GATHER": 1, "GATHER_ND": 1, "SCATTER_ND": 0,
     **dict.fromkeys(_INTO_OUTPUT - {"SCATTER_ND"}, 1),
 }  # fmt: skip
-"""Which input of an op are indices; the other one of the first two is the table, or what goes into it."""
+"""Number of the input that holds indices, by op; the other of the first two is the table or the updates."""
 
 
 def read_ranges(
@@ -49,7 +49,7 @@ def read_ranges(
 
     Args:
       texts: `input:LOW:HIGH`.
-      specs: of all inputs.
+      specs: Specifications of all inputs.
       given: Names of the inputs that have a file.
 
     Raises:
@@ -97,7 +97,7 @@ def model_ranges(
 
 
 def index_ranges(inputs: Iterable[tuple[str, Tensor]]) -> dict[str, Range]:
-    """For those of some named tensors that are indices of tables: from 0 to the last one that all tables have."""
+    """Finds the valid range of tensors that are indices: from 0 to the last index that all their tables have."""
     sizes = {name: list(_indexed_sizes(tensor)) for name, tensor in inputs}
     return {name: (0, max(min(found) - 1, 0)) for name, found in sizes.items() if found}
 

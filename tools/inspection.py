@@ -83,7 +83,7 @@ class Inspection(PrintedReport):
     """The contents of a file.
 
     Attributes:
-      path: of the file.
+      path: Path of the file.
       size: Size of the part in bytes.
       stamp: Vendor and SoC model that the file is for; null if the file has no stamp.
       manifest: Record of the compilation: options, assets and digests; null if the file has none.

@@ -110,7 +110,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 def transform(asked: dict[str, Any]) -> Iterator[list[str]]:
-    """In the child: what the passes leave of a text, and the report of a compiled file; "" for none."""
+    """Runs in the child process: yields the text after the passes, and a compiled file's report ("" for none)."""
     text = asked["text"].encode("utf-8", "surrogateescape")
     with suppress(MemoryError):  # whose traceback holds the memory
         if asked["emit"]:

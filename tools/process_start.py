@@ -1,6 +1,6 @@
 """The first steps of a command: opens closed standard streams, and guards against Ctrl-C and sudden ends.
 
-Ctrl-C ends a command also where native code does not return: a kernel that never ends, for one. A vendor's code
+Ctrl-C ends a command even if native code, such as a kernel, never returns. A vendor's code
 that runs in this process cannot end it as if all were well: see `guard_end`.
 """
 
@@ -62,10 +62,10 @@ def end_on_signals(grace_s: float = _GRACE_S) -> None:
 def guard_end() -> None:
     """Makes calls of `os._exit`, and of `os.execv` and its variants, raise an error.
 
-    When other code calls these, the command has not done what it was asked for, whatever status they say. In the
-    main thread the error goes up like others: what is half written is removed, and the message names whose code it
-    was. In another thread it is printed, and the process ends. Processes that are forked from this one are free.
-    Machine code that ends the process by itself is not seen.
+    If other code calls these, the command has not finished its work, whatever exit status they give. In the
+    main thread the error goes up like others: incomplete files are removed, and the message names the code. In
+      another thread, the error is printed and the process ends. Forked child processes are not affected.
+    Machine code that ends the process directly is not detected.
     """
     process = os.getpid()
 

@@ -103,8 +103,8 @@ class RunReport(PrintedReport):
       signature: Key of the signature that ran.
       load_s: Duration of the load, in seconds.
       run_s: Duration of the run, in seconds.
-      inputs: in the signature's order.
-      outputs: in the signature's order.
+      inputs: Inputs in the signature's order.
+      outputs: Outputs in the signature's order.
       written: Paths of the files with the outputs.
       comparisons: Comparisons of outputs with golden outputs; empty without `--golden`.
     """

@@ -41,14 +41,14 @@ def open_guarded(
 
 
 def guarded(path: str, choice: LoadChoice) -> LoadChoice:
-    """How a file is loaded, for more than a run, so that a stranger's kernels can do no harm.
+    """Chooses the options for loading a file so that a stranger's kernels cannot do harm.
 
     The NPU calls of a file that this user has not compiled run in a sandboxed process, and the file is verified; a
-    line on the standard error says so. A file of this user's, one that is not compiled, and any with
-    `--sandbox=off` are loaded as `choice` says.
+    line on the standard error says so. Files that this user compiled, files that are not compiled, and all files
+    with `--sandbox=off` are loaded with the options of `choice`.
 
     Raises:
-      LiteRtError: what is wrong with the file, or with the options.
+      LiteRtError: The file or the options are wrong.
     """
     stranger = _look_at(path, choice.options)
     if stranger is None:
@@ -65,7 +65,7 @@ def tell_inline(path: str, options: Options) -> None:
     """Prints a warning to standard error if kernels of an untrusted file run in this process.
 
     Raises:
-      LiteRtError: what is wrong with the file, or with the options.
+      LiteRtError: The file or the options are wrong.
     """
     stranger = None if options.isolated else _look_at(path, options)
     if stranger is not None:

@@ -11,7 +11,7 @@ class TensorErrors:
     """The errors of a tensor against its reference; the worst of all samples.
 
     Attributes:
-      name: of the tensor.
+      name: Name of the tensor.
       subgraph: Index of the tensor's subgraph in the source model.
       op: Index in that subgraph of the op that computes the tensor.
       op_name: Name of the builtin operator, or the custom code.

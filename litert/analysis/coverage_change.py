@@ -88,7 +88,7 @@ class ModelChange:
     """The changes of one model.
 
     Attributes:
-      path: of the model.
+      path: Path of the model.
       problem: Reason why the model cannot be compared; "" if it can.
       is_worse: Whether the model has become worse.
       had_problem, has_problem: Whether the model could not be analysed before, and now; then nothing is compared.

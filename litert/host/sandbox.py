@@ -1,10 +1,10 @@
-"""A sandbox for a child process whose native code is not to be trusted: a kernel's compiler, a device, a vendor.
+"""A sandbox for a child process with untrusted native code: a kernel's compiler, a device, a vendor.
 
-It may read what it is told and what Python and the system's libraries need, and has no network, no other process
-and, but for those that it is told, no program to start. The promise is about the contents of files: whether a file
-exists stays visible. Linux does it: Landlock for files, a filter of system calls (seccomp) for the rest.
+The child may read the given files and those that Python and system libraries need. It has no network, cannot reach
+other processes, and can start only the given programs. The sandbox protects the contents of files; the existence
+of files stays visible. Linux does it: Landlock restricts files, a system call filter (seccomp) everything else.
 
-It restricts the threads that are started later: enter it before NumPy and drivers are imported.
+The sandbox restricts only threads that start later: enter it before NumPy and drivers are imported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
 
 VARIABLE = "LITERT_NPU_SANDBOX"
-"""`require`, `try` or `off`: what to do about a system that has no sandbox."""
+"""`require`, `try` or `off`: the behaviour on a system without sandbox support."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,24 +36,24 @@ _SYSTEM = (
     "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys",
     "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
 )  # fmt: skip
-"""What libraries of the system read, and what tells how many cores and how much memory there are."""
+"""Files that system libraries read, and files with the number of cores and the size of memory."""
 
 _DEVICES = ("/dev/null", "/dev/random", "/dev/urandom")
 _VARIABLES = (
     "GLIBC_TUNABLES", "HOME", "KMP_", "LANG", "LC_", "LD_", "LITERT_NPU_", "MALLOC_", "OMP_", "OPENBLAS_", "PATH",
     "PYTHON", "TBB_", "TEMP", "TMP", "TZ", "XDG_CACHE_HOME",
 )  # fmt: skip
-"""Beginnings of the variables that a child sees: others may be secrets, as a service's token is."""
+"""Prefixes of the environment variables that a child sees; others may contain secrets, such as tokens."""
 
 DRIVER_VARIABLES = ("CL_", "CUDA_", "GPU_", "HIP_", "OCL_", "OPENCL_", "POCL_", "ROCR_", "ZE_")
-"""Beginnings of the variables that drivers of devices read."""
+"""Prefixes of the environment variables that device drivers read."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INTERPRETER_HEADER = 3
 
 
 class SandboxMode(Enum):
-    """What to do where the system has no sandbox, or whether to use one at all."""
+    """Behaviour on systems without sandbox support, or no sandbox at all."""
 
     REQUIRE = "require"
     TRY = "try"
@@ -62,16 +62,16 @@ class SandboxMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What a child may use, beside Python and the system's libraries; what does not exist is left out.
+    """The access of a child, in addition to Python and system libraries; missing paths are ignored.
 
     Attributes:
-      readable: files and folders whose contents it may read.
-      listed: folders in which it sees names of files and folders, at any depth.
-      writable: folders in which it may make, change and remove files.
-      programs: paths of programs that it may start; they have the same sandbox.
-      devices: device files that it may read, write and control.
-      variables: beginnings of names of environment variables that it sees, beside those of Python and the system.
-      mode: what to do where the system has none.
+      readable: Files and folders that the child may read.
+      listed: Folders whose file and folder names the child may list, at any depth.
+      writable: Folders in which the child may create, change and remove files.
+      programs: Paths of programs that the child may start, in the same sandbox.
+      devices: Device files that the child may read, write and control.
+      variables: Prefixes of further environment variables that the child sees.
+      mode: Behaviour on a system without sandbox support.
     """
 
     readable: Sequence[str] = ()
@@ -83,15 +83,15 @@ class Sandbox:
     mode: SandboxMode = SandboxMode.TRY
 
     def with_writable(self, folder: str) -> Sandbox:
-        """The same, with one more folder to write to."""
+        """Returns a copy with one more writable folder."""
         return replace(self, writable=(*self.writable, folder))
 
     def to_json(self) -> str:
-        """What the child's `enter` gets."""
+        """Converts the sandbox to data for the child's `enter`."""
         return json.dumps({**asdict(self), "mode": self.mode.value})
 
     def environment(self) -> Mapping[str, str]:
-        """The variables of this process that the child sees."""
+        """Selects this process's environment variables that the child sees."""
         shown = (*_VARIABLES, *self.variables)
         return {name: value for name, value in os.environ.items() if name.startswith(shown)}
 
@@ -101,27 +101,27 @@ _is_entered = False
 
 
 def chosen_mode() -> SandboxMode:
-    """The mode that the environment asks for; `try` by default.
+    """Reads the mode from the environment variable; `try` by default.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for another word.
+      LiteRtError: INVALID_ARGUMENT, if the variable has another value.
     """
     return parse_mode(os.environ.get(VARIABLE) or SandboxMode.TRY.value, f"variable {VARIABLE}")
 
 
 def parse_mode(text: str, where: str) -> SandboxMode:
-    """The mode of that name; INVALID_ARGUMENT, for another word."""
+    """Finds a mode by name; raises INVALID_ARGUMENT for another name."""
     try:
         return SandboxMode(text)
     except ValueError:
         words = ", ".join(mode.value for mode in SandboxMode)
-        what = f"'{text}' is no way to use a sandbox; there are {words}"
+        what = f"'{text}' is not a sandbox mode; the modes are {words}"
         hint = did_you_mean(text, [mode.value for mode in SandboxMode])
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint) from None
 
 
 def why_missing() -> str:
-    """Why this system has no sandbox; "" where it has one."""
+    """Says why this system has no sandbox support; "" if it has."""
     if not sys.platform.startswith("linux"):
         return "it is not Linux"
     from litert.host.landlock import (
@@ -133,12 +133,12 @@ def why_missing() -> str:
 
 
 def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
-    """In the parent: the sandbox for a child; None where it is to run without one.
+    """Runs in the parent: decides on the sandbox for a child; None to run without a sandbox.
 
-    Says once in a process that there is none here.
+    Warns once per process if the system has no sandbox support.
 
     Raises:
-      LiteRtError: UNSUPPORTED, where a sandbox is required, and there is none.
+      LiteRtError: UNSUPPORTED, if a sandbox is required but not supported.
     """
     global _has_warned
     if sandbox is None or sandbox.mode is SandboxMode.OFF:
@@ -149,8 +149,8 @@ def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
     if sandbox.mode is SandboxMode.REQUIRE:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"{subject} is to run in a sandbox, and this system has none: {missing}",
-            hint=f"{VARIABLE}=try, or --sandbox=try, runs it with all your rights: for files that you trust.",
+            f"{subject} must run in a sandbox, but this system has none: {missing}",
+            hint=f"{VARIABLE}=try, or --sandbox=try, runs it with your privileges, for files that you trust.",
         )
     if not _has_warned:
         _has_warned = True
@@ -164,10 +164,10 @@ def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
 
 
 def enter(text: str) -> None:
-    """In the child: enters a sandbox that is given as JSON; there is no way out.
+    """Runs in the child: enters a sandbox that is given as JSON, which cannot be left again.
 
     Raises:
-      OSError: the kernel refuses it.
+      OSError: The kernel refuses the sandbox.
     """
     global _is_entered
     import ctypes
@@ -186,7 +186,7 @@ def enter(text: str) -> None:
             rules.append((path, READ | Access.EXECUTE))
     no_new_privileges = 38
     if ctypes.CDLL(None, use_errno=True).prctl(no_new_privileges, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "new privileges cannot be given up")
+        raise OSError(ctypes.get_errno(), "cannot set no_new_privs")
     restrict(rules)
     give_up_capabilities()
     deny_calls(may_start_programs=bool(sandbox.programs))
@@ -199,7 +199,7 @@ def is_sandboxed() -> bool:
 
 
 def find_programs(names: Sequence[str]) -> Sequence[str]:
-    """The paths of programs in `PATH`, of those that are there."""
+    """Finds the paths of existing programs in `PATH`."""
     from shutil import which  # here: most processes look for none
 
     return [path for name in names if (path := which(name))]

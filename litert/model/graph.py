@@ -103,7 +103,7 @@ class Tensor:
 
     @property
     def quantization(self) -> Quantization | None:
-        """How the tensor's integers stand for real numbers; None if the file does not say."""
+        """Mapping of the tensor's integers to real numbers; None if the file has none."""
         if self._quantization is None and self.quantization_table is not None:
             # The reader has already set block-wise quantization, which names tensors.
             self._quantization = read_quantization(self.quantization_table, lambda index: None)

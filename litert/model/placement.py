@@ -119,7 +119,7 @@ class Run(NamedTuple):
 
 
 class Plan:
-    """How a file is written; all bytes that the plan does not mention are zero.
+    """The plan for writing a file; bytes that the plan does not mention are zero.
 
     Attributes:
       texts: Target positions with bytes that are written over the runs.

@@ -239,7 +239,7 @@ _COMMON = {
         0x1122334455667788,  # state
     ),
 }
-"""What the functions of ops share; their number is in eax, or w9."""
+"""Code that the functions of ops share; the op's number is in eax, or w9."""
 
 _ADD = {
     "x86_64": bytes.fromhex(

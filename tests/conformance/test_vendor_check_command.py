@@ -184,7 +184,7 @@ def test_what_a_vendor_prints_as_it_fails_is_shown_with_it(
 def test_an_asset_that_nothing_was_run_with_is_named(broken_vendor: Path, capsys: Capture) -> None:
     info = f"--npu_custom_op_info=Unknown,{broken_vendor}/gain.txt"
     report = check_json(capsys, broken_vendor, info, "--rule=dispatch.runs")
-    assert report["parts"][0]["remarks"][-1] == "Assets that nothing was run with: Unknown."
+    assert report["parts"][0]["remarks"][-1] == "No run used these assets: Unknown."
 
 
 def test_a_model_of_open_shape_is_not_looked_at_and_that_is_said(

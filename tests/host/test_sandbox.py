@@ -276,7 +276,7 @@ def test_without_one_a_child_is_free_and_this_is_said_once(tmp_path: Path) -> No
 def test_a_sandbox_that_is_required_must_be_there(tmp_path: Path) -> None:
     found = without_landlock(tmp_path, SandboxMode.REQUIRE)
     assert SECRET not in found.stdout + found.stderr
-    assert "UNSUPPORTED: the child is to run in a sandbox, and this system has none" in found.stderr
+    assert "UNSUPPORTED: the child must run in a sandbox, but this system has none" in found.stderr
 
 
 def test_without_a_wish_for_one_nothing_is_said(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_the_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LITERT_NPU_SANDBOX", "require")
     assert chosen_mode() is SandboxMode.REQUIRE
     monkeypatch.setenv("LITERT_NPU_SANDBOX", "yes")
-    with pytest.raises(LiteRtError, match="'yes' is no way to use a sandbox") as error:
+    with pytest.raises(LiteRtError, match="'yes' is not a sandbox mode") as error:
         chosen_mode()
     assert error.value.status is Status.INVALID_ARGUMENT
 

@@ -473,7 +473,7 @@ def test_a_vendor_in_a_sandbox_reads_no_file(load: Load, tmp_path: Path, sandbox
 
 
 def test_another_word_for_a_sandbox_is_refused(load: Load) -> None:
-    with pytest.raises(LiteRtError, match="'yes' is no way to use a sandbox") as error:
+    with pytest.raises(LiteRtError, match="'yes' is not a sandbox mode") as error:
         load(one_call(), sandbox="yes")
     assert error.value.status is Status.INVALID_ARGUMENT
 

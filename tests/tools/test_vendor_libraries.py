@@ -50,7 +50,7 @@ def test_a_library_that_is_not_there_is_no_vendor_s_name() -> None:
 def test_an_installed_vendor_stands_alone() -> None:
     with pytest.raises(LiteRtError, match=r"no such file or folder \(Null\)") as error:
         find_libraries(["Null", "Reference"])
-    assert error.value.hint == "An installed vendor is named alone."
+    assert error.value.hint == "Name an installed vendor without further files."
 
 
 def test_a_vendor_that_is_not_there_is_told_of() -> None:

@@ -1,4 +1,4 @@
-"""A model as the graph of a page."""
+"""Makes the graph of a page from a model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .grouping import GroupedOp, group_ops
 from .page import GraphNode, ShownSubgraph, ShownTensor
 
 OpPlace: TypeAlias = tuple[int, int]
-"""Indices of the subgraph and of the op in it."""
+"""Place of an op: indices of its subgraph and of the op in it."""
 
 
 def node_id(subgraph: int, op: int, model: int | None = None) -> str:
-    """The id of an op's node; `model` is a number where there are several."""
+    """Makes the id of an op's node; `model` is the model's number if there are several."""
     return f"{_prefix(model)}{subgraph}/{op}"
 
 
@@ -29,14 +29,14 @@ def show_graph(
     number: int | None = None,
     name: str = "",
 ) -> list[ShownSubgraph]:
-    """The graph of a model.
+    """Makes the graph of a model.
 
     Args:
-      model: has it.
-      calls: the NPU calls that ops went to; None for those that a compiled file says.
-      reasons: why others did not.
-      number: of the model, where there are several.
-      name: of the model, where there are several.
+      model: The model.
+      calls: NPU calls of the ops; None to read them from a compiled file.
+      reasons: Reasons why other ops stay on the CPU.
+      number: Number of the model if there are several.
+      name: Name of the model if there are several.
     """
     if calls is None:
         calls = find_calls(model)
@@ -56,7 +56,7 @@ def _prefix(model: int | None) -> str:
 
 
 def find_calls(model: Model) -> dict[OpPlace, str]:
-    """The NPU calls of a compiled file: names of their functions, by the ops that they are."""
+    """Finds the NPU calls of a compiled file: function names by op."""
     names = {op: name for module in model.byte_code for op, name in module.users}
     return {
         (number, position): names[op]

@@ -1,7 +1,7 @@
-"""Ops of a subgraph in groups: those of each NPU call, and blocks of calls and CPU ops.
+"""Groups the ops of a subgraph: the ops of each NPU call, and blocks of calls and CPU ops.
 
-Blocks are cut where few values cross. Groups never close a cycle: calls are such by how they were made, and blocks
-are consecutive in an order in which a call counts as one op.
+Blocks end where few values cross. Groups never form a cycle: calls cannot by construction, and blocks are
+consecutive in an order in which a call counts as one op.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import TypeAlias
 from .page import NodeGroup
 
 _FEW = 24
-"""Ops and calls that need no blocks."""
+"""Number of ops and calls up to which there are no blocks."""
 _SMALLEST, _LARGEST = 8, 24
 
 _Unit: TypeAlias = "tuple[int, ...]"
-"""Positions of ops that stand together."""
+"""Positions of consecutive ops."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupedOp:
-    """An op as far as grouping needs it.
+    """The facts about an op that grouping needs.
 
     Attributes:
-      reads: positions of the ops whose outputs it reads.
-      call: the NPU call that it went to; "" on the CPU.
-      is_constant: whether it works on constants alone: it goes where it is read.
+      reads: Positions of the ops whose outputs the op reads.
+      call: Name of the op's NPU call; "" on the CPU.
+      is_constant: Whether the op reads only constants; it joins its reader's group.
     """
 
     name: str
@@ -41,8 +41,8 @@ def group_ops(ops: Sequence[GroupedOp]) -> tuple[list[int], list[NodeGroup], lis
     """Finds groups.
 
     Returns:
-      For each op its group, -1 for none; the groups, each behind its parent; and positions of ops in an order in
-      which each stands behind those that it reads.
+      Computes the group of each op (-1 for none), the groups (parents first), and the ops' positions in an order
+      in which each op follows its inputs.
     """
     grouping = _Grouping(ops)
     fixed = [position for position, op in enumerate(ops) if op.is_constant]

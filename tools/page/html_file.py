@@ -1,4 +1,4 @@
-"""A page as one HTML file that loads nothing, and runs no script but its own."""
+"""Writes a page as one HTML file that loads no other file and runs only its own script."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCRIPTS = ("text", "layout", "tree", "graph", "charts", "tables", "main")
 
 
 def html_text(page: Page) -> str:
-    """The file's text, all ASCII but for its own words."""
+    """Makes the file's text."""
     style = _read("page.css")
     script = '"use strict";\n{\n' + "\n".join(_read(f"{name}.js") for name in _SCRIPTS) + "}\n"
     data = json_text(
@@ -41,7 +41,7 @@ def html_text(page: Page) -> str:
 
 
 def graph_data(graph: Graph) -> list[dict[str, Any]]:
-    """A graph as the script reads it: nodes and tensors, of which there are many, have no empty fields."""
+    """Converts a graph to data for the script; nodes and tensors omit empty fields to save space."""
     data = [asdict(subgraph) for subgraph in graph]
     for subgraph in data:
         for name in ("nodes", "tensors"):

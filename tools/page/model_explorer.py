@@ -1,6 +1,6 @@
-"""The graph of a page for Model Explorer: its graph JSON, and a file of node data for each measure.
+"""Writes a page's graph for Model Explorer: graph JSON, and a file of node data for each measure.
 
-The formats are those of `graph_builder.py` and `node_data_builder.py` in google-ai-edge/model-explorer.
+`graph_builder.py` and `node_data_builder.py` in google-ai-edge/model-explorer define the formats.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NPU_STYLE = {"backgroundColor": "#d5efec", "borderColor": "#0a7d74"}
 
 
 def explorer_files(page: Page, path: str) -> Mapping[str, str]:
-    """The graph's file, and those of node data beside it: `model.json`, `model.time.json`."""
+    """Writes the graph's file, and files of node data beside it: `model.json`, `model.time.json`."""
     if not page.graph:
         raise LiteRtError(Status.UNSUPPORTED, "there is no graph for Model Explorer", path)
     names = _graph_names(page.graph)

@@ -1,4 +1,4 @@
-"""What a page shows: the same for all commands and vendors, as plain data that becomes JSON."""
+"""The contents of a page, for all commands and vendors, as plain data that becomes JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cell: TypeAlias = "str | int | float | bool | None"
 
 
 class Quantity(str, Enum):
-    """What a number is, which says how the page shows it."""
+    """Unit of a number, which determines how the page shows it."""
 
     TEXT = "text"
     COUNT = "count"
@@ -31,7 +31,7 @@ class ShownTensor:
 
     Attributes:
       type: `1x256x256x3 f32`.
-      is_constant: whether the file has its data.
+      is_constant: Whether the file contains the tensor's data.
     """
 
     name: str
@@ -45,14 +45,14 @@ class GraphNode:
 
     Attributes:
       id: `<subgraph>/<op>`; inputs and outputs of a subgraph are `<subgraph>/in/<n>` and `<subgraph>/out/<n>`.
-        Where there are several models, `<model>:` is before it.
+        With several models, `<model>:` precedes the id.
       kind: `op`, `input` or `output`.
-      name: of the op, or of the input or output.
-      inputs, outputs: indices of the subgraph's tensors; -1 is an input that is left out.
-      call: the NPU call that it is, or went to; "" on the CPU.
-      reason: why it stays on the CPU; "" where nobody said.
-      group: index of its group among those of its subgraph; -1 for none.
-      is_constant: whether it works on constants alone, such as an op that unpacks weights.
+      name: Name of the op, input or output.
+      inputs, outputs: Indices of the subgraph's tensors; -1 for an omitted input.
+      call: Name of the NPU call that the op is or belongs to; "" on the CPU.
+      reason: Reason why the op stays on the CPU; "" if unknown.
+      group: Index of the node's group in its subgraph; -1 for none.
+      is_constant: Whether the op reads only constants, such as an op that unpacks weights.
     """
 
     id: str
@@ -68,13 +68,13 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes that are shown as one until it is opened.
+    """Nodes that the page shows as one node until the reader opens it.
 
     Attributes:
-      name: of the NPU call, or which ops they are.
-      about: how many ops of which names.
-      call: the NPU call that it is or is a part of; "" on the CPU.
-      parent: index of the group that it is in; -1 for none.
+      name: Name of the NPU call, or of the ops.
+      about: Numbers of ops by name.
+      call: Name of the NPU call that the group is or belongs to; "" on the CPU.
+      parent: Index of the enclosing group; -1 for none.
     """
 
     name: str
@@ -85,7 +85,7 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class ShownSubgraph:
-    """A subgraph: nodes stand behind those whose outputs they read."""
+    """A subgraph; each node follows the nodes whose outputs it reads."""
 
     name: str
     nodes: Sequence[GraphNode]
@@ -94,19 +94,19 @@ class ShownSubgraph:
 
 
 Graph: TypeAlias = Sequence[ShownSubgraph]
-"""One model or several."""
+"""The graph of one or several models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number for each of some nodes: time, error, arithmetic.
+    """A measure: a number for some nodes, such as time, error or arithmetic.
 
     Attributes:
-      name: of the measure, as a heading.
-      is_summed: whether a group has the sum of its nodes' numbers; else it has the greatest.
-      values: by the node's id.
-      flagged: why a node is marked, by its id: an error beyond the limit.
-      counted_in: the node whose number counts this one's, too, by the id of this one.
+      name: Name of the measure, as a heading.
+      is_summed: Whether a group shows the sum of its nodes' numbers rather than the greatest.
+      values: Numbers by node id.
+      flagged: Reasons why nodes are marked, by id, such as an error beyond the limit.
+      counted_in: For a node's id, the node whose number includes this node's number.
     """
 
     name: str
@@ -127,13 +127,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows that the reader can sort.
+    """A table whose rows the reader can sort.
 
     Attributes:
-      about: a sentence about it; may be "".
-      rows: as they are shown first.
-      nodes: for each row the id of the graph's node that it is about, "" for none; empty where no row has one.
-      is_first: whether it stands before the graph.
+      about: A sentence about the table; may be "".
+      rows: Rows in their initial order.
+      nodes: For each row the id of its graph node, or ""; empty if no row has a node.
+      is_first: Whether the table precedes the graph.
     """
 
     title: str
@@ -146,7 +146,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class ShownSpan:
-    """A stretch of the time line; times are seconds from its begin."""
+    """A span on the time line; times are seconds from the start of the time line."""
 
     kind: str
     name: str
@@ -158,16 +158,16 @@ class ShownSpan:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that a page shows; what is empty is not shown.
+    """The contents of a page; empty parts are not shown.
 
     Attributes:
-      title: of what the page is about: the file's name.
-      about: what the command did, in a sentence.
-      facts: names with their values, the most important first.
-      notes: sentences that the reader must not miss.
-      spans: of the time line; `spans_note` is a sentence about it.
-      memory: what lies where in each NPU call.
-      focus: the id of the node that is shown first; "" for none.
+      title: Title of the page, usually the file's name.
+      about: A sentence about what the command did.
+      facts: Names with values, most important first.
+      notes: Sentences that the reader must not miss.
+      spans: Spans of the time line; `spans_note` is a sentence about it.
+      memory: Memory maps of the NPU calls.
+      focus: Id of the node that the page shows first; "" for none.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Spans of time as the time line of a page."""
+"""Makes the time line of a page from spans of time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..console import count_text, name_text
 from .page import ShownSpan
 
 _MOST = 4000
-"""Spans that a page draws at once."""
+"""Number of spans that a page draws at most."""
 _QUEUES = "NPU"
-"""One track for all queues: there is a queue for each call."""
+"""All queues share one track, since each call has its own queue."""
 
 
 def show_spans(spans: Sequence[Span]) -> tuple[list[ShownSpan], str]:
-    """Spans with times from the first one's begin, and a sentence where the shortest are left out."""
+    """Makes spans with times relative to the first span, and a sentence if the shortest spans are left out."""
     queues = {span.track for span in spans if span.kind is SpanKind.TASK}
     kept = sorted(spans, key=lambda span: -span.duration_ns)[:_MOST]
     begin = min((span.start_ns for span in kept), default=0)

@@ -1,4 +1,4 @@
-"""Writes what `--html` and `--model_explorer` ask for."""
+"""Writes the pages of `--html` and `--model_explorer`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def is_page_wanted(flags: FlagValues) -> bool:
-    """Whether a command is to make a page."""
+    """Whether the flags of a command ask for a page."""
     return bool(flags.html or flags.model_explorer)
 
 
 def check_pages(flags: FlagValues, others: Iterable[str]) -> None:
-    """Refuses places that a page cannot be written to, before the work begins, and those of others and a trace."""
+    """Checks the page's output paths before the work begins, also against other outputs and a trace."""
     kept = [*others, str(flags.trace) if "trace" in flags else ""]
     for name in ("html", "model_explorer"):
         check_messages(str(flags[name].value or ""), kept, name, "the page")
@@ -28,7 +28,7 @@ def check_pages(flags: FlagValues, others: Iterable[str]) -> None:
 
 
 def write_pages(flags: FlagValues, make: Callable[[], Page]) -> None:
-    """Writes a page, which is made only where one is wanted."""
+    """Makes and writes a page if the flags ask for one."""
     if not is_page_wanted(flags):
         return
     page = make()

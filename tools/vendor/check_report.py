@@ -26,17 +26,17 @@ _SIGNS = {
 }
 
 NOT_CHECKABLE = {
-    "compile.subgraphs": "what the calls give is compared by invoke.values",
+    "compile.subgraphs": "invoke.values compares the outputs of calls",
 }
 """Rules without a check of their own, with the reasons."""
 
 _WORK = {"compile.ok": "nothing was compiled", "dispatch.runs": "nothing was run"}
-"""Rules without which the others say little of a vendor, and what it means that one was not looked at."""
+"""Rules without which the other rules say little about a vendor, and what an unchecked one means."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedLibrary:
-    """The findings about one library, in the order of the checks, and remarks about the checks."""
+    """The findings about one library, in the order of the checks, and notes about the checks."""
 
     title: str
     origin: str
@@ -86,10 +86,10 @@ class LibraryFindings:
 
 @dataclass(frozen=True, slots=True)
 class VendorFindings(PlainReport):
-    """All that was found of a vendor.
+    """All findings about a vendor.
 
     Attributes:
-      vendor: its name.
+      vendor: Name of the vendor.
       conforms: Whether rules were checked, and no rule is broken except recommendations.
       gaps: Phrases about things that could not be checked; empty if the vendor could do all its work.
       counts: Numbers of checks by their outcome.
@@ -109,13 +109,13 @@ class VendorFindings(PlainReport):
 
 @dataclass(frozen=True, slots=True)
 class ConformanceReport:
-    """All that was found of a vendor.
+    """All findings about a vendor.
 
     Attributes:
-      vendor: its name.
+      vendor: Name of the vendor.
       parts: Reports about the vendor's libraries.
       contract: All rules, by name.
-      compared: see `VendorFindings`.
+      compared: See `VendorFindings`.
       asked: Names of the rules to check; empty for all rules.
     """
 
@@ -127,7 +127,7 @@ class ConformanceReport:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """Of all parts."""
+        """Findings of all parts."""
         return [finding for part in self.parts for finding in part.findings]
 
     @property
@@ -245,7 +245,7 @@ class ConformanceReport:
 def with_recommendations(
     findings: Sequence[Finding], contract: Mapping[str, Rule], *, strict: bool
 ) -> list[Finding]:
-    """Makes notes of the broken rules that are only recommended, unless all are to be kept."""
+    """Turns broken recommendations into notes, unless all are kept."""
     return [
         replace(finding, outcome=Outcome.NOTE)
         if finding.outcome is Outcome.FAILED

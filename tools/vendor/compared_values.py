@@ -46,8 +46,8 @@ def read_compared(
     """Returns a row for each probe and model.
 
     Args:
-      entries: what `write_cases` yields, with what `add_expected` adds.
-      findings: of the dispatch library, whose checks have left outputs in files.
+      entries: Objects that `write_cases` yields, extended by `add_expected`.
+      findings: Findings of the dispatch library, whose checks stored outputs in files.
       tolerance: Tolerance of floats.
     """
     from litert.conformance.probe import OTHERS, find_probes
@@ -109,7 +109,7 @@ def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
         amounts = f"{row.difference:.2g}", amount_text(row.limit or 0, row.unit)
         cells.append((name_text(row.op), row.types, name_text(row.variant), *amounts))
     widths = [max(len(line[column]) for line in cells) for column in range(3)]
-    yield "Outputs beside those of LiteRT on the CPU, and the greatest difference:"
+    yield "Outputs compared with LiteRT on the CPU, and the greatest difference:"
     for op, types, variant, amount, limit in cells:
         texts = (
             text.ljust(width) for text, width in zip((op, types, variant), widths, strict=True)

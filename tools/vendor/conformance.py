@@ -80,7 +80,7 @@ _SIDES = {"compiler_plugin": _PLUGIN, "dispatch": _DISPATCH}
 _MAX_FAILURES = 3  # of compilations, each of which may last as long as the user lets it
 
 END_RULES = (_PLUGIN.end_rule, _DISPATCH.end_rule)
-"""Those that are looked at by how a process ends."""
+"""Rules that are checked by the way in which a process ends."""
 
 
 def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> ConformanceReport:
@@ -106,7 +106,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     if plugin is None and (options.soc_model or options.vendor_options):
         raise usage_error(
             "--soc_model and --option are for a compiler plugin, and there is none",
-            "They reach no dispatch library: leave them out.",
+            "Dispatch libraries do not get these flags: leave them out.",
         )
     asked = {**asdict(options), "manufacturer": libraries.manufacturer}
     with temporary_folder() as folder:
@@ -140,7 +140,7 @@ def _check_rules(
         rules = [rule for rule in contract if is_named(rule, [name])]
         kinds = [kind for kind, checked in by_kind.items() if checked.intersection(rules)]
         if not rules:
-            hint = did_you_mean(name, contract, "docs/vendor_contract.md has their names.")
+            hint = did_you_mean(name, contract, "docs/vendor_contract.md lists the names.")
             raise usage_error(f"the contract has no rule '{name}'", hint)
         if not kinds:
             raise usage_error(
@@ -161,8 +161,8 @@ def _check_request(options: CheckOptions, manufacturer: str) -> None:
     for name in options.vendor_options:
         if manufacturer and not is_option_of(manufacturer, name):
             raise usage_error(
-                f"'{name}' is no option of {manufacturer}'s",
-                "A vendor's options begin with its name: no host hands it others.",
+                f"'{name}' is not an option of {manufacturer}",
+                "A vendor's options begin with the vendor's name; hosts pass no other options.",
             )
 
 
@@ -255,5 +255,5 @@ def _compile(
             add_expected(entry, references)
     taken = {op for entry in entries for op in entry.get("ops", ())}
     if idle := [op for op, _ in options.assets if op not in taken]:
-        remarks.append(f"Assets that nothing was run with: {', '.join(idle)}.")
+        remarks.append(f"No run used these assets: {', '.join(idle)}.")
     return entries, remarks

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from litert.model.atomic_file import temporary_folder
 
 FIRST_RELEASE = (2, 2)
-"""Before it plugins link `libLiteRt.so`, and get no contexts."""
+"""In earlier releases, plugins link `libLiteRt.so` and get no contexts."""
 
 _TIMEOUT_S = 60.0
 _LOADED = "Loaded 1 plugins"  # as apply_plugin_main says it
@@ -21,7 +21,7 @@ _REASON = re.compile(r"ERROR: \[litert_npu\] (.*)|└ (.*)")
 
 
 def stock_limits(libraries: Mapping[str, str]) -> Iterator[str]:
-    """Yields lines about the parts of stock LiteRT that load a vendor's libraries, or do not load them.
+    """Yields lines that say which parts of stock LiteRT load the vendor's libraries.
 
     Args:
       libraries: Paths of the libraries by kind, `compiler_plugin` and `dispatch`; one may be missing.
@@ -30,7 +30,7 @@ def stock_limits(libraries: Mapping[str, str]) -> Iterator[str]:
     try:
         version = metadata.version("ai-edge-litert")
     except metadata.PackageNotFoundError:
-        yield f"Stock LiteRT loads them from release {first} on; none is here to try."
+        yield f"Stock LiteRT loads them from release {first} on; no such release is installed to try."
     else:
         yield f"Stock LiteRT loads them from release {first} on; {_try_installed(version, libraries)}"
     if path := libraries.get("dispatch"):

@@ -143,7 +143,7 @@ def _files(names: Sequence[str]) -> list[str]:
                 )
             files += found
         elif not os.path.exists(name):
-            hint = "An installed vendor is named alone." if len(names) > 1 else ""
+            hint = "Name an installed vendor without further files." if len(names) > 1 else ""
             raise LiteRtError(Status.NOT_FOUND, "no such file or folder", name, hint)
         else:
             files.append(name)
@@ -158,7 +158,7 @@ def _kind_of(path: str) -> tuple[str, str]:
             return kind, name.removeprefix(described.stem).lstrip("_-")
     raise LiteRtError(
         Status.INVALID_TOOL_CONFIG,
-        "not a vendor's file by its name",
+        "the file's name is not that of a vendor's library",
         path,
         "Call it libLiteRtCompilerPlugin_<vendor>.so or libLiteRtDispatch_<vendor>.so; .py without lib.",
     )

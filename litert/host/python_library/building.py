@@ -76,7 +76,7 @@ def find_compiler() -> Sequence[str]:
     tried = (
         f"$CC is '{named}'"
         if named
-        else f"there is no C compiler: none of {', '.join(COMPILERS)} was found"
+        else f"none of {', '.join(COMPILERS)} was found"
     )
     raise LiteRtError(
         Status.NOT_FOUND,

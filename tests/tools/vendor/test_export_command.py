@@ -90,7 +90,7 @@ def test_it_says_whether_the_stock_release_that_is_here_loads_them(
     ("version", "said"),
     [
         ("2.1.6", "ai-edge-litert 2.1.6, which is here, does not."),
-        ("", "none is here to try."),
+        ("", "no such release is installed to try."),
     ],
 )
 def test_it_says_that_an_older_release_cannot_load_them(
@@ -237,7 +237,7 @@ def test_both_libraries_appear_or_none(
     ("compiler", "said"),
     [
         ("/no/such/cc", "no C compiler: $CC is '/no/such/cc'"),
-        ("", "no C compiler: none of cc, gcc, clang is here"),
+        ("", "no C compiler: none of cc, gcc, clang"),
         ("false", "the C compiler failed"),
     ],
 )
