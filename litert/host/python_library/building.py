@@ -73,11 +73,7 @@ def find_compiler() -> Sequence[str]:
         path = shutil.which(command[0])
         if path:
             return [path, *command[1:], *flags]
-    tried = (
-        f"$CC is '{named}'"
-        if named
-        else f"none of {', '.join(COMPILERS)} was found"
-    )
+    tried = f"$CC is '{named}'" if named else f"none of {', '.join(COMPILERS)} was found"
     raise LiteRtError(
         Status.NOT_FOUND,
         f"no C compiler: {tried}",
