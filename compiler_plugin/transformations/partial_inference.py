@@ -216,7 +216,7 @@ class PartialInference:
             found = find_output_type(op, index)
             if found is None and is_new:
                 raise refused(
-                    f"nothing says the type of output {index} of {node}",
+                    f"the type of output {index} of {node} is not known",
                     "Set it: node.out_port(0).set_data_type(...).",
                 )
             if found is None or found is tensor.element_type:

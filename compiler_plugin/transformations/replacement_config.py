@@ -101,7 +101,9 @@ def _read_description(node: JsonNode) -> ReplacementDescription:
     if kind is MatchKind.GENERAL:
         for name in fields:
             if name not in ("id", "match_kind", "custom_attributes"):
-                raise fields[name].error("a general description has custom_attributes only")
+                raise fields[name].error(
+                    "a description with match_kind 'general' can only have custom_attributes"
+                )
     elif "instances" not in fields:
         raise node.error("field 'instances' is missing")
     values = {
@@ -111,7 +113,9 @@ def _read_description(node: JsonNode) -> ReplacementDescription:
         values["scopes"] = _SCOPES.read(fields["instances"])
         for name in ("include_inputs_to_sub_graph", "include_outputs_to_sub_graph"):
             if not values.get(_OPTIONAL[name][0], True):
-                raise fields[name].error("a scope has no points to leave out")
+                raise fields[name].error(
+                    "a description by scope has no start or end points to leave out"
+                )
     elif kind is MatchKind.POINTS:
         lists = fields["instances"].fields(("start_points", "end_points"))
         values.update({name: _POINTS.read(entry) for name, entry in lists.items()})
@@ -122,7 +126,7 @@ def _read_description(node: JsonNode) -> ReplacementDescription:
 def _read_scope(node: JsonNode) -> str:
     scope = _expression(node).rstrip("/")
     if not scope:
-        raise node.error("an empty scope has the whole model")
+        raise node.error("the scope is empty and would match the whole model")
     return scope
 
 
@@ -132,13 +136,13 @@ def _expression(node: JsonNode) -> str:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise node.error(
-            f"{text!r:.100} is no regular expression: {error}",
-            "Put a \\\\ in front of a character that stands for itself.",
+            f"{text!r:.100} is not a valid regular expression: {error}",
+            "Put a \\\\ in front of special characters that the name contains.",
         ) from error
     return text
 
 
-_NAME = checked(TEXT, lambda text: "" if text else "an empty text names nothing")
+_NAME = checked(TEXT, lambda text: "" if text else "the text is empty, but a name is needed")
 _POINTS = frozen_array(_NAME, 1)
 _SCOPES = frozen_array(Codec(_read_scope), 1)
 _PORT = record(PortName, node=Codec(_expression), port=integer(0, _LARGEST_PORT))

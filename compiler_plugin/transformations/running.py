@@ -280,7 +280,11 @@ def _named_error(
     if path and subject.endswith(path):
         subject, line = subject.removesuffix(path) + line, ""
     places = [subject, line and f"at {line}", index, where]
-    before = f"Before it ran: {', '.join(ran)}." if ran else "Nothing ran before it."
+    before = (
+        f"Transformations that ran before: {', '.join(ran)}."
+        if ran
+        else "No transformation ran before."
+    )
     return LiteRtError(status, what, ", ".join(filter(None, places)), f"{hint} {before}".lstrip())
 
 
@@ -295,7 +299,7 @@ def _count_matches(result: object, is_changed: bool) -> int:
         raise LiteRtError(
             Status.INVALID_TRANSFORMATION,
             f"find_and_replace_pattern returns {result!r:.100}",
-            hint="It returns how often it matched, or None.",
+            hint="Return the number of matches, or None.",
         )
     return count
 
@@ -308,7 +312,7 @@ def _check_dump(options: TransformOptions, planned: Sequence[LoadedTransformatio
             Status.NOT_FOUND,
             f"no transformation '{options.dump_model_after}' runs",
             "--dump_model_after",
-            f"Those that run are {', '.join(names)}." if names else "None runs.",
+            f"The transformations that run are {', '.join(names)}." if names else "None runs.",
         )
 
 
@@ -317,10 +321,10 @@ def find_misnamed(
     reports: Iterable[TransformationReport],
     known: Collection[str],
 ) -> Iterator[str]:
-    """Sentences about those of the user's that look for an op under the name of another framework: `Conv2D`.
+    """Yields sentences about user transformations that search for an op by another framework's name: `Conv2D`.
 
-    Such a name may be a custom op's, so that it is no error; where nothing was found, a sentence tells. Known are
-    the names of the ops of the model and of the user.
+    Such a name may belong to a custom op, so it is not an error. A sentence is yielded only if the transformation
+    has found nothing. `known` has the op names of the model and of the user's ops.
     """
     builtin = {_plain(name): name for name in BUILTIN_NUMBERS}
     for item, report in zip(planned, reports, strict=True):
@@ -330,7 +334,7 @@ def find_misnamed(
             meant = builtin.get(_plain(name), name)
             if meant != name and name not in known:
                 yield (
-                    f"{item.name} looks for {name}, which no op of the model is: TFLite's own is {meant} "
+                    f"{item.name} searches for {name}, but the model has no such op; TFLite's name is {meant} "
                     f"({item.origin.path})"
                 )
 

@@ -242,7 +242,7 @@ def _find_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:
     if lacks_input(op):
         return f"its input {op.inputs.index(None)} is left out"
     if not op.outputs and not has_side_effects(op):
-        return "it has no result"
+        return "the op has no output"
     if op.name == "BROADCAST_ARGS":
         return _find_broadcast_fault(op, value_of)
     return _find_scale_fault(op) if op.name in _NEEDS_SCALES else ""
@@ -274,7 +274,7 @@ def _find_scale_fault(op: Op) -> str:
     kind = scaled[0].element_type
     other = next((tensor for tensor in tensors if tensor.element_type is not kind), None)
     if other is not None:
-        return f"'{other.name}' is {other.element_type.name}, and not {kind.name}"
+        return f"'{other.name}' has type {other.element_type.name}, not {kind.name}"
     without = [t for t in tensors if t.quantization is None or not t.quantization.scale]
     if op.name == "ADD" and kind is ElementType.INT16 and without == tensors:
         return ""  # whole numbers
@@ -304,13 +304,11 @@ def _find_run_fault(op: Op) -> str:
     if op.name == "SOFTMAX" and 0 in op.outputs[0].shape:  # its kernel crashes
         return f"'{op.outputs[0].name}' has no elements"
     if op.name == "DEPTHWISE_CONV_2D" and None in (*op.inputs, None)[2:3]:  # this one too
-        return "it has no bias"
+        return "the op has no bias"
     if op.name in _COPIES:
         source, result = op.inputs[0], op.outputs[0]
         if source is not None and source.element_type is not result.element_type:
-            return (
-                f"'{result.name}' is {result.element_type.name}, and not {source.element_type.name}"
-            )
+            return f"'{result.name}' has type {result.element_type.name}, not {source.element_type.name}"
     return ""
 
 
@@ -328,4 +326,4 @@ def _refused_op(ops: Sequence[Op], region: StockRegion, error: Exception) -> Op 
 def _message(error: Exception) -> str:
     """Stock's words, without places in its sources and numbers in our small model."""
     text = _SOURCE.sub("", _NODE.sub("", str(error)))
-    return " ".join(text.split()).rstrip(".") or "for no reason that it says"
+    return " ".join(text.split()).rstrip(".") or "without an error message"

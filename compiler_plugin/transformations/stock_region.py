@@ -235,7 +235,7 @@ def _file_for_a_region() -> Iterator[BinaryIO]:
         except OSError as error:
             raise LiteRtError(
                 Status.FILE_IO,
-                f"no place for a temporary file of some KiB: {error}",
-                hint="Name a folder that can be written to in TMPDIR.",
+                f"cannot write a temporary file of a few KiB: {error}",
+                hint="Set TMPDIR to a folder that is writable.",
             ) from error
         yield file

@@ -158,16 +158,18 @@ class SubgraphMatch:
             source = next(iter(sources))
             if len(sources) > 1:
                 raise self.error(
-                    f"inputs {listed} are one input, and read different values",
-                    "Give each a list of its own.",
+                    f"inputs {listed} are listed as one input, but read different tensors",
+                    "Put each of them into a separate list.",
                 )
             if source is None:
-                raise self.error(f"input {listed} is left out in the model")
+                raise self.error(f"input {listed} is not connected in the model")
             if source.node in self._inside:
-                raise self.error(f"input {listed} reads '{source.name}', which is inside")
+                raise self.error(
+                    f"input {listed} reads '{source.name}', which is inside the sub-graph"
+                )
             if source in found:
                 raise self.error(
-                    f"input {listed} reads '{source.name}', as an input before does",
+                    f"input {listed} reads '{source.name}', as an earlier input does",
                     "Join the two lists.",
                 )
             found[source] = readers
@@ -185,8 +187,8 @@ class SubgraphMatch:
             if port not in named:
                 reader = next(r for r in port.get_destinations() if r.node not in self._inside)
                 raise self.error(
-                    f"'{port.name}' is read outside, by {reader.node}, and is none of the outputs",
-                    "Add it to the outputs or end points, or the reader to the sub-graph.",
+                    f"'{port.name}' is read outside by {reader.node}, but is not among the outputs",
+                    "Add it to the outputs or end points, or add the reader to the sub-graph.",
                 )
         return list(dict.fromkeys(named))
 
@@ -214,7 +216,7 @@ class SubgraphMatch:
 
     def _check(self, port: int, ports: Sequence[OutPort], what: str) -> None:
         if not 0 <= port < len(ports):
-            raise self.error(f"it has {len(ports)} {what}, and none of number {port}")
+            raise self.error(f"the sub-graph has {len(ports)} {what}, but no number {port}")
 
     def __repr__(self) -> str:
         where = f"scope '{self.scope}'" if self.scope else "sub-graph"

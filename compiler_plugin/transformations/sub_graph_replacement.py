@@ -56,7 +56,7 @@ class ConfiguredReplacement(Transformation):
                 Status.INVALID_TRANSFORMATION,
                 f"replacement_id = {wanted!r:.100} is no id",
                 f"class {cls.__name__}",
-                "Give it the text that descriptions have as their id.",
+                "Set replacement_id to the id that descriptions have.",
             )
 
     def check_description(self, description: ReplacementDescription) -> None:
@@ -101,7 +101,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         """
         if not match.description.op:
             raise match.error(
-                f"{type(self).__name__} has no replace_sub_graph, and the description no op"
+                f"{type(self).__name__} has no replace_sub_graph, and the description names no op"
             )
         return _create_op(graph, match)
 
@@ -121,7 +121,7 @@ class SubgraphReplacement(ConfiguredReplacement):
     def find_unmatched(self) -> list[str]:
         """Returns sentences for the report about scopes and points that matched no graph so far."""
         return super().find_unmatched() or [
-            f"{d.where}: nothing of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
+            f"{d.where}: no op of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
             for d in self.descriptions
             for scope in d.scopes or [""]
             if (d.where, scope) not in self._matched

@@ -94,7 +94,7 @@ def _find_between(graph: Graph, description: ReplacementDescription) -> Subgraph
     ends = list(dict.fromkeys(names[name][0] for name in description.end_points))
     for end in ends:
         if not end.is_op:
-            raise description_error(description, f"end point '{end.name}' is a {end.op}, and no op")
+            raise description_error(description, f"end point '{end.name}' is a {end.op}, not an op")
     inside = _walk_back(description, starts, ends)
     _check_reached(description, starts, ends, inside)
     if not description.includes_start_points:
@@ -155,8 +155,8 @@ def _walk_back(
                 continue
             raise description_error(
                 description,
-                f"the end points depend on input '{node.name}' of the model other than by the start points",
-                "Add a start point behind that input, or the input itself.",
+                f"the end points depend on the model input '{node.name}' by a way around the start points",
+                "Add a start point behind that input, or add the input as a start point.",
             )
         if not node.is_op:
             continue
@@ -177,12 +177,16 @@ def _check_reached(
     for end in ends:
         if end not in reached:
             raise description_error(
-                description, f"no start point leads to end point '{end.name}'", "Add one that does."
+                description,
+                f"no start point leads to end point '{end.name}'",
+                "Add a start point that leads there.",
             )
     for start in starts:
         if start not in inside and inside.isdisjoint(_readers(start)):
             raise description_error(
-                description, f"start point '{start.name}' leads to no end point", "Leave it out."
+                description,
+                f"start point '{start.name}' leads to no end point",
+                "Remove that start point.",
             )
 
 
@@ -209,8 +213,9 @@ def _check_enclosed(match: SubgraphMatch, places: Mapping[Node, int]) -> None:
             if reader in inside:
                 if node not in inside:
                     raise match.error(
-                        f"its results come back to it, by {_way(node, came_from)} to '{reader.name}'",
-                        "Take the ops on that way into the sub-graph, or leave out one end of it.",
+                        f"results of the sub-graph come back as its inputs, "
+                        f"by {_way(node, came_from)} to '{reader.name}'",
+                        "Add the ops on that way to the sub-graph, or remove one end of the way from it.",
                     )
             elif reader not in came_from and places.get(reader, -1) < last:
                 came_from[reader] = node

@@ -77,9 +77,11 @@ def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
             if other not in phases:
                 raise LiteRtError(
                     Status.NOT_FOUND,
-                    f"{source} names '{other}', which is no transformation",
+                    f"{source} names '{other}', but there is no such transformation",
                     item.origin.path,
-                    did_you_mean(other, phases, "--list_transformations shows which there are."),
+                    did_you_mean(
+                        other, phases, "--list_transformations lists all transformations."
+                    ),
                 )
             if _PLACE[phases[first]] > _PLACE[phases[second]]:
                 raise LiteRtError(
@@ -87,7 +89,7 @@ def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
                     f"{source} asks for {first} before {second}, which are of the phases "
                     f"{phases[first].value} and {phases[second].value}",
                     item.origin.path,
-                    "Phases run one after another: put one of them into another folder.",
+                    "Phases run one after another: move one of the two to another folder.",
                 )
 
 
@@ -107,7 +109,7 @@ def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
             f"no transformation '{word.removeprefix('-')}'",
             "--transformations",
             did_you_mean(
-                plain, [*names, *RESERVED], "--list_transformations shows which there are."
+                plain, [*names, *RESERVED], "--list_transformations lists all transformations."
             ),
         )
     return [plain]

@@ -335,7 +335,7 @@ def test_a_configuration_replaces_sub_graphs_and_says_what_the_model_does_not_ha
     assert transform(f"--transformations_config={config}", source, output) == 0
     assert op_names(output) == ["Head", "Tail"]
     printed = capsys.readouterr()
-    assert "nothing of the model is in scope 'c'" in printed.out + printed.err
+    assert "no op of the model is in scope 'c'" in printed.out + printed.err
     config.write_text(json.dumps([{**descriptions[0], "op": None}]))
     error = refusal(f"--transformations_config={config}", source, output)
     assert error.status is Status.NOT_FOUND and "replacement_id 'Head'" in error.what

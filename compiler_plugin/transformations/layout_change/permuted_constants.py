@@ -141,9 +141,9 @@ def _permute_quantization(tensor: Tensor, permutation: Permutation) -> None:
     if quantization.blockwise is not None:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "its layout cannot change, since it is quantized by blocks",
+            "the layout of a tensor that is quantized by blocks cannot change",
             f"tensor '{tensor.name}'",
-            "Leave its op to the CPU, or use --disable_nhwc_to_nchw.",
+            "Leave the tensor's op to the CPU, or use --disable_nhwc_to_nchw.",
         )
     if len(quantization.scale) > 1:
         dimension = quantization.quantized_dimension

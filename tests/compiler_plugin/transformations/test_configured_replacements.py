@@ -131,7 +131,7 @@ def test_what_the_model_does_not_have_is_a_warning(tmp_path: Path) -> None:
     other = {**DECODER, "op": "D", "instances": ["model/decoder_0", "model/encoder"]}
     report, _ = run(tmp_path, [other])
     assert report.warnings == [
-        f"{tmp_path / 'c.json'}, $[0]: nothing of the model is in scope 'model/encoder'"
+        f"{tmp_path / 'c.json'}, $[0]: no op of the model is in scope 'model/encoder'"
     ]
 
 

@@ -103,7 +103,7 @@ def test_setting_an_option_changes_the_op_at_once_and_a_wrong_value_changes_noth
     conv.fused_activation_function = "RELU6"
     assert conv.model_op is not None and conv.model_op.options is not None
     assert conv.model_op.options.get("fused_activation_function") == 3
-    with pytest.raises(LiteRtError, match="has no value 'SAMEE'"):
+    with pytest.raises(LiteRtError, match="does not have the value 'SAMEE'"):
         conv.padding = "SAMEE"
     assert conv.padding == "SAME"
 

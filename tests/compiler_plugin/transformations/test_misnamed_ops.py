@@ -49,7 +49,7 @@ def test_a_name_that_is_nearly_tflite_s_own_is_a_warning(
     options = TransformOptions(extensions=[str(tmp_path / "mine")])
     report = transform_file(tmp_path / "model.tflite", tmp_path / "out.tflite", options)
     wanted = [
-        f"{name} looks for {op}, which no op of the model is: TFLite's own is {meant} ({path})"
+        f"{name} searches for {op}, but the model has no such op; TFLite's name is {meant} ({path})"
         for name in ("replace", "rewrite")
     ]
     assert report.warnings == (wanted if meant else [])

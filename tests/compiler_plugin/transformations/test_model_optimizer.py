@@ -906,7 +906,8 @@ def test_an_op_of_another_framework_s_name_is_noted(tmp_path: Path) -> None:
     report = transform_file(tmp_path / "in.tflite", "", TransformOptions([str(folder.parent)]))
     (warning,) = report.warnings
     assert (
-        "a looks for LeakyRelu, which no op of the model is: TFLite's own is LEAKY_RELU" in warning
+        "a searches for LeakyRelu, but the model has no such op; TFLite's name is LEAKY_RELU"
+        in warning
     )
 
 

@@ -81,15 +81,15 @@ def test_each_kind_of_description_is_read(tmp_path: Path) -> None:
 Change = Callable[[dict[str, Any]], object]
 WRONG: dict[str, tuple[dict[str, Any], Change, str]] = {
     "no_id": (SCOPE, lambda d: d.pop("id"), "$[0]: field 'id' is missing"),
-    "empty_id": (SCOPE, lambda d: d.update(id=""), "$[0].id: an empty text"),
+    "empty_id": (SCOPE, lambda d: d.update(id=""), "$[0].id: the text is empty"),
     "id_of_another_type": (SCOPE, lambda d: d.update(id=7), "$[0].id: 7 is not a string"),
     "no_kind": (SCOPE, lambda d: d.pop("match_kind"), "field 'match_kind' is missing"),
     "kind": (SCOPE, lambda d: d.update(match_kind="scopes"), "unknown value 'scopes'"),
     "unknown_field": (SCOPE, lambda d: d.update(instance=[]), "unknown field 'instance'"),
     "no_instances": (SCOPE, lambda d: d.pop("instances"), "field 'instances' is missing"),
     "empty_instances": (SCOPE, lambda d: d.update(instances=[]), "0 elements, expected 1"),
-    "empty_scope": (SCOPE, lambda d: d.update(instances=["/"]), "an empty scope"),
-    "expression": (SCOPE, lambda d: d.update(instances=["a("]), "'a(' is no regular expression"),
+    "empty_scope": (SCOPE, lambda d: d.update(instances=["/"]), "the scope is empty"),
+    "expression": (SCOPE, lambda d: d.update(instances=["a("]), "'a(' is not a valid regular expression"),
     "points_as_scope": (
         SCOPE, lambda d: d.update(instances=POINTS["instances"]), "is not an array",
     ),
@@ -104,17 +104,18 @@ WRONG: dict[str, tuple[dict[str, Any], Change, str]] = {
     ),
     "flag": (POINTS, lambda d: d.update(include_inputs_to_sub_graph=1), "1 is not true or false"),
     "flag_of_a_scope": (
-        SCOPE, lambda d: d.update(include_inputs_to_sub_graph=False), "a scope has no points",
+        SCOPE, lambda d: d.update(include_inputs_to_sub_graph=False),
+        "a description by scope has no start or end points",
     ),
     "inputs": (SCOPE, lambda d: d.update(inputs=[{"node": "a", "port": 0}]), "is not an array"),
     "empty_input": (SCOPE, lambda d: d.update(inputs=[[]]), "$[0].inputs[0]: 0 elements"),
     "no_port": (SCOPE, lambda d: d["outputs"][0].pop("port"), "field 'port' is missing"),
     "negative_port": (SCOPE, lambda d: d["outputs"][0].update(port=-1), "-1 is not from 0"),
     "general_instances": (
-        GENERAL, lambda d: d.update(instances=["a"]), "custom_attributes only",
+        GENERAL, lambda d: d.update(instances=["a"]), "can only have custom_attributes",
     ),
     "attributes": (GENERAL, lambda d: d.update(custom_attributes=[1]), "[1] is not an object"),
-    "empty_op": (SCOPE, lambda d: d.update(op=""), "$[0].op: an empty text"),
+    "empty_op": (SCOPE, lambda d: d.update(op=""), "$[0].op: the text is empty"),
 }  # fmt: skip
 
 

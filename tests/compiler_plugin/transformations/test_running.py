@@ -154,7 +154,7 @@ def test_a_crash_names_transformation_file_line_and_what_ran_before(
     line = next(n for n, text in enumerate(path.read_text().split("\n"), 1) if "x = 1" in text) + 1
     assert what in error.what
     assert error.where.startswith(f"c of {path}:{line}, subgraph 0")
-    assert error.hint.endswith("Before it ran: a, b.")
+    assert error.hint.endswith("Transformations that ran before: a, b.")
     assert not (tmp_path / "out.tflite").exists()
 
 
@@ -185,7 +185,7 @@ def test_what_is_no_exception_names_the_transformation_too(
         ("graph.node['x']", "Use graph.nodes, a list"),
         ("graph.nodes[0].in_port(0).data.get_shape().copy()", "Shapes and lists in attributes"),
         ("graph.nodes[0].in_port(0).data.get_shape()[[0, 1]]", "Shapes and lists in attributes"),
-        ("graph.no_such_thing", "Nothing ran before it."),
+        ("graph.no_such_thing", "No transformation ran before."),
     ],
 )
 def test_a_name_of_the_model_optimizer_s_is_told_its_counterpart(
@@ -200,7 +200,7 @@ def test_a_result_that_is_no_count_is_refused(run: Run, result: str) -> None:
     error = refusal(run, middle_a=f"return {result}")
     assert error.status is Status.INVALID_TRANSFORMATION
     assert "find_and_replace_pattern returns" in error.what
-    assert error.hint.endswith("Nothing ran before it.")
+    assert error.hint.endswith("No transformation ran before.")
 
 
 def test_a_condition_that_crashes_is_an_error_of_its_transformation(
@@ -248,7 +248,10 @@ def test_all_dumps_are_numbered_in_the_order_of_the_plan(run: Run, tmp_path: Pat
 def test_a_dump_after_what_does_not_run_is_refused(run: Run) -> None:
     with pytest.raises(LiteRtError) as error:
         run(dump="nothing", middle_a="return 0")
-    assert error.value.status is Status.NOT_FOUND and "Those that run are a." in error.value.hint
+    assert (
+        error.value.status is Status.NOT_FOUND
+        and "The transformations that run are a." in error.value.hint
+    )
 
 
 def test_a_dump_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_an_op_that_makes_no_sense_is_refused_and_crashes_nothing(name: str, inp
 
 
 QUANTIZED: dict[str, tuple[str, list[float], str]] = {
-    "another type": ("float32", [1, 1, 1], "'y' is FLOAT32, and not INT8"),
+    "another type": ("float32", [1, 1, 1], "'y' has type FLOAT32, not INT8"),
     "no number": ("int8", [1, float("nan"), 1], "the scale of 'x1' is nan"),
     "negative": ("int8", [1, 1, -1], "the scale of 'y' is -1"),
     "far apart": ("int8", [1, 1e30, 1], "the scale of 'y', 1, does not go with"),
@@ -118,7 +118,7 @@ def test_an_op_is_refused_whose_scales_would_end_the_process(
 def test_an_op_without_a_result_is_refused() -> None:
     b = ModelBuilder()
     b.op("SIGN", [b.input("x", "float32", (2,))], [])
-    assert ask(b) == Prepared({}, 0, "it has no result")
+    assert ask(b) == Prepared({}, 0, "the op has no output")
 
 
 def test_shapes_that_cannot_be_broadcast_are_refused() -> None:
@@ -154,7 +154,7 @@ def test_an_op_that_copies_into_another_type_is_not_run(name: str) -> None:
     inputs = [x] if second is None else [x, b.constant("second", second)]
     y = b.op(name, inputs, [("y", "int8", ())])
     assert y in ask(b).shapes
-    with pytest.raises(LiteRtError, match="'y' is INT8, and not FLOAT32"):
+    with pytest.raises(LiteRtError, match="'y' has type INT8, not FLOAT32"):
         run(b.graph.ops, lambda tensor: None, [y])
 
 
@@ -165,7 +165,7 @@ def test_a_depthwise_convolution_without_bias_has_a_shape_and_is_not_run() -> No
     options = {"depth_multiplier": 1, "stride_w": 1, "stride_h": 1}
     y = b.op("DEPTHWISE_CONV_2D", [x, w], [("y", "float32", ())], **options)
     assert ask(b).shapes == {y: (1, 4, 4, 2)}
-    with pytest.raises(LiteRtError, match="it has no bias"):
+    with pytest.raises(LiteRtError, match="the op has no bias"):
         run(b.graph.ops, lambda tensor: None, [y])
 
 
@@ -230,7 +230,7 @@ def test_without_a_place_for_a_temporary_file_the_error_says_so(
     x = b.input("x", "float32", (3, 64))
     b.op("FULLY_CONNECTED", [x, big(b, "float32", (32, 64)), None], [("y", "float32", ())])
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    with pytest.raises(LiteRtError, match=r"FILE_IO: no place for a temporary file.* TMPDIR"):
+    with pytest.raises(LiteRtError, match=r"FILE_IO: cannot write a temporary file.* TMPDIR"):
         ask(b)
 
 

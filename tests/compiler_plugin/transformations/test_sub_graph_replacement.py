@@ -113,9 +113,9 @@ def test_what_comes_from_outside_is_an_input_in_execution_order_and_constants_ar
     assert (match.inputs_count(), match.outputs_count()) == (2, 1)
     with pytest.raises(LiteRtError, match="2 ops read input 0"):
         match.single_input_node(0)
-    with pytest.raises(LiteRtError, match="it has 1 outputs, and none of number 1"):
+    with pytest.raises(LiteRtError, match="the sub-graph has 1 outputs, but no number 1"):
         match.output_node(1)
-    with pytest.raises(LiteRtError, match="it has 2 inputs, and none of number -1"):
+    with pytest.raises(LiteRtError, match="the sub-graph has 2 inputs, but no number -1"):
         match.input_nodes(-1)
 
 
@@ -293,7 +293,7 @@ def test_points_enclose_what_lies_between_them_and_what_that_needs() -> None:
     constant = s("EXP", np.ones(4, np.float32), name="constant")
     inner = s("MUL", s("ADD", start, constant, name="add"), 2.0, name="mul")
     graph = s.graph(s("ABS", inner, name="end"), s("TANH", beside, name="other"))
-    with pytest.raises(LiteRtError, match="'start' is read outside, by NEG 'beside'"):
+    with pytest.raises(LiteRtError, match="'start' is read outside by NEG 'beside'"):
         list(matching_instances(graph, points(["start"], ["mul"])))
     match = find_one(graph, points(["start"], ["mul"], with_start=False))
     assert match.matched_nodes_names() == ["constant", "add", "mul"]
@@ -347,11 +347,11 @@ def twins() -> Graph:
 WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     "comes_back": (
         returning(), scope("dec"),
-        "its results come back to it, by 'dec/a' -> 'outside/1' -> 'outside/2' to 'dec/b'",
+        "results of the sub-graph come back as its inputs, by 'dec/a' -> 'outside/1' -> 'outside/2' to 'dec/b'",
     ),
     "leaks": (
         build("model/dec"), scope("model/dec/gate", outputs=[PortName("scale", 0)]),
-        "'model/dec/gate/out' is read outside, by MUL 'model/dec/mul', and is none of the outputs",
+        "'model/dec/gate/out' is read outside by MUL 'model/dec/mul', but is not among the outputs",
     ),
     "no_output_of_that_name": (
         build("model/dec"), scope("model/dec", outputs=[PortName("sum", 0)]),
@@ -366,23 +366,23 @@ WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     ),
     "different_values": (
         build("model/dec"), scope("model/dec", inputs=[[PortName("relu", 0), PortName("add", 0)]]),
-        "are one input, and read different values",
+        "are listed as one input, but read different tensors",
     ),
     "from_inside": (
         build("model/dec"), scope("model/dec", inputs=[[PortName("mul", 0)]]),
-        "reads 'model/dec/relu', which is inside",
+        "reads 'model/dec/relu', which is inside the sub-graph",
     ),
     "same_value_twice": (
         build("model/dec"),
         scope("model/dec", inputs=[[PortName("relu", 0)], [PortName("gate/scale", 0)]]),
-        "reads 'model/stem', as an input before does",
+        "reads 'model/stem', as an earlier input does",
     ),
     "depends_on_an_input": (
         build("model/dec"), points(["model/dec/relu"], ["model/dec/add"]),
-        "depend on input 'x' of the model other than by the start points",
+        "depend on the model input 'x' by a way around the start points",
     ),
     "not_reached": (
-        build("model/dec"), points(["model/head"], ["x"]), "end point 'x' is a Parameter, and no op",
+        build("model/dec"), points(["model/head"], ["x"]), "end point 'x' is a Parameter, not an op",
     ),
     "leads_nowhere": (
         build("model/dec"), points(["model/stem", "x", "model/head"], ["model/dec/add"]),
@@ -432,8 +432,8 @@ def test_what_no_graph_has_is_said() -> None:
     assign_descriptions([replacement], [scope("model/dec", "model/enc"), points(["no"], ["such"])])
     assert replacement.find_and_replace_pattern(build("model/dec")) == 1
     assert replacement.find_unmatched() == [
-        "c.json, $[0]: nothing of the model is in scope 'model/enc'",
-        "c.json, $[0]: nothing of the model is between the points",
+        "c.json, $[0]: no op of the model is in scope 'model/enc'",
+        "c.json, $[0]: no op of the model is between the points",
     ]
     assert replacement.find_and_replace_pattern(build("model/enc")) == 1
     assert len(replacement.find_unmatched()) == 1
