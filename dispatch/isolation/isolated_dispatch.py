@@ -1,9 +1,11 @@
 """A dispatch table for one loaded model, whose device runs in a separate process.
 
-The process may crash, hang or end in any call: that call fails, with what the device was at. The next one starts
-another process, and brings it to where the former one was: what was opened, registered and attached is kept here.
+The process may crash, hang or end in any call. Then the call fails, with an error that says what the device was
+doing. The next call starts a new process. The host keeps what was opened, registered and attached, and restores
+that state in the new process.
 
-Tensors lie in memory that both processes have. A run is one number and two bells; all else is asked in JSON.
+Tensors lie in memory that both processes share. The host starts a run with a number in shared memory and a signal,
+and the process answers with a signal. All other requests are JSON.
 """
 
 from __future__ import annotations

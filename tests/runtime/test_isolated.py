@@ -239,7 +239,7 @@ def test_tensors_that_do_not_fit_are_refused(environment: Environment) -> None:
 
 @pytest.mark.parametrize("limits", [{"call_timeout_s": 0}, {"device_memory_bytes": -1}])
 def test_limits_that_cannot_be_are_refused(load: Load, limits: Any) -> None:
-    with pytest.raises(LiteRtError, match="must be more than 0"):
+    with pytest.raises(LiteRtError, match="must exceed 0"):
         load(one_call(), **limits)
 
 
