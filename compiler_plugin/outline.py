@@ -1,7 +1,7 @@
-"""A partition becomes a subgraph of its own, and one `DISPATCH_OP` in its place.
+"""Copies partitions into subgraphs of their own, and replaces each partition by one `DISPATCH_OP`.
 
-Extracting copies: the model stays as it is until the vendor has compiled the copy. Replacing changes the model,
-once for all partitions of a subgraph.
+The copy leaves the model unchanged until the vendor has compiled the copy. The replacement changes the model once
+for all partitions of a subgraph.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from litert.model.manifest import ShapeOutput
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """Ops of one subgraph that are to become one NPU call.
+    """A group of ops of one subgraph that becomes one NPU call.
 
     Attributes:
-      name: of the partition, unique in the model.
-      subgraph: that the ops are in.
-      positions: of the ops in it, ascending.
-      ops: at these positions.
-      inputs: what the call reads, none twice, no constants: the subgraph's own inputs, in their order, and then
-        others in the order of first use, as in stock.
-      outputs: what is read elsewhere, in the order in which it is written; where nothing is, what nobody reads.
-      body: the decomposition that stands for its one op, a composite; None for all others.
+      name: Name of the partition, unique in the model.
+      subgraph: Subgraph that contains the ops.
+      positions: Positions of the ops in the subgraph, ascending.
+      ops: Ops at these positions.
+      inputs: Tensors that the call reads, without duplicates and constants: first the subgraph's own inputs in
+        their order, then other tensors in the order of first use, as in stock LiteRT.
+      outputs: Tensors that are read outside the partition, in the order in which they are written; if there are no
+        such tensors, the tensors that no op reads.
+      body: Decomposition that replaces the partition's only op, a composite; None for all other partitions.
     """
 
     name: str
@@ -58,14 +59,14 @@ def make_partition(
     results: set[Tensor],
     body: Subgraph | None = None,
 ) -> Partition:
-    """Finds what a partition reads and what others read of it.
+    """Makes a partition, and finds its inputs and outputs.
 
     Args:
-      name: of the partition.
-      subgraph: that its ops are in.
-      positions: of the ops, ascending.
-      results: of the subgraph, from `leftovers.find_results`.
-      body: of the partition.
+      name: Name of the partition.
+      subgraph: Subgraph that contains the ops.
+      positions: Positions of the ops, ascending.
+      results: Tensors that are read from outside the subgraph, from `leftovers.find_results`.
+      body: Decomposition that replaces the partition's only op; None for no decomposition.
     """
     ops = [subgraph.ops[position] for position in positions]
     own = set(ops)
@@ -88,12 +89,12 @@ def make_partition(
 
 
 def extract(partitions: Sequence[Partition], *, share_buffers: bool = False) -> list[Subgraph]:
-    """Copies of partitions as subgraphs: their ops, and the tensors that they have.
+    """Copies partitions into new subgraphs, with their ops and the tensors of these ops.
 
     Args:
-      partitions: to copy; where tensors of any two have one buffer, their copies have one too.
-      share_buffers: whether the copies have the model's own buffers and operator codes, so that they can be put
-        into the model. Otherwise a vendor may change them as it likes.
+      partitions: Partitions to copy; tensors that share a buffer share a buffer in the copies too.
+      share_buffers: Whether the copies use the model's buffers and operator codes, so that the copies can be added
+        to the model. With False, a vendor may change the copies freely.
     """
     data = None if share_buffers else CopiedData()
     copies = []
@@ -119,17 +120,18 @@ def model_of(*subgraphs: Subgraph) -> Model:
 def replace_partitions(
     model: Model, subgraphs: Sequence[tuple[Sequence[Sequence[int]], Sequence[Partition]]]
 ) -> list[list[Op]]:
-    """Puts a `DISPATCH_OP` in the place of each partition, and drops what is dead.
+    """Replaces each partition by a `DISPATCH_OP`, and removes objects that become unused.
 
-    What only the replaced ops used is dropped: tensors, their buffers, operator codes. What nothing used
-    before stays.
+    Tensors, buffers and operator codes that only the replaced ops used are removed. Objects that were unused
+    before the replacement stay.
 
     Args:
-      model: to change.
-      subgraphs: of each that has any: the dependencies of its ops, and partitions, which do not overlap.
+      model: Model to change.
+      subgraphs: For each subgraph with partitions, the dependencies of its ops and its partitions, which have no
+        op in common.
 
     Returns:
-      The dispatch ops, without options, in the partitions' order.
+      The dispatch ops, without options, in the order of the partitions.
     """
     calls: list[list[Op]] = []
     dead: set[Tensor] = set()
@@ -184,17 +186,17 @@ def _dispatch_code(model: Model) -> OperatorCode:
 def add_shape_outputs(
     model: Model, subgraph: Subgraph, call: Op, function_name: str, outputs: Sequence[int]
 ) -> list[ShapeOutput]:
-    """Appends an int32 output of shape `[rank]` to an NPU call for each of its outputs that is named.
+    """Appends an int32 output of shape `[rank]` to an NPU call for each of the chosen outputs.
 
     Args:
-      model: that the call is in.
-      subgraph: that the call is in.
-      call: the dispatch op.
-      function_name: of the call.
-      outputs: indices of the call's outputs.
+      model: Model that contains the call.
+      subgraph: Subgraph that contains the call.
+      call: Dispatch op of the call.
+      function_name: Name of the call's function in the byte code.
+      outputs: Indices of the call's outputs that get a shape output.
 
     Returns:
-      Which output has the shape of which.
+      For each new output, the function's name and the output whose shape the new output has.
     """
     added = []
     for index in outputs:
@@ -209,11 +211,11 @@ def add_shape_outputs(
 def check_function_names(
     functions: Sequence[tuple[str, Sequence[ShapeOutput]]], where: str
 ) -> None:
-    """Refuses calls of one name of which a manifest could not say what their outputs are.
+    """Refuses two calls with the same name whose dynamic outputs differ, because a manifest cannot describe both.
 
     Args:
-      functions: the name and shape outputs of each call.
-      where: the vendor's call, for the error.
+      functions: Name and shape outputs of each call.
+      where: Name of the vendor's call in the error.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT.
@@ -223,7 +225,7 @@ def check_function_names(
         if seen.setdefault(name, outputs) != outputs:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"two calls are named '{name}', and differ in their outputs of dynamic shape",
+                f"two calls have the name '{name}', but differ in their outputs of dynamic shape",
                 where,
-                "Name each function for itself, as by its partition.",
+                "Give each function a name of its own, such as the name of its partition.",
             )

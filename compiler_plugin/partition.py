@@ -1,12 +1,14 @@
 """Groups the ops that a plugin takes into partitions, each of which becomes one NPU call.
 
-A partition is connected, holds ops of one partition index, and is as large as can be. It never closes a
-cycle: no value leaves it and comes back through other ops, whether by data or by the order of side effects.
+A partition is connected, contains ops of one partition index, and is as large as possible. A partition never
+closes a cycle: no value leaves the partition and returns through other ops, by data or by the order of side
+effects.
 
-First, ops are grouped by level, which is how often the longest way to an op leaves the NPU; a way that leaves
-a group ends on a higher level, so that no cycle can be. Then neighbours on different levels are merged
-where nothing else leads from the one to the other. That search is bounded by a topological order, which each
-merge repairs (after Pearce and Kelly), so that the whole takes little more than linear time.
+First, ops are grouped by level: the largest number of times that a path to the op leaves the NPU. A path that
+  leaves a group reaches a higher level, so that no cycle can arise. Then neighboring groups on different levels
+  are merged if no other path leads from one group to the other. A topological order bounds the search for such
+  paths, and each merge updates the order (algorithm of Pearce and Kelly), so that the grouping takes little more
+  than linear time.
 """
 
 from __future__ import annotations
@@ -22,15 +24,16 @@ _LABEL_GAP = 1 << 60
 def find_partitions(
     dependencies: Sequence[Sequence[int]], selected: Mapping[int, int]
 ) -> list[list[int]]:
-    """Groups selected ops.
+    """Groups the ops that a plugin takes into connected partitions without cycles.
 
     Args:
-      dependencies: for each op of a subgraph, in the order they run, the positions of those that it waits
-        for; all are smaller than its own.
-      selected: position and partition index of each op that the plugin takes; indices never mix.
+      dependencies: For each op of a subgraph, in execution order, the positions of the earlier ops that the op
+        waits for.
+      selected: Partition index of each op that the plugin takes, by position; a partition has ops of one index
+        only.
 
     Returns:
-      Partitions in the order of their first ops: positions, ascending.
+      The partitions in the order of their first ops; each is a list of positions, ascending.
     """
     numbers = {index: number for number, index in enumerate(dict.fromkeys(selected.values()))}
     sides = [numbers[selected[op]] if op in selected else _CPU for op in range(len(dependencies))]
@@ -49,17 +52,17 @@ def find_partitions(
 
 
 def find_runs(num_ops: int, selected: Mapping[int, int]) -> list[list[int]]:
-    """Groups selected ops as stock LiteRT does: each run of neighbours in the order of execution is a partition.
+    """Groups selected ops as stock LiteRT does: each run of consecutive ops in execution order is a partition.
 
-    What is left out, or has another index, ends a run. Nothing can lead out of a run and back, since nothing else
-    runs within it.
+    A run ends at an op that is not selected or has another partition index. No value can leave a run and return,
+    because no other op runs between the ops of the run.
 
     Args:
-      num_ops: of the subgraph.
-      selected: position and partition index of each op that the plugin takes.
+      num_ops: Number of ops in the subgraph.
+      selected: Partition index of each op that the plugin takes, by position.
 
     Returns:
-      Partitions in the order of their first ops: positions, ascending.
+      The partitions in the order of their first ops; each is a list of positions, ascending.
     """
     runs: list[list[int]] = []
     last: int | None = None
@@ -75,14 +78,14 @@ def find_runs(num_ops: int, selected: Mapping[int, int]) -> list[list[int]]:
 
 
 def keep_largest(partitions: Sequence[Sequence[int]], limit: int) -> list[int]:
-    """Chooses the partitions that stay where a limit is set: those of most ops, earlier ones first.
+    """Chooses the partitions that stay under a limit: the largest, and earlier ones among equally large.
 
     Args:
-      partitions: to choose from.
-      limit: 0 is none.
+      partitions: Partitions to choose from.
+      limit: Largest number of partitions; 0 means no limit.
 
     Returns:
-      Indices of those that stay, ascending.
+      The indices of the chosen partitions, ascending.
     """
     if not 0 < limit < len(partitions):
         return list(range(len(partitions)))
@@ -91,14 +94,14 @@ def keep_largest(partitions: Sequence[Sequence[int]], limit: int) -> list[int]:
 
 
 def split(partition: Sequence[int], dependencies: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Halves a partition of two ops or more: the ops that run first, and the rest.
+    """Splits a partition of at least two ops into the first half of its ops in execution order, and the rest.
 
-    Each half falls into its connected parts. What was free of cycles stays so, since nothing leads from the
-    second half to the first.
+    Each half is then split into its connected parts. The split adds no cycle, because no dependency leads from the
+    second half to the first half.
 
     Args:
-      partition: positions, ascending.
-      dependencies: as in `find_partitions`.
+      partition: Positions of the ops, ascending.
+      dependencies: Same as for `find_partitions`.
     """
     half = (len(partition) + 1) // 2
     parts: list[list[int]] = []

@@ -1,6 +1,6 @@
-"""Runs transformations on a model: before a vendor is asked, or for their own sake (`litert-npu transform`).
+"""Runs transformations on a model, before a vendor's plugin gets the model or for `litert-npu transform`.
 
-Nothing of the transformations is imported where none is asked for.
+The modules of transformations are imported only if the options choose a transformation.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ def transform_file(
     output_path: str | os.PathLike[str],
     options: TransformOptions,
 ) -> Report:
-    """Takes a model through the phases, without a vendor: what comes out is a TFLite model again.
+    """Transforms a TFLite model into another TFLite model, without a vendor's plugin.
 
     Args:
-      model_path: a TFLite model that is not compiled.
-      output_path: another file; "" to write none.
-      options: which transformations run.
+      model_path: Path of a TFLite model that is not compiled.
+      output_path: Path of the output file, which must not be the input; "" to write no file.
+      options: Options that choose the transformations.
 
     Returns:
-      What each transformation did.
+      The report, with the number of matches of each transformation.
 
     Raises:
-      LiteRtError: with nothing written.
+      LiteRtError: If any step fails; no output file is written then.
     """
     start = time.perf_counter()
     source, target = os.fspath(model_path), os.fspath(output_path)
@@ -61,13 +61,13 @@ def transform_file(
 def transform_model(
     model: Model, options: TransformOptions | None, report: Report
 ) -> Transformations | None:
-    """Runs the transformations that are asked for, and reports them.
+    """Runs the transformations that the options choose, and adds them to the report.
 
     Returns:
-      The transformations; None where none is asked for.
+      The transformations; None if the options choose no transformation.
 
     Raises:
-      LiteRtError: of a transformation; the model is not to be used then.
+      LiteRtError: The error of a transformation; the model must then no longer be used.
     """
     if options is None or not options.is_asked:
         return None
@@ -86,12 +86,12 @@ def prepare_partitions(
     options: TransformOptions | None = None,
     transformations: Transformations | None = None,
 ) -> Prepare:
-    """What partitions go through before the vendor compiles them.
+    """Returns the function that changes partitions before the vendor compiles them.
 
     Args:
-      layout: that the vendor asks for.
-      options: may forbid it.
-      transformations: whose back phase partitions go through in that layout.
+      layout: Data layout that the vendor asks for.
+      options: Options, which may forbid the change of the layout.
+      transformations: Transformations whose back phase runs on the partitions in that layout.
     """
     if layout == "NHWC" or (options is not None and options.keep_layout):
         return leave_as_is

@@ -1,6 +1,6 @@
-"""A created plugin as the host uses it: each call is guarded, and what it gives back is checked.
+"""Wraps a vendor's plugin for the host: guards each call of the plugin, and checks each result.
 
-Errors name the vendor and the call, whether the vendor's code raises or returns nonsense.
+Errors name the vendor and the call, both if the vendor's code raises an error and if its result is invalid.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from litert.model.expected_time import find_time_mistake
 from litert.model.graph import Model, Op, Subgraph
 from litert.model.memory_plan import find_plan_mistake
 
-NO_REASON = "the plugin does not take it"
+NO_REASON = "the plugin does not take the op"
 
 _Item = TypeVar("_Item")
 _CALLS = ("partition", "compile", "companions", "close")
@@ -50,18 +50,18 @@ _GROUPINGS: tuple[Grouping, ...] = ("connected", "consecutive")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a plugin takes of a subgraph.
+    """The ops that a plugin takes from a subgraph.
 
     Attributes:
-      selected: partition indices of ops.
-      reasons: why other ops stay on the CPU, where the plugin or the host has one.
+      selected: Partition index of each op that the plugin takes.
+      reasons: Reasons why other ops stay on the CPU, as far as the plugin or the host gives a reason.
     """
 
     selected: dict[Op, int]
     reasons: dict[Op, str]
 
     def by_position(self, ops: Sequence[Op]) -> tuple[dict[int, int], dict[int, str]]:
-        """The partition indices of those that are taken, and the reasons of all others."""
+        """Returns the partition indices of the taken ops and the reasons for all other ops, by position."""
         selected, reasons = self.selected, self.reasons
         return (
             {i: selected[op] for i, op in enumerate(ops) if op in selected},
@@ -70,14 +70,15 @@ class Taken:
 
 
 class VendorPlugin:
-    """A plugin that has been created, for one SoC model; a context manager that closes it.
+    """A vendor's plugin for one SoC model; as a context manager, the object closes the plugin.
 
     Attributes:
-      vendor: its manufacturer.
-      soc_model: that is compiled for.
-      data_layout: that `compile` is to get partitions in.
-      grouping: how partitions are made of the ops that it takes.
-      is_asked_as_in_stock: whether its partitions are to be those of stock, as far as what it is asked goes.
+      vendor: Manufacturer of the plugin.
+      soc_model: SoC model to compile for.
+      data_layout: Data layout of the partitions that `compile` gets.
+      grouping: How the host groups the ops that the plugin takes into partitions.
+      is_asked_as_in_stock: Whether the host asks the plugin only about the ops that stock LiteRT asks about, so
+        that the partitions are the same.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class VendorPlugin:
         compiler_options: CompilerOptions,
         warnings: list[str],
     ) -> None:
-        """Creates the plugin and asks whether it can serve this host; what goes wrong at its end is a warning."""
+        """Creates the plugin after a compatibility check; errors when the plugin closes become warnings."""
         factory = registered.factory
         self.vendor = factory.soc_manufacturer
         self.soc_model = soc_model
@@ -103,12 +104,12 @@ class VendorPlugin:
         missing = [name for name in _CALLS if not callable(getattr(self._plugin, name, None))]
         if missing:
             raise self._nonsense(
-                "create", f"what it returns ({type(self._plugin).__name__}) has no {missing[0]}"
+                "create", f"the returned object ({type(self._plugin).__name__}) has no {missing[0]}"
             )
         if compiler_options.replace_ir and not getattr(self._plugin, "takes_ir", False):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                "its plugin takes no IR text",
+                "the vendor's plugin does not compile IR texts",
                 f"vendor '{self.vendor}'",
                 "Leave out --replace_ir.",
             )
@@ -128,11 +129,11 @@ class VendorPlugin:
             self._warnings.append(str(error))
 
     def close(self) -> None:
-        """Closes the plugin, which nothing is asked from then on; what goes wrong is a warning.
+        """Closes the plugin, which then gets no more calls; an error of the plugin becomes a warning.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, where its process did not survive that: what it has
-            compiled before may be as broken.
+          LiteRtError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the plugin's process ended early or did not answer;
+            its compiled byte code may then be broken too.
         """
         if self._is_closed:
             return
@@ -146,17 +147,22 @@ class VendorPlugin:
             self._warnings.append(str(error))
 
     def transform(self, model: Model) -> Sequence[TransformationReport]:
-        """Lets the vendor rewrite the model, where it wants to."""
+        """Lets the vendor's plugin rewrite the model, if the plugin has transformations."""
         if not has_optional(self._plugin, "transform"):
             return []
         start = time.perf_counter()
         with self._measured("transform"):
             matches = self._plugin.transform(model)
         if not isinstance(matches, Mapping):
-            raise self._nonsense("transform", f"it returns {type(matches).__name__}")
+            raise self._nonsense(
+                "transform", f"the plugin returns {type(matches).__name__}, not a mapping"
+            )
         for name, count in matches.items():
             if not _is_name(name) or not _is_index(count):
-                raise self._nonsense("transform", f"it has done {name!r:.100} {count!r:.100} times")
+                raise self._nonsense(
+                    "transform",
+                    f"the plugin reports {count!r:.100} matches of transformation {name!r:.100}",
+                )
         seconds = time.perf_counter() - start  # of them all: only the vendor knows more
         return [
             TransformationReport(name, self.vendor, count, seconds if count else 0.0)
@@ -164,9 +170,9 @@ class VendorPlugin:
         ]
 
     def partition(self, subgraph: Subgraph, where: str) -> Taken:
-        """Asks which ops of a subgraph the vendor takes, and leaves out what no NPU call can hold.
+        """Asks which ops of a subgraph the vendor takes, and leaves out ops that no NPU call can contain.
 
-        `where` is the subgraph's name in errors.
+        `where` is the name of the subgraph in errors.
         """
         position = {op: index for index, op in enumerate(subgraph.ops)}
         op_list = OpList()
@@ -175,32 +181,39 @@ class VendorPlugin:
             returned: object = self._plugin.partition(self.soc_model, subgraph, op_list)  # type: ignore[func-returns-value]
             change = before.find_change(subgraph)
         if change:
-            raise self._nonsense("partition", f"it has changed {change} of {where}")
+            raise self._nonsense("partition", f"the plugin has changed {change} of {where}")
         if returned is not None:
             raise self._nonsense(
                 "partition",
-                f"it returns {type(returned).__name__}, where ops are taken by op_list.push",
+                f"the plugin returns {type(returned).__name__}, but must take ops by op_list.push",
             )
         selected: dict[Op, int] = {}
         for selection in self._check_list(op_list.selected, Selection, "ops", "partition"):
             op, number = selection.op, selection.partition_index
             if not isinstance(op, Op) or op not in position:
-                raise self._nonsense("partition", f"it takes {op!r:.100}, not an op of {where}")
+                raise self._nonsense(
+                    "partition", f"the plugin takes {op!r:.100}, which is not an op of {where}"
+                )
             if not _is_index(number):
                 raise self._nonsense(
-                    "partition", f"its partition index {number!r:.100} is no index"
+                    "partition",
+                    f"the plugin's partition index {number!r:.100} is not a valid index",
                 )
             if op in selected:
                 raise self._nonsense(
-                    "partition", f"it takes op {position[op]} ({op.name}) of {where} twice"
+                    "partition", f"the plugin takes op {position[op]} ({op.name}) of {where} twice"
                 )
             selected[op] = number
         reasons: dict[Op, str] = {}
         if not isinstance(op_list.refusals, Mapping):
-            raise self._nonsense("partition", f"its refusals are {op_list.refusals!r:.100}")
+            raise self._nonsense(
+                "partition", f"the plugin's refusals are not a mapping: {op_list.refusals!r:.100}"
+            )
         for op, reason in op_list.refusals.items():
             if op not in position or not isinstance(reason, str):
-                raise self._nonsense("partition", f"it refuses {op!r:.100} with {reason!r:.100}")
+                raise self._nonsense(
+                    "partition", f"the plugin refuses {op!r:.100} with {reason!r:.100}"
+                )
             if op not in selected:
                 reasons[op] = reason
         for op in list(selected):
@@ -210,24 +223,28 @@ class VendorPlugin:
         return Taken(selected, reasons)
 
     def compile(self, partitions: Sequence[Subgraph]) -> CompiledResult:
-        """Compiles partitions; a call for each of them comes back."""
+        """Compiles partitions, and returns the byte code with one call for each partition."""
         ranks = [[len(tensor.shape) for tensor in p.outputs] for p in partitions]  # as they are now
         num_ops = sum(len(partition.ops) for partition in partitions)
         with self._measured("compile", Status.COMPILATION, num_ops=num_ops):
             result = self._plugin.compile(self.soc_model, partitions)
         if not isinstance(result, CompiledResult):
-            raise self._nonsense("compile", f"it returns {type(result).__name__}")
+            raise self._nonsense(
+                "compile", f"the plugin returns {type(result).__name__}, not a CompiledResult"
+            )
         modules = self._check_list(result.byte_code, Blob, "byte_code")
         calls = self._check_list(result.calls, CallInfo, "calls")
         self._check_list(result.notes, str, "notes")
         self._check_list(result.native_assets, str, "native_assets")
         if len(calls) != len(partitions):
             raise self._nonsense(
-                "compile", f"it returns {len(calls)} calls for {len(partitions)} partitions"
+                "compile", f"the plugin returns {len(calls)} calls for {len(partitions)} partitions"
             )
         for index, module in enumerate(modules):
             if not isinstance(module.view, memoryview) or not module.view.c_contiguous:
-                raise self._nonsense("compile", f"byte code module {index} is no block of bytes")
+                raise self._nonsense(
+                    "compile", f"byte code module {index} is not a contiguous block of bytes"
+                )
             if not module.size:
                 raise self._nonsense("compile", f"byte code module {index} is empty")
         for index, (call, output_ranks) in enumerate(zip(calls, ranks, strict=True)):
@@ -236,23 +253,23 @@ class VendorPlugin:
         return result
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
-        """The files that an asset names."""
+        """Returns the files that an asset names."""
         with self._measured("companions", op=op_name):
             companions = self._plugin.companions(op_name, asset_path, data)
         for companion in self._check_list(companions, Companion, "companions", "companions"):
             if not isinstance(companion.relative_path, str) or not isinstance(companion.blob, Blob):
-                raise self._nonsense("companions", f"it returns {companion!r:.100}")
+                raise self._nonsense("companions", f"the plugin returns {companion!r:.100}")
             with self._call("companions"):
                 check_companion_path(companion.relative_path, f"asset of op '{op_name}'")
         for path, number in Counter(companion.relative_path for companion in companions).items():
             if number > 1:
-                raise self._nonsense("companions", f"it returns {path!r:.100} twice")
+                raise self._nonsense("companions", f"the plugin returns {path!r:.100} twice")
         return companions
 
     def custom_layers(
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
-        """The assets that the vendor has for ops of those names among layers for any model."""
+        """Returns the vendor's assets for the named ops from layers that serve any model."""
         with self._measured("custom_layers"):
             # A vendor's plugin may be of a class of its own, without what is optional.
             if not has_optional(self._plugin, "custom_layers"):
@@ -262,13 +279,16 @@ class VendorPlugin:
             is_text = isinstance(info.op_name, str) and isinstance(info.asset_path, str)
             if not is_text or info.op_name not in op_names or not info.asset_path:
                 raise self._nonsense(
-                    "custom_layers", f"it returns {info!r:.100}, for no op that it was asked about"
+                    "custom_layers",
+                    f"the plugin returns {info!r:.100}, which is not for an op in the request",
                 )
             with self._call("custom_layers"):
                 check_op_name(info.op_name)
         for name, number in Counter(info.op_name for info in found).items():
             if number > 1:
-                raise self._nonsense("custom_layers", f"it returns two layers for op '{name:.100}'")
+                raise self._nonsense(
+                    "custom_layers", f"the plugin returns two layers for op '{name:.100}'"
+                )
         return found
 
     def _read_choice(self, attribute: str, allowed: tuple[_Item, ...]) -> _Item:
@@ -276,7 +296,9 @@ class VendorPlugin:
         value: _Item = getattr(self._plugin, attribute, allowed[0])
         if value not in allowed:
             names = " or ".join(map(str, allowed))
-            raise self._nonsense("create", f"its {attribute} is {value!r:.100}, and not {names}")
+            raise self._nonsense(
+                "create", f"the plugin's {attribute} is {value!r:.100}, not {names}"
+            )
         return value
 
     def _check_call(self, index: int, call: CallInfo, num_modules: int) -> None:
@@ -288,9 +310,13 @@ class VendorPlugin:
                 "compile", f"call '{call.name}' is in byte code module {number!r} of {num_modules}"
             )
         if mistake := find_plan_mistake(call.memory):
-            raise self._nonsense("compile", f"the memory of call '{call.name}': {mistake}")
+            raise self._nonsense(
+                "compile", f"the memory plan of call '{call.name}' is wrong: {mistake}"
+            )
         if mistake := find_time_mistake(call.expected):
-            raise self._nonsense("compile", f"what call '{call.name}' may take: {mistake}")
+            raise self._nonsense(
+                "compile", f"the expected time of call '{call.name}' is wrong: {mistake}"
+            )
 
     def _check_shape_outputs(self, call: CallInfo, ranks: Sequence[int]) -> None:
         indices = self._check_list(call.shape_outputs, int, "shape_outputs")
@@ -306,11 +332,13 @@ class VendorPlugin:
         self, values: object, kind: type[_Item], what: str, call: str = "compile"
     ) -> Sequence[_Item]:
         if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-            raise self._nonsense(call, f"its {what} are {type(values).__name__}, not a sequence")
+            raise self._nonsense(
+                call, f"the plugin's {what} are {type(values).__name__}, not a sequence"
+            )
         for value in values:
             if not isinstance(value, kind):
                 raise self._nonsense(
-                    call, f"its {what} hold {type(value).__name__}, not {kind.__name__}"
+                    call, f"the plugin's {what} contain {type(value).__name__}, not {kind.__name__}"
                 )
         return values
 

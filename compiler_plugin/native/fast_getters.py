@@ -1,9 +1,9 @@
-"""The getters that plugins ask most, for each op and tensor and more than once, in machine code.
+"""Machine code for the getters that plugins call most often, several times for each op and tensor.
 
-What is in the table that a getter is shown takes a few instructions; whatever else it is asked goes on to Python.
-The code is in a library of our own, which one context has. Each function reads two pointers in the data of the
-library: the table that it answers from, NULL for none, and where it goes on with what is not in the table, a wrong
-handle above all, as if it had not been called.
+A getter answers from a table in a few instructions, and forwards all other calls to Python.
+The code is in a library that this module generates, and one compiler context at a time owns the library. Each
+function reads two pointers from the library's data: the getter's table, or NULL, and the slow function, to which
+the getter jumps if the table has no answer, for example for a wrong handle.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ COLUMNS = {
     "get_quantization_type_id": "int32_t",
     "get_ranked_tensor_type": "LiteRtRankedTensorType",
 }
-"""What the answers are, by slot."""
+"""C type of the getter's answer, by slot."""
 
 FUNCTIONS = (INDEX, *COLUMNS)
 
 SLOT_SIZE = 16
-"""Bytes of a function's two pointers."""
+"""Size of a function's two pointers, in bytes."""
 
 assert STEP == 1 << 4  # what the code shifts by
 
@@ -45,10 +45,10 @@ _publishing = threading.Lock()
 
 
 class FastGetters:
-    """The code, as one context has it.
+    """The fast getters of the compiler context that owns the machine code.
 
-    A table is never changed, so that a thread of the plugin sees one table or another. Processors that reorder
-    writes, as aarch64's do, must not show a table before its content: it is written and shown under the same lock.
+    A table never changes after `show`, so that each thread of the plugin sees a complete table. Processors such as
+    aarch64 reorder writes; therefore a lock protects both the writing and the `show` of a table.
     """
 
     def __init__(self, functions: dict[str, Any], data: Any) -> None:
@@ -57,7 +57,7 @@ class FastGetters:
 
     @classmethod
     def claim(cls, slow: dict[str, Any]) -> FastGetters | None:
-        """Takes the code; None where another context has it. `slow` answers where the code does not, by slot."""
+        """Returns the getters; None if another context owns the code. `slow` has Python's functions by slot."""
         global _has_owner
         if _has_owner:
             return None
@@ -70,31 +70,32 @@ class FastGetters:
         return cls(functions, data)
 
     def show(self, slot: str, table: Any) -> None:
-        """Has a getter answer from a table from now on; it is the caller's to keep."""
+        """Sets the table of a getter; the caller keeps the table alive."""
         with _publishing:
             self._data[_SLOTS[slot] // 8] = int(ffi.cast("uintptr_t", table))
 
     def hide(self) -> None:
-        """Answers nothing from now on."""
+        """Removes all tables, so that all calls go to Python."""
         for place in _SLOTS.values():
             self._data[place // 8] = 0
 
     def release(self) -> None:
-        """Leaves the code to others."""
+        """Removes all tables, and lets another context own the code."""
         global _has_owner
         self.hide()
         _has_owner = False
 
 
 def index_table(owner: int, first: int, number: int) -> Any:
-    """The table of `INDEX`, in C's memory: of a subgraph's handle, its first op's, and how many are in a row."""
+    """Returns the table of `INDEX` in C memory: subgraph's handle, number of ops in the row, first op's handle."""
     return _table(struct.pack("<3Q", owner, number, first))
 
 
 def column_table(slot: str, first: int, answers: Sequence[Any]) -> Any:
-    """The table of one of `COLUMNS`, in C's memory.
+    """Returns the table of one of `COLUMNS`, in C memory.
 
-    `answers` are those of all handles in a row from `first` on, each a number, or a cdata of the struct.
+    `answers` has the answer for each handle of the row that starts at `first`, as a number or a cdata of the
+    struct.
     """
     column = ffi.new(f"{COLUMNS[slot]}[]", answers)
     return _table(struct.pack("<2Q", first, len(answers)) + bytes(ffi.buffer(column)))
@@ -118,12 +119,13 @@ def _load() -> Any:
 
 
 def index_code(slot: int) -> Code:
-    """`get(owner, index, handle*)`, where the handles are in a row.
+    """Returns the code of `get(owner, index, handle*)` for handles in a row.
 
-    The table: the owner's handle, how many there are, the first one's handle; each 8 bytes.
+    The table contains the owner's handle, the number of elements and the handle of the first element, with 8 bytes
+    each.
 
     Args:
-      slot: where the pointers are, from the start of the data.
+      slot: Offset of the function's two pointers from the start of the library's data, in bytes.
     """
 
     def code(machine: str, at: int) -> bytes:
@@ -152,13 +154,13 @@ def index_code(slot: int) -> Code:
 
 
 def column_code(slot: int, size: int) -> Code:
-    """`get(handle, answer*)`, where the handles are in a row.
+    """Returns the code of `get(handle, answer*)` for handles in a row.
 
-    The table: the first handle and how many there are, each 8 bytes; then their answers.
+    The table contains the first handle and the number of handles, with 8 bytes each, and then the answers.
 
     Args:
-      slot: where the pointers are, from the start of the data.
-      size: of an answer: 4 bytes, or a multiple of 8 below 80.
+      slot: Offset of the function's two pointers from the start of the library's data, in bytes.
+      size: Size of an answer in bytes: 4, or a multiple of 8 below 80.
     """
     assert size == 4 or (size % 8 == 0 and size < 80)  # jumps and distances of one byte
 

@@ -1,7 +1,8 @@
-"""What a plugin's pattern wants to change: recorded while the pattern runs, and done once it has matched.
+"""Records the graph edits of a plugin's pattern while the pattern runs, and applies them after a match.
 
-As in stock: new ops come where the first erased op was, in the order in which they were built; what nothing has
-any more is dropped. A change that would leave a tensor without the op that writes it, or with two, is refused.
+As in stock LiteRT, the new ops take the place of the first erased op, in the order in which they were built, and
+unused objects are removed. An edit is refused if it leaves a tensor without an op that writes the tensor, or with
+two such ops.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from litert.model.graph import EXTERNAL_SIZE, Buffer, Model, Op, OperatorCode, S
 
 
 class BuiltOp(Op):
-    """An op that a pattern has built: it has its tensors, and they do not know it yet."""
+    """An op that a pattern has built; its tensors do not refer to the op until the edits are applied."""
 
     __slots__ = ("planned_inputs", "planned_outputs")
 
@@ -40,18 +41,18 @@ class BuiltOp(Op):
         return self.planned_outputs
 
     def settle(self, code: OperatorCode) -> Op:
-        """The op itself, which its tensors know."""
+        """Returns the final op, which is connected to its tensors."""
         op = Op(code, self.planned_inputs, self.planned_outputs, self.options)
         op.options_2 = self.options_2
         return op
 
 
 class GraphBuilder:
-    """Behind a `LiteRtBuilder`: the changes of one pattern at one op.
+    """The object behind a `LiteRtBuilder`: the edits of one pattern at one op.
 
     Attributes:
-      tensors, ops: new ones, in the order in which they were built.
-      erased: ops of the subgraph that are to go.
+      tensors, ops: New tensors and ops, in the order in which they were built.
+      erased: Ops to remove from the subgraph.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
@@ -64,22 +65,22 @@ class GraphBuilder:
 
     @property
     def is_used(self) -> bool:
-        """Whether anything is recorded."""
+        """Whether the builder has recorded any edit."""
         return bool(self.tensors or self.ops or self.erased or self._data)
 
     def add_tensor(self, tensor: Tensor) -> None:
-        """A tensor, whose buffer is another's or the model's empty one."""
+        """Adds a new tensor, whose buffer belongs to another tensor or is the model's empty buffer."""
         self.tensors[tensor] = None
 
     @property
     def empty_buffer(self) -> Buffer:
-        """What tensors without data have."""
+        """The model's empty buffer, which all tensors without data use."""
         if not self._model.buffers:
             self._model.buffers.append(Buffer())
         return self._model.buffers[0]
 
     def set_data(self, tensor: Tensor, data: bytes) -> Buffer:
-        """Gives a tensor constant data: a new one, or one whose op is erased, which folds that op."""
+        """Makes a tensor constant: a new tensor, or the output of an erased op, which folds that op."""
         buffer = Buffer(Blob(data), is_external=len(data) >= EXTERNAL_SIZE)
         if tensor in self.tensors:
             tensor.buffer = buffer
@@ -88,12 +89,12 @@ class GraphBuilder:
         else:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"data for tensor '{tensor.name}', which no op of the subgraph writes",
+                f"the pattern sets data for tensor '{tensor.name}', but no op of the subgraph writes the tensor",
             )
         return buffer
 
     def add_op(self, code: int, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> BuiltOp:
-        """An op, which has no options yet."""
+        """Adds a new op, which has no options yet."""
         op = BuiltOp(code, inputs, outputs)
         self.ops[op] = None
         for output in outputs:
@@ -102,15 +103,16 @@ class GraphBuilder:
         return op
 
     def erase(self, op: Op) -> None:
-        """Takes an op out."""
+        """Records that an op of the subgraph is to be removed."""
         if op not in self._subgraph.ops:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"{op.name} is erased, and is no op of the subgraph"
+                Status.INVALID_ARGUMENT,
+                f"the pattern erases {op.name}, which is not an op of the subgraph",
             )
         self.erased[op] = None
 
     def apply(self) -> None:
-        """Applies the recorded edits; none of them, with INVALID_GRAPH_INVARIANT, if the graph would break."""
+        """Applies the recorded edits, or raises INVALID_GRAPH_INVARIANT if the edits would break the graph."""
         self._check()
         model, subgraph = self._model, self._subgraph
         old_order = {op: index for index, op in enumerate(subgraph.ops)}
@@ -140,9 +142,11 @@ class GraphBuilder:
                 old = tensor.producer
                 is_taken = old is not None and old is not built and old not in self.erased
                 if tensor in writers or is_taken:
-                    raise _broken(f"tensor '{tensor.name}' is written by two ops")
+                    raise _broken(f"two ops write tensor '{tensor.name}'")
                 if tensor.is_constant or tensor in self._subgraph.inputs:
-                    raise _broken(f"tensor '{tensor.name}' is written, and is given already")
+                    raise _broken(
+                        f"an op writes tensor '{tensor.name}', which is a constant or an input of the subgraph"
+                    )
                 writers[tensor] = built
         lost = [t for op in self.erased for t in op.outputs if t not in writers]
         read = {t for built in self.ops for t in built.planned_inputs}
@@ -150,15 +154,19 @@ class GraphBuilder:
         for tensor in lost:
             is_read = tensor in read or any(op not in self.erased for op in tensor.readers)
             if (is_read or tensor in results) and tensor not in self._data:
-                raise _broken(f"tensor '{tensor.name}' is read, and no op writes it any more")
+                raise _broken(
+                    f"tensor '{tensor.name}' is read, but the only op that writes the tensor is erased"
+                )
         for tensor in self._data:
             if tensor.producer not in self.erased or tensor in writers:
-                raise _broken(f"tensor '{tensor.name}' has data, and an op that writes it")
+                raise _broken(
+                    f"tensor '{tensor.name}' has constant data, but an op writes the tensor"
+                )
         given = {*self._subgraph.tensors}
         for tensor in read:
             is_new = tensor in self.tensors and (tensor in writers or tensor.is_constant)
             if tensor not in given and not is_new:
-                raise _broken(f"tensor '{tensor.name}' is read, and no op writes it")
+                raise _broken(f"tensor '{tensor.name}' is read, but no op writes the tensor")
 
 
 def _broken(what: str) -> LiteRtError:
@@ -166,7 +174,7 @@ def _broken(what: str) -> LiteRtError:
 
 
 def order_ops(ops: Sequence[Op]) -> list[Op]:
-    """Moves an op that another needs before it; all others stay in their order."""
+    """Returns the ops in an order of execution: an op moves only if another op needs its result earlier."""
     position = {op: index for index, op in enumerate(ops)}
     dependencies = [
         [
@@ -184,5 +192,5 @@ def order_ops(ops: Sequence[Op]) -> list[Op]:
         for tensor in op.inputs:
             producer = None if tensor is None else tensor.producer
             if producer in place and place[producer] >= place[op]:
-                raise _broken(f"{op.name} waits for what waits for it")
+                raise _broken(f"{op.name} depends on its own output")
     return ordered

@@ -1,4 +1,4 @@
-"""The graph as a plugin holds it: a handle for each object, and C memory for what it reads."""
+"""Handles through which a native plugin refers to graph objects, and C memory for the data that it reads."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from litert.model.blob import Blob
 from litert.model.graph import Buffer, Op, Subgraph, Tensor
 
 _OFTEN = 16
-"""Questions about a row after which all its answers are worth making."""
+"""Number of calls about one row of handles after which the answers for the whole row are computed at once."""
 
 
 class GraphHandles:
-    """Handles of one plugin, valid during one call of it; then they are cleared. Ids of buffers stay.
+    """Handles of one plugin, valid during one call of the plugin; only the ids of buffers stay valid afterwards.
 
-    An object has one handle. Those of a subgraph's ops are in a row, each `STEP` above the one before, and so are
-    those of its tensors. Ops have no inputs that are left out: as in stock, those do not count.
+    Each object has one handle. The handles of a subgraph's ops form a row: each handle is `STEP` above the
+    previous handle. The handles of a subgraph's tensors form a row in the same way. Omitted optional inputs of an
+    op have no handles and are not counted, as in stock LiteRT.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class GraphHandles:
         self.get = self._handles.get
 
     def of(self, value: object) -> int:
-        """An object's handle."""
+        """Returns the handle of an object, and creates the handle at the first call."""
         number = self._numbers.get(value)
         if number is not None:
             return number
@@ -51,7 +52,7 @@ class GraphHandles:
         return number
 
     def row(self, subgraph: Subgraph) -> int:
-        """The handle of a subgraph's first op; 0 where the handles of all are not in a row."""
+        """Returns the handle of a subgraph's first op; 0 if the handles of the ops form no row."""
         first = self._numbers[subgraph.ops[0]]
         found = self._row_at(first)
         return first if found and found[1] is subgraph.ops else 0
@@ -59,9 +60,9 @@ class GraphHandles:
     def column(
         self, handle: int, what: str, make: Callable[[int, Sequence[Any]], Any]
     ) -> Any | None:
-        """What belongs to all objects in the row of a handle; None where there is no row, or no hurry.
+        """Returns a table for all objects in the row of a handle; None without a row, or after few calls.
 
-        It is made once, as a cdata that owns it, of the first handle and the objects.
+        `make` computes the table once from the row's first handle and objects, as a cdata that owns the memory.
         """
         found = self._row_at(handle)
         if found is None:
@@ -73,7 +74,7 @@ class GraphHandles:
         return self.memory(first, what, lambda: make(first, objects))
 
     def memory(self, owner: object, what: str, make: Callable[[], Any]) -> Any:
-        """C memory that holds something of an object, or what else takes long to find; made once."""
+        """Returns C memory with data of an object, or another value; `make` creates the value only once."""
         key = (owner, what)
         found = self._memory.get(key)
         if found is None:
@@ -81,22 +82,22 @@ class GraphHandles:
         return found
 
     def text(self, owner: object, what: str, text: str) -> Any:
-        """An object's text as a C string; bytes that were no UTF-8 are as they were."""
+        """Returns a text of an object as a C string; bytes that are not valid UTF-8 stay unchanged."""
         data = text.encode("utf-8", "surrogateescape")
         return self.memory(owner, what, lambda: ffi.new("char[]", data))
 
     def place(self, tensor: Tensor) -> int:
-        """A tensor's index in the subgraph that the plugin has of it; that of a new one is the next."""
+        """Returns the index of a tensor in the subgraph that the plugin sees; a new tensor gets the next index."""
         return self._places.setdefault(tensor, len(self._places))
 
     def buffer_id(self, buffer: Buffer) -> int:
-        """A number for a buffer's data: 0 without any, else one that no others have, the same in all calls."""
+        """Returns the id of a buffer's data, which is unique and the same in all calls; 0 for an empty buffer."""
         if buffer.blob is None or not buffer.blob.size:
             return 0
         return self._buffer_ids.setdefault(buffer.blob, len(self._buffer_ids) + 1)
 
     def clear(self) -> None:
-        """Forgets all but the ids of buffers: the call is over."""
+        """Forgets everything except the ids of buffers, at the end of a call."""
         for each in (
             self._handles, self._numbers, self._memory, self._places,
             self._owners, self._firsts, self._rows, self._asked,
@@ -104,7 +105,7 @@ class GraphHandles:
             each.clear()
 
     def close(self) -> None:
-        """Forgets the ids of buffers too: the plugin is closed."""
+        """Forgets everything, including the ids of buffers, when the plugin is closed."""
         self.clear()
         self._buffer_ids.clear()
 
@@ -129,6 +130,6 @@ class GraphHandles:
 
 
 def present_inputs(op: Op) -> Sequence[Tensor]:
-    """An op's inputs without those that are left out."""
+    """Returns the inputs of an op without omitted optional inputs."""
     inputs = op.inputs
     return [t for t in inputs if t is not None] if None in inputs else inputs  # type: ignore[return-value]

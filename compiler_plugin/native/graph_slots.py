@@ -1,7 +1,8 @@
-"""The context's functions by which a plugin looks at models, subgraphs, ops and tensors, and takes ops.
+"""Functions of the compiler context that show models, subgraphs, ops and tensors to a plugin, and take ops.
 
-Arguments come as `litert.abi.tables` has them: handles are numbers. What stock does not do is not done either:
-inputs that are left out do not count, and a tensor without quantization has no parameters to read (InvalidIrType).
+Arguments have the form that `litert.abi.tables` defines: handles are numbers. The functions have the limits of
+stock LiteRT: omitted optional inputs do not count, and the quantization getters return InvalidIrType for a tensor
+without quantization.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
 
 Slots: TypeAlias = Mapping[str, Callable[..., Any]]
 Answers: TypeAlias = Mapping[str, tuple[type[Any], Callable[[Any], Any]]]
-"""By slot, what kind of object a getter is asked about, and its answer."""
+"""By slot, the kind of object that a getter takes, and the function that computes the getter's answer."""
 
 
 @dataclass(slots=True, eq=False)
 class PushedOps:
-    """Behind a `LiteRtOpList`: what the plugin takes, each op with its partition index."""
+    """The object behind a `LiteRtOpList`: the ops that the plugin takes, each with its partition index."""
 
     ops: list[tuple[Op, int]] = field(default_factory=list)
 
 
 def plain_answers(handles: GraphHandles) -> Answers:
-    """The getters that take an object and give one answer."""
+    """Returns the getters that take one object and return one value."""
 
     def type_of(tensor: Tensor) -> Any:
         # Few, and asked for often.
@@ -56,7 +57,7 @@ def plain_answers(handles: GraphHandles) -> Answers:
 
 
 class GraphSlots:
-    """Models, subgraphs, ops and tensors, without the plain answers; each method is the slot of its name."""
+    """Getters for models, subgraphs, ops and tensors; each method implements the slot of the same name."""
 
     def __init__(self, handles: GraphHandles) -> None:
         self._handles = handles
@@ -190,7 +191,7 @@ def _item_slot(
 
 
 def item(values: Sequence[Any], index: int, what: str) -> Any:
-    """An element by the index that a plugin gives; INDEX_OOB beyond the last."""
+    """Returns the element at an index from a plugin; raises INDEX_OOB if the index is too large."""
     if index >= len(values):
         raise LiteRtError(Status.INDEX_OOB, f"{what} {index} of {len(values)}")
     return values[index]

@@ -1,4 +1,4 @@
-"""A plugin of a shared library, in this process, as the host uses any vendor's."""
+"""Wraps a compiler plugin from a shared library, in this process, in the Python interface for plugins."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _COMPILER_OPTIONS = "compiler_options_string"  # stock's name for its own, besid
 
 
 class NativePlugin(CompilerPlugin):
-    """A plugin in C; it keeps its options and its context until it is closed."""
+    """A compiler plugin in C; its options and its context stay valid until the plugin is closed."""
 
     grouping = "consecutive"
 
@@ -51,7 +51,7 @@ class NativePlugin(CompilerPlugin):
         environment_options: EnvironmentOptions,
         compiler_options: CompilerOptions,
     ) -> None:
-        """Creates the plugin."""
+        """Creates the plugin by a call of `LiteRtCreateCompilerPlugin`."""
         manufacturer = library.soc_manufacturer()
         payloads = option_payloads(manufacturer, compiler_options)
         self._library = library
@@ -67,7 +67,7 @@ class NativePlugin(CompilerPlugin):
         try:
             library.call(create, self._context.table, plugin, *self._option_handles)
             if not plugin[0]:
-                raise library.error(f"{create} gives no plugin")
+                raise library.error(f"{create} returns no plugin")
         except LiteRtError:
             self._plugin = plugin[0]  # is destroyed although it failed, as in stock
             self.close()
@@ -75,7 +75,7 @@ class NativePlugin(CompilerPlugin):
         self._plugin = plugin[0]
 
     def soc_models(self) -> tuple[str, ...]:
-        """What it compiles for; entries that it refuses to name are left out, as in stock."""
+        """Returns the plugin's SoC models; as in stock LiteRT, models whose name is an error are left out."""
         function, name = "LiteRtGetCompilerPluginSupportedSocModel", ffi.new("const char**")
         models: list[str] = []
         for index in range(
@@ -86,13 +86,13 @@ class NativePlugin(CompilerPlugin):
         return tuple(models)
 
     def supported_hardware(self) -> int:
-        """Bits of `Hardware`."""
+        """Returns the kinds of hardware that the plugin supports, as bits of `Hardware`."""
         function = "LiteRtGetCompilerPluginSupportedHardware"
         hardware = self._library.answer(function, "LiteRtHwAccelerators", self._plugin)
         return int(ffi.cast("int", hardware))
 
     def sdk_version(self) -> str:
-        """Of the vendor's compiler; "" where it does not say, which is no reason to do without it: as in stock."""
+        """Returns the version of the vendor's compiler; "" if the plugin returns an error, as in stock LiteRT."""
         function = "LiteRtGetCompilerPluginSDKVersion"
         try:
             version = self._library.answer(function, "const char*", self._plugin)
@@ -102,7 +102,7 @@ class NativePlugin(CompilerPlugin):
         return self._library.text(version, f"{function} gives") if version else ""
 
     def check_compiler_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
-        """Asks whether it can serve this host; raises if not."""
+        """Raises the plugin's error if the plugin does not support this host, SoC model or options."""
         self._library.call(
             "LiteRtCompilerPluginCheckCompilerCompatibility",
             tuple(host_version),
@@ -185,7 +185,7 @@ class NativePlugin(CompilerPlugin):
         """Copies byte code and calls of a result."""
         if not result:
             raise self._library.error(
-                "LiteRtCompilerPluginCompile gives no result", Status.INVALID_ARGUMENT
+                "LiteRtCompilerPluginCompile returns no result", Status.INVALID_ARGUMENT
             )
         library = self._library
         data, size = ffi.new("const void**"), ffi.new("size_t*")
@@ -223,9 +223,10 @@ class NativePlugin(CompilerPlugin):
 
 
 class NativePluginFactory(CompilerPluginFactory):
-    """Who the vendor of a library is, and how its plugin is created.
+    """Describes the vendor of a plugin library, and creates the plugin.
 
-    What a vendor says of itself is asked when the factory is made, of a plugin without options.
+    The constructor creates a plugin without options, and reads the SoC models, hardware and version from that
+    plugin.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -250,7 +251,7 @@ class NativePluginFactory(CompilerPluginFactory):
 
 
 def option_payloads(manufacturer: str, options: CompilerOptions) -> Mapping[str, bytes]:
-    """What a plugin in C finds of its options, by the names of the opaque options; assets are told otherwise."""
+    """Returns the options for a plugin in C as opaque options, by identifier; assets are passed in another way."""
     payloads = dict(vendor_payloads(manufacturer, options.vendor_options))
     strategy = PARTITION_STRATEGIES.index(options.partition_strategy)
     payloads[_COMPILER_OPTIONS] = (

@@ -1,6 +1,6 @@
-"""The context's functions by which a plugin reads the options of builtin ops.
+"""Functions of the compiler context through which a plugin reads the options of builtin ops.
 
-An op of another kind, or one without options, is InvalidArgument, as in stock.
+A getter returns InvalidArgument for an op of another kind and for an op without options, as in stock LiteRT.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REFUSED = Status.INVALID_ARGUMENT  # an answer: plugins ask any op
 
 
 def option_getters(handles: GraphHandles) -> Slots:
-    """Getters of all ops that have some."""
+    """Returns the option getters of all ops, by slot."""
 
     def new_array(values: list[int]) -> Any:
         return ffi.new("int32_t[]", values)

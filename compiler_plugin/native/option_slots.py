@@ -1,7 +1,7 @@
-"""Which slot of the compiler context tells which option of a builtin op, and which options no slot tells.
+"""Maps the options of builtin ops to the slots of the compiler context, and finds options without a slot.
 
-A slot is called `get_<op>_<option>_option`; in the schema the option is a field of the op's options table,
-mostly of the same name.
+The name of a slot is `get_<op>_<option>_option`. In the schema, the option is a field of the op's options table,
+usually with the same name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCHEMA_NAMES = {
     "half_pixel_center": "half_pixel_centers",
     "dims": "squeeze_dims",
 }
-"""The schema's names, where they differ from the slots'."""
+"""Names of options in the TFLite schema, by the name in the slot, where the two names differ."""
 
 _TOLD_BY_TENSORS = frozenset({
     ("ARG_MAX", "output_type"), ("ARG_MIN", "output_type"), ("CAST", "in_data_type"), ("CAST", "out_data_type"),
@@ -33,17 +33,17 @@ _TOLD_BY_TENSORS = frozenset({
     ("CONV_2D", "quantized_bias_type"), ("TRANSPOSE_CONV", "quantized_bias_type"),
     ("FULLY_CONNECTED", "quant_spec"),
 })  # fmt: skip
-"""Operators and options that need no slot: an op's tensors say as much."""
+"""Operators and options that need no slot, because the op's tensors determine the option."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionSlot:
-    """A slot of the context that tells an option.
+    """A slot of the compiler context that returns an option of a builtin op.
 
     Attributes:
-      slot: its name.
-      field: of the op's options table, in the schema.
-      is_vector: whether it gives a pointer and a number of elements, rather than a value.
+      slot: Name of the slot.
+      field: Field of the op's options table in the TFLite schema.
+      is_vector: Whether the slot returns a pointer and a number of elements, instead of one value.
     """
 
     slot: str
@@ -52,13 +52,13 @@ class OptionSlot:
 
 
 def schema_name(option: str) -> str:
-    """What the TFLite schema calls an option."""
+    """Returns the name of an option in the TFLite schema."""
     return _SCHEMA_NAMES.get(option, option)
 
 
 @cache
 def option_slots() -> Mapping[str, tuple[OptionSlot, ...]]:
-    """The slots by the operator's name: `CONV_2D`."""
+    """Returns the option slots by the operator's name, such as `CONV_2D`."""
     operators = sorted(BUILTIN_NUMBERS, key=len, reverse=True)  # SPLIT_V before SPLIT
     found: dict[str, list[OptionSlot]] = {}
     for slot, field in ffi.typeof("LiteRtCompilerContext").fields:
@@ -74,7 +74,7 @@ def option_slots() -> Mapping[str, tuple[OptionSlot, ...]]:
 
 @cache
 def hidden_options(operator: str) -> tuple[str, ...]:
-    """The options of a builtin operator that nothing in the context tells."""
+    """Returns the options of a builtin operator that a plugin cannot read through the compiler context."""
     options_type = find_options_type(operator)
     if options_type is None or operator == "STABLEHLO_COMPOSITE":  # which has slots of its own
         return ()

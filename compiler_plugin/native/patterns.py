@@ -1,7 +1,7 @@
-"""Runs a plugin's own transformations: patterns in C, which see one op and change the graph by a builder.
+"""Runs a native plugin's transformations: C functions that see one op and edit the graph through a builder.
 
-As in stock: each subgraph is scanned from its first op on, the pattern of the highest benefit first; after a match
-its changes are made, and the scan begins again. Any status but Ok is "no match".
+As in stock LiteRT, each subgraph is scanned from its first op, and the pattern with the highest benefit is tried
+first. After a match, the edits are applied and the scan starts again. Any status except Ok means "no match".
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from litert.host.serving import native_call
 from litert.model.graph import Model, Op, Subgraph
 
 MAX_MATCHES = 100
-"""In each subgraph, as in stock: a pattern that matches what it has made would never end."""
+"""Largest number of matches in a subgraph, as in stock LiteRT; stops a pattern that matches its own result."""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A transformation of a plugin's.
+    """A transformation of a native plugin.
 
     Attributes:
-      name: for the report.
-      benefit: those of more are tried first.
-      function: its `LiteRtPatternFn`.
+      name: Name of the transformation in the report.
+      benefit: Priority; transformations with a higher benefit are tried first.
+      function: The C function, a `LiteRtPatternFn`.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Pattern:
 
 
 def read_patterns(library: PluginLibrary, plugin: Any) -> Sequence[Pattern]:
-    """Asks a plugin for its transformations; the highest benefit first."""
+    """Returns the transformations of a plugin, those with the highest benefit first."""
     array, count = ffi.new("LiteRtTransformation**"), ffi.new("LiteRtParamIndex*")
     library.call("LiteRtCompilerPluginRegisterAllTransformations", plugin, array, count)
     patterns: list[Pattern] = []
@@ -59,10 +59,10 @@ def read_patterns(library: PluginLibrary, plugin: Any) -> Sequence[Pattern]:
 def apply_patterns(
     context: CompilerContext, patterns: Sequence[Pattern], model: Model, where: str
 ) -> dict[str, int]:
-    """Changes a model by patterns, tried in their order, until none matches: how often each has, by name.
+    """Applies patterns in order until no pattern matches; returns the number of matches by name.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT, for a change that breaks the graph; the model is not to be used then.
+      LiteRtError: INVALID_GRAPH_INVARIANT, if an edit breaks the graph; the model must then no longer be used.
     """
     matches: Counter[str] = Counter()
     for subgraph in model.subgraphs if patterns else ():

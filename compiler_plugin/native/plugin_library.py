@@ -1,4 +1,4 @@
-"""A compiler plugin in a shared library: its functions, found by name and called with their status checked."""
+"""Loads a compiler plugin from a shared library, calls its functions by name, and checks their status."""
 
 from __future__ import annotations
 
@@ -34,19 +34,22 @@ FUNCTIONS = (
     "LiteRtGetNumCompiledResultCalls",
     "LiteRtGetCompiledResultCallInfo",
 )
-"""That each plugin has; LiteRtGetCompiledResultHandle, which stock knows, too, is for JIT without byte code."""
+"""Functions that each plugin must have.
+
+The host does not need LiteRtGetCompiledResultHandle of stock LiteRT, which is for JIT without byte code.
+"""
 
 GET_REFUSAL = "LiteRtCompilerPluginGetRefusal"
 IS_OUTPUT_DYNAMIC = "LiteRtIsCompiledResultOutputDynamic"
 OPTIONAL = (GET_REFUSAL, IS_OUTPUT_DYNAMIC)
-"""That a plugin may have for this host."""
+"""Functions that a plugin may have, and that only this project's host calls."""
 
 
 class PluginLibrary:
-    """A loaded library."""
+    """A loaded plugin library."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Loads a library as stock does, and looks its functions up."""
+        """Loads a library as stock LiteRT does, and finds the plugin's functions in the library."""
         self.path = os.fspath(path)
         library = open_plugin(self.path)
         self._functions: dict[str, Any] = {}
@@ -55,64 +58,65 @@ class PluginLibrary:
                 self._functions[function] = getattr(library, function)
         missing = [function for function in FUNCTIONS if function not in self._functions]
         if missing:
-            raise self.error(f"a compiler plugin that lacks {', '.join(missing)}")
+            raise self.error(f"the compiler plugin lacks these functions: {', '.join(missing)}")
 
     def call(self, function: str, *arguments: Any) -> None:
         """Calls a function that returns a status.
 
         Raises:
-          LiteRtError: of the status, with the function's name, for any other than Ok.
+          LiteRtError: The returned status with the function's name, if the status is not Ok.
         """
         check(self.call_plain(function, *arguments), f"{function} failed", self.path)
 
     def answer(self, function: str, c_type: str, *arguments: Any) -> Any:
-        """What a function writes behind its other arguments, a value of a C type; raises as `call`."""
+        """Calls a function and returns the value of a C type from its last argument; same errors as `call`."""
         answer = ffi.new(f"{c_type}*")
         self.call(function, *arguments, answer)
         return answer[0]
 
     def call_plain(self, function: str, *arguments: Any) -> Any:
-        """Calls a function that returns no status, or one that is not checked."""
+        """Calls a function, and returns its result without a check of the status."""
         with native_call(function):
             return self._functions[function](*arguments)
 
     def has(self, function: str) -> bool:
-        """Whether the library has one of the functions that it need not have."""
+        """Returns whether the library has an optional function."""
         return function in self._functions
 
     def version(self) -> ApiVersion:
-        """Of the interface that the plugin was written for."""
+        """Returns the version of the plugin interface that the plugin was written for."""
         version = self.answer("LiteRtGetCompilerPluginVersion", "LiteRtApiVersion")
         return ApiVersion(version.major, version.minor, version.patch)
 
     def soc_manufacturer(self) -> str:
-        """Whose plugin it is; DYNAMIC_LOADING, where it does not say."""
+        """Returns the plugin's manufacturer; raises DYNAMIC_LOADING if the plugin does not return one."""
         name = "LiteRtGetCompilerPluginSocManufacturer"
         return self.text(self.call_plain(name), f"{name} returns")
 
     def text(self, pointer: Any, what: str) -> str:
-        """Text of the plugin's; NULL and what is no UTF-8 are errors, which begin with `what`."""
+        """Returns a plugin's C string; NULL or invalid UTF-8 is an error, whose message begins with `what`."""
         if not pointer:
-            raise self.error(f"{what} NULL, where text belongs")
+            raise self.error(f"{what} NULL instead of a text")
         data = ffi.string(pointer)
         try:
             return str(data.decode())
         except UnicodeDecodeError:
-            raise self.error(f"{what} {data!r:.100}, which is no UTF-8") from None
+            raise self.error(f"{what} {data!r:.100}, which is not valid UTF-8") from None
 
     def error(self, what: str, status: Status = Status.DYNAMIC_LOADING) -> LiteRtError:
-        """The error for what only the vendor can repair."""
+        """Returns an error about a mistake in the plugin that only the vendor can repair."""
         return LiteRtError(status, what, self.path, VENDOR_REPAIRS)
 
 
 def open_plugin(path: str) -> Any:
-    """Loads a plugin with the flags of stock, which lets a library's own symbols go before all others.
+    """Loads a plugin with the flags of stock LiteRT, so that the library prefers its own symbols.
 
-    AddressSanitizer ends a process that loads with RTLD_DEEPBIND, since its own functions would be passed over. It
-    is there where an author has it preloaded, for a library that was built with it.
+    RTLD_DEEPBIND is left out if AddressSanitizer is in the process, because AddressSanitizer ends a process that
+    loads a library with that flag. A plugin's author preloads AddressSanitizer to test a library that was built
+    with it.
 
     Raises:
-      LiteRtError: as `open_library` does.
+      LiteRtError: The errors of `open_library`.
     """
     flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_NODELETE
     if not hasattr(ctypes.CDLL(None), "__asan_init"):

@@ -140,7 +140,7 @@ def test_what_stays_on_the_cpu_stays_a_composite(partitioned: Partitioned) -> No
     assert names(after) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE", "DISPATCH_OP"]
     assert names(after, 1) == ["ATAN2"]
     assert fates(report) == [
-        "acme.angle: whole on the CPU: the plugin does not take it, "
+        "acme.angle: whole on the CPU: the plugin does not take the op, "
         "and the plugin takes no op of its decomposition"
     ]
     assert [(op.name, op.subgraph) for op in report.cpu_ops] == [

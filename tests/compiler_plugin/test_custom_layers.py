@@ -132,9 +132,12 @@ def test_an_output_may_not_replace_a_layer(chain: Chain, layers: Path) -> None:
     ("mode", "says"),
     [
         ("layers_raises", "KeyError: 'layers' (vendor 'Fake', custom_layers, at"),
-        ("layers_text", "its layers are str, not a sequence (vendor 'Fake', custom_layers)"),
-        ("layers_foreign", "for no op that it was asked about (vendor 'Fake', custom_layers)"),
-        ("layers_twice", "it returns two layers for op 'A' (vendor 'Fake', custom_layers)"),
+        (
+            "layers_text",
+            "the plugin's layers are str, not a sequence (vendor 'Fake', custom_layers)",
+        ),
+        ("layers_foreign", "which is not for an op in the request (vendor 'Fake', custom_layers)"),
+        ("layers_twice", "the plugin returns two layers for op 'A' (vendor 'Fake', custom_layers)"),
         ("layers_gone", "asset of op 'A': "),
     ],
 )

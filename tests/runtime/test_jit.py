@@ -378,7 +378,7 @@ def test_that_no_vendor_takes_an_op_is_kept_too(
         caplog.clear()
         assert doubled(load(raw("ADD"), soc_manufacturer="Test")) == 1
         assert (
-            "Compiling at load did not help either: Test: ADD: the plugin does not take it"
+            "Compiling at load did not help either: Test: ADD: the plugin does not take the op"
             in caplog.text
         )
     assert compilations == ["Test"]

@@ -1,8 +1,8 @@
-"""A Python plugin in a host that is not ours: what our host does around a plugin, done here.
+"""Runs a Python plugin in a host of another project, and does the work that this project's host would do.
 
-The host asks for ops and for byte code, and knows neither refusals nor assets. So what a vendor would take is
-grouped and compiled once already when the host asks for ops: what the vendor refuses is not offered. Assets go
-with the byte code (`litert.model.byte_code_container`), and what a report would say goes to the log.
+Such a host asks for ops and for byte code, and has no place for refusals or assets. Therefore this module groups
+and compiles the ops once when the host asks for ops, and offers only the ops that the vendor can compile. Assets
+are packed with the byte code (`litert.model.byte_code_container`), and the contents of the report go to the log.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _logger = logging.getLogger(__name__)
 
 
 class ExportedPlugin:
-    """A vendor's plugin as a host has created it.
+    """A vendor's plugin that a host has created through the C functions.
 
     Attributes:
-      refusals: why ops of the last subgraph stay on the CPU, by position.
-      names_with_assets: of the ops that the user has brought an asset for.
+      refusals: Reasons why ops of the last subgraph stay on the CPU, by position of the op.
+      names_with_assets: Names of the ops for which the user gives an asset.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class ExportedPlugin:
         options: CompilerOptions,
         embedded: Collection[str],
     ) -> None:
-        """Makes the plugin ready; the vendor's own is created for the first SoC model that is asked for.
+        """Stores the settings; the vendor's plugin is created when the host first names a SoC model.
 
         Args:
-          registered: the plugin.
-          context: of the host.
-          environment: of the host.
-          options: the plugin's.
-          embedded: names of the ops whose assets the host embeds itself; it does so without their companions.
+          registered: Plugin of the vendor.
+          context: Compiler context of the host.
+          environment: Environment options of the host.
+          options: Options of the plugin.
+          embedded: Names of the ops whose assets the host embeds itself; the host does not embed the companions.
         """
         self._registered = registered
         self._context = context
@@ -84,7 +84,8 @@ class ExportedPlugin:
         """Lets the vendor refuse the host, the SoC model or the options.
 
         Raises:
-          LiteRtError: UNSUPPORTED, for a SoC model that the vendor does not have; what the vendor raises.
+          LiteRtError: UNSUPPORTED, if the vendor does not have the SoC model; and the errors of the vendor's
+            plugin.
         """
         factory = self._registered.factory
         try:
@@ -97,14 +98,14 @@ class ExportedPlugin:
         self._vendor(chosen)
 
     def partition(self, soc_model: str, subgraph: Any) -> Sequence[tuple[Any, int]]:
-        """Finds the ops that the vendor takes, and can compile.
+        """Finds the ops that the vendor takes and can compile.
 
         Args:
-          soc_model: "" lets the plugin choose.
-          subgraph: a `LiteRtSubgraph`.
+          soc_model: SoC model to compile for; "" lets the plugin choose.
+          subgraph: Handle of the subgraph, a `LiteRtSubgraph`.
 
         Returns:
-          Each `LiteRtOp` with the index of its partition, from 1 on.
+          Each `LiteRtOp` that goes to the NPU, with the index of its partition; indices start at 1.
         """
         vendor = self._vendor(soc_model)
         stock = read_subgraph(self._context, subgraph)
@@ -120,10 +121,10 @@ class ExportedPlugin:
         ]
 
     def compile(self, soc_model: str, model: Any) -> CompiledResult:
-        """Compiles a `LiteRtModel`, each subgraph of which is a partition.
+        """Compiles a `LiteRtModel` in which each subgraph is a partition.
 
         Returns:
-          Byte code, packed with assets where the host embeds none; a call for each subgraph.
+          The byte code, packed with the assets that the host does not embed, and a call for each subgraph.
         """
         vendor = self._vendor(soc_model)
         partitions = [stock.subgraph for stock in read_model(self._context, model)]
@@ -149,7 +150,7 @@ class ExportedPlugin:
         return CompiledResult(modules, result.calls)
 
     def close(self) -> None:
-        """Closes what the vendor has created."""
+        """Closes all plugins of the vendor, one for each SoC model."""
         for vendor in self._vendors.values():
             vendor.__exit__()
         self._vendors.clear()
@@ -171,7 +172,7 @@ class ExportedPlugin:
             _logger.info("%s compiles for %s", vendor.vendor, soc_model)
             if vendor.has_transformations:
                 _logger.warning(
-                    "%s: its transformations run in this project's own apply_plugin alone",
+                    "%s: the plugin's transformations run only in this project's apply_plugin, not in this host",
                     vendor.vendor,
                 )
             self._warn()
@@ -213,7 +214,7 @@ class ExportedPlugin:
         for info in self._options.custom_op_infos:
             if info.op_name not in known:
                 _logger.warning(
-                    "%s: the subgraph has no op '%s', which there is an asset for",
+                    "%s: the subgraph has no op '%s', but an asset is given for this op",
                     vendor,
                     info.op_name,
                 )
@@ -221,11 +222,13 @@ class ExportedPlugin:
         for name in self._options.shape_bounds:
             if name not in tensors:
                 _logger.warning(
-                    "%s: the subgraph has no tensor '%s', which there is a bound for", vendor, name
+                    "%s: the subgraph has no tensor '%s', but a shape bound is given for this tensor",
+                    vendor,
+                    name,
                 )
             elif tensors[name].type.layout.is_static:
                 _logger.warning(
-                    "%s: the bound of '%s' is not used, as the host shows it with a fixed shape, %s",
+                    "%s: the shape bound of '%s' is not used: the host shows the tensor with a fixed shape, %s",
                     vendor,
                     name,
                     tensors[name].type,

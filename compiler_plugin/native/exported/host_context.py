@@ -1,4 +1,4 @@
-"""The host of a plugin: its compiler context, called and checked, and what it tells of the user's wishes."""
+"""Calls the compiler context of a plugin's host, checks the results, and reads the user's options."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _POINTER_SIZE = ffi.sizeof("void*")
 
 
 class HostContext:
-    """A host's table of functions; older hosts' are shorter."""
+    """The function table of a host's compiler context; the tables of older hosts have fewer functions."""
 
     def __init__(self, table: Any) -> None:
-        """For a `const LiteRtCompilerContext*`, which must live as long as this; NULL is an error."""
+        """Wraps a `const LiteRtCompilerContext*`, which must outlive this object; NULL is an error."""
         if not table:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the host gives no compiler context")
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the host passes no compiler context")
         self._table = table
         self._size = int(table.abi_header.struct_size)
         self._functions: dict[str, Any] = {}
 
     def find(self, slot: str) -> Any:
-        """A slot's function; None where the host has none."""
+        """Returns the function of a slot; None if the host does not have the function."""
         if slot not in self._functions:
             end = ffi.offsetof("LiteRtCompilerContext", slot) + _POINTER_SIZE
             self._functions[slot] = (end <= self._size and getattr(self._table, slot)) or None
         return self._functions[slot]
 
     def call(self, slot: str, *arguments: Any) -> None:
-        """Calls a slot; any status but Ok is an error, and WRONG_VERSION where the host has no such slot."""
+        """Calls a slot; raises the status if it is not Ok, and WRONG_VERSION if the host has no such slot."""
         function = self.find(slot)
         if function is None:
             raise LiteRtError(
@@ -47,27 +47,27 @@ class HostContext:
         check(function(*arguments), f"the host's {slot} failed")
 
     def tells(self, slot: str, *arguments: Any) -> bool:
-        """Calls a slot that may refuse, or not be there: whether it has answered."""
+        """Calls a slot that may fail or be absent; returns whether the slot has written an answer."""
         function = self.find(slot)
         return function is not None and not function(*arguments)
 
     def answer(self, slot: str, handle: Any, c_type: str = "size_t") -> Any:
-        """What a slot writes that is asked about a handle: a value of a C type."""
+        """Calls a slot with a handle, and returns the value of a C type that the slot writes."""
         answer = ffi.new(f"{c_type}*")
         self.call(slot, handle, answer)
         return answer[0]
 
     def text(self, slot: str, handle: Any) -> str:
-        """What a slot tells of a handle in words; "" for NULL.
+        """Calls a slot with a handle, and returns the text that the slot writes; "" for NULL.
 
-        Bytes that are not UTF-8 become lone surrogates, as everywhere in the graph.
+        Bytes that are not valid UTF-8 become lone surrogates, as in all names of a graph.
         """
         answer = ffi.new("char**")
         self.call(slot, handle, answer)
         return ffi.string(answer[0]).decode("utf-8", "surrogateescape") if answer[0] else ""
 
     def items(self, kind: str, count_slot: str, item_slot: str, owner: Any) -> list[Any]:
-        """All handles of one type in C that another handle has."""
+        """Returns all handles of a C type that belong to another handle."""
         answer = ffi.new(f"{kind}*")
         items: list[Any] = []
         for index in range(self.answer(count_slot, owner)):
@@ -81,7 +81,7 @@ _LINE = re.compile(r"""\s*(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\S+))\s*""")
 
 
 def read_environment(context: HostContext, environment: Any) -> EnvironmentOptions:
-    """Where libraries are, as far as the host says of a `LiteRtEnvironmentOptions`, or NULL."""
+    """Returns the library paths in a `LiteRtEnvironmentOptions`; empty paths for NULL."""
     if not environment:
         return EnvironmentOptions()
     return EnvironmentOptions(
@@ -91,11 +91,11 @@ def read_environment(context: HostContext, environment: Any) -> EnvironmentOptio
 
 
 def read_flags(context: HostContext, options: Any, manufacturer: str) -> Sequence[str]:
-    """The flags that a host has put into opaque options.
+    """Returns the flags in a host's opaque options, each as `name=value`.
 
-    That are the lines under the identifier `litert_npu`, and what is under the vendor's own name, as LiteRT's
-    tools write vendors' flags: lines `ops = "all"` under `reference` are the flag `reference_ops=all`.
-    `options` are a `LiteRtOptions`, or NULL; each flag is `name=value`.
+    Lines under the identifier `litert_npu` are flags. Lines under the vendor's name are flags in the form in which
+    LiteRT's tools write them: the line `ops = "all"` under `reference` is the flag `reference_ops=all`. `options`
+    is a `LiteRtOptions` or NULL.
     """
     opaque = _opaque_options(context, options)
     if not opaque:
@@ -110,9 +110,9 @@ def read_flags(context: HostContext, options: Any, manufacturer: str) -> Sequenc
 
 
 def find_custom_op_infos(context: HostContext, options: Any) -> Sequence[CustomOpInfo]:
-    """The assets that the host knows of by a `LiteRtOptions`, or NULL; none, where it knows no assets.
+    """Returns the assets in a host's `LiteRtOptions`; empty for NULL and for a host without assets.
 
-    The functions that tell are not in the context: a host that has them exports them.
+    The functions that return assets are not in the compiler context; a host with such functions exports them.
     """
     process = ffi.dlopen(None)
     try:

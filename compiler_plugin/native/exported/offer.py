@@ -1,9 +1,9 @@
-"""Which ops a vendor's plugin offers to a host that groups them itself, as stock LiteRT does.
+"""Chooses the ops that a plugin offers to a host that groups the ops itself, as stock LiteRT does.
 
-Stock makes a partition of each run of ops, in execution order, that have one partition index; by its other
-strategy of those ops in it that are connected. What is between two runs stays between them, so that no cycle can
-be. A run that the vendor refuses is halved, and at last single ops are left on the CPU: stock has no second try,
-so all this comes before the host is told.
+Stock LiteRT makes a partition from each run of consecutive ops with the same partition index, or, with its other
+strategy, from the connected ops in each run. The ops between two runs stay between them, so that no cycle can
+arise. A run that the vendor refuses is halved, and finally single ops stay on the CPU. Stock LiteRT never tries
+again with fewer ops, so this module does so before the host gets the ops.
 """
 
 from __future__ import annotations
@@ -15,24 +15,22 @@ from compiler_plugin.transforming import prepare_partitions
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.model.graph import Subgraph
 
-DYNAMIC = (
-    "the shape of an output is known after a run only, and this host's calls have no place for it"
-)
+DYNAMIC = "the shape of an output is known only after a run, and this host's NPU calls cannot return a shape"
 
 
 def make_offer(
     vendor: VendorPlugin, subgraph: Subgraph, where: str, max_partitions: int
 ) -> SubgraphPlan:
-    """Finds what the vendor takes of a subgraph and would compile, which it does once for that.
+    """Finds the ops of a subgraph that the vendor takes and can compile, by compiling them once.
 
     Args:
-      vendor: that is asked.
-      subgraph: that the host asks about.
-      where: its name in errors.
-      max_partitions: that are offered; 0 is no limit.
+      vendor: Plugin of the vendor.
+      subgraph: Subgraph from the host.
+      where: Name of the subgraph in errors.
+      max_partitions: Largest number of partitions to offer; 0 means no limit.
 
     Returns:
-      Partitions to offer, each a run of ops; and why other ops stay on the CPU.
+      The plan with the partitions to offer, each a run of ops, and the reasons why other ops stay on the CPU.
     """
     selected, reasons = vendor.partition(subgraph, where).by_position(subgraph.ops)
     in_turn = [[op - 1] if op else [] for op in range(len(subgraph.ops))]  # halves of runs are runs

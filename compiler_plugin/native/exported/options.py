@@ -1,12 +1,14 @@
-"""What an exported plugin is told where the host has no flags for it: by the environment, and by opaque options.
+"""Reads the options of an exported plugin from environment variables and from the host's opaque options.
 
-`LITERT_NPU_CUSTOM_OP_INFO=op,path;op,path` are the assets, as `--npu_custom_op_info` has them.
-`LITERT_NPU_OPTIONS=reference_ops=all;check_kernels=false` are flags of `apply_plugin` that a plugin may read:
-those of `FLAGS`, and the vendor's own, whose names begin with its manufacturer's. Options of other vendors are
-theirs: several exported plugins may be in one process. A name that is nearly one of these is an error.
+`LITERT_NPU_CUSTOM_OP_INFO=op,path;op,path` gives the assets in the format of `--npu_custom_op_info`.
+`LITERT_NPU_OPTIONS=reference_ops=all;check_kernels=false` gives flags of `apply_plugin` for plugins: those in
+`FLAGS`, and the vendor's own flags, whose names begin with the manufacturer's name. A plugin ignores the flags of
+other vendors, because one process may contain several exported plugins. A flag name that looks like a misspelled
+name is an error.
 
-A host may hand the same flags over in its opaque options, as a C string under the identifier `litert_npu`, one
-in a line; they go before the environment. Our own host does.
+A host may pass the same flags in its opaque options, as a C string under the identifier `litert_npu` with one flag
+on each line. Flags from the host override flags from the environment. This project's host passes flags in this
+way.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ _OPTIONS = {
     if Goes.ENVIRONMENT in option.goes
 }
 FLAGS = tuple(_OPTIONS)
-"""Flags of `apply_plugin` that reach a plugin; the others are the host's."""
+"""Flags of `apply_plugin` that reach a plugin; all other flags are for the host only."""
 
 _NEAR = 0.75
-"""How alike names are of which one is taken for a slip of the other, as difflib counts; 1 for equal ones."""
+"""Smallest similarity of two names, by difflib's measure, at which one counts as a misspelling of the other."""
 
 _logger = logging.getLogger(__name__)
 
@@ -45,15 +47,15 @@ _logger = logging.getLogger(__name__)
 def read_options(
     manufacturer: str, host_flags: Sequence[str] = (), host_infos: Sequence[CustomOpInfo] = ()
 ) -> CompilerOptions:
-    """The options of a plugin that runs in another host than ours.
+    """Returns the options of a plugin that runs in a host of another project.
 
     Args:
-      manufacturer: whose options are taken.
-      host_flags: each `name=value`, from the host's opaque options.
-      host_infos: the assets that the host itself knows of; they go before all others.
+      manufacturer: Manufacturer of the plugin; flags of other vendors are ignored.
+      host_flags: Flags from the host's opaque options, each as `name=value`.
+      host_infos: Assets from the host, which override all other assets for the same op.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG.
+      LiteRtError: INVALID_TOOL_CONFIG, if a flag is unknown or has a wrong value.
     """
     given: dict[str, _Given] = {}
     for where, flags in (
@@ -75,24 +77,26 @@ def read_options(
 
 
 def environment_parts(variable: str) -> Sequence[str]:
-    """The entries of one of the variables above; none where it is not set."""
+    """Returns the entries of an environment variable, which `;` separates; empty if the variable is not set."""
     return [part.strip() for part in os.environ.get(variable, "").split(";") if part.strip()]
 
 
 def write_flags(options: CompilerOptions) -> bytes:
-    """The options that no vendor has of its own, as the payload `litert_npu`, where they differ from the defaults.
+    """Returns the flags that differ from their defaults as the payload `litert_npu`, without vendors' own flags.
 
-    Assets are left out, which a host tells otherwise, and so is what only a host acts on.
+    The payload contains no assets, which a host passes in another way, and no options that are only for the host.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value with a line break.
+      LiteRtError: INVALID_TOOL_CONFIG, if a value contains a line break.
     """
     given = given_flags(options, Goes.PAYLOAD)
     lines = [f"{name}={text}" for name, texts in given for text in texts]
     for line in lines:
         if len(line.splitlines()) > 1:
             raise LiteRtError(
-                Status.INVALID_TOOL_CONFIG, f"a line break in {line!r}", hint="Rename it."
+                Status.INVALID_TOOL_CONFIG,
+                f"an option contains a line break: {line!r}",
+                hint="Rename it.",
             )
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
@@ -114,7 +118,7 @@ def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str
                 what, hint = f"no option '{name}'", f"Did you mean {near}?"
                 raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, where, hint)
             _logger.info(
-                "%s has '%s', which is no option for '%s': those begin with its name, or are %s",
+                "%s has '%s', which is not an option of '%s': such options begin with that name, or are %s",
                 where, name, manufacturer, ", ".join(FLAGS),
             )  # fmt: skip
             continue
@@ -160,5 +164,5 @@ def _value(flag: Flag, given: _Given | None) -> Any:
         wanted = "a number"
     else:
         return text
-    what, hint = f"'{flag.name}' is '{text}'", f"It has to be {wanted}."
+    what, hint = f"'{flag.name}' is '{text}'", f"Set it to {wanted}."
     raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, given.where, hint)

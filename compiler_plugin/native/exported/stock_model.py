@@ -1,9 +1,9 @@
-"""A model that a host shows through its compiler context becomes a graph as Python plugins know it.
+"""Reads a model through a host's compiler context, and builds the graph that Python plugins work with.
 
-What the context does not tell: names of subgraphs, versions of ops, inputs that are left out (those behind them
-move up), sparsity, and some options (`option_slots.hidden_options`). `why_unclear` says where that matters.
-Constants are views of the host's memory, and valid as long as the host's handles: during the call that they came
-with.
+The compiler context does not show the names of subgraphs, the versions of ops, omitted optional inputs (later
+inputs move up), sparsity, and some options (`option_slots.hidden_options`). `why_unclear` finds ops for which the
+missing facts matter. Constants are views of the host's memory; like the host's handles, the views are valid only
+during the host's call.
 """
 
 from __future__ import annotations
@@ -32,26 +32,27 @@ _QUANTIZATION = {
     QuantizationKind.PER_CHANNEL: ("get_per_channel_quantization", "LiteRtQuantizationPerChannel"),
     QuantizationKind.BLOCK_WISE: ("get_block_wise_quantization", "LiteRtQuantizationBlockWise"),
 }
-"""The slots that tell of quantization, and what they answer."""
+"""By kind of quantization, the slot that returns the quantization and the C type of the answer."""
 
 
 _Buffers: TypeAlias = dict[tuple[int, int], Buffer]
-"""By address and size: a host has the data of each in one place."""
+"""Buffers by address and size of their data in the host's memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StockSubgraph:
-    """A subgraph as Python plugins know it, and what the host knows its ops as."""
+    """A subgraph for Python plugins, with the host's handle of each op."""
 
     subgraph: Subgraph
     handles: Mapping[Op, Any]
 
 
 def read_model(context: HostContext, model: Any) -> list[StockSubgraph]:
-    """Reads all subgraphs of a `LiteRtModel`, which are named by their indices, as partitions are.
+    """Reads all subgraphs of a `LiteRtModel`, and names each one `Partition_<index>`.
 
     Raises:
-      LiteRtError: what the host answers; UNSUPPORTED, for what no graph can be. So do the functions below.
+      LiteRtError: The error status of the host; UNSUPPORTED, for a kind of quantization that the graph cannot
+        contain. The functions below raise the same errors.
     """
     subgraphs = context.items(
         "LiteRtSubgraph", "get_num_model_subgraphs", "get_model_subgraph", model
@@ -64,7 +65,7 @@ def read_model(context: HostContext, model: Any) -> list[StockSubgraph]:
 
 
 def read_subgraph(context: HostContext, subgraph: Any) -> StockSubgraph:
-    """Reads a `LiteRtSubgraph`."""
+    """Reads a `LiteRtSubgraph`, and leaves its name empty."""
     return _Reader(context, {}).read(subgraph, "")
 
 
@@ -74,7 +75,7 @@ def read_op(context: HostContext, op: Any) -> Op:
 
 
 def read_reader_names(context: HostContext, tensor: Any) -> set[str]:
-    """The custom codes of the custom ops that read a `LiteRtTensor`."""
+    """Returns the custom codes of the custom ops that read a `LiteRtTensor`."""
     names: set[str] = set()
     op, argument = ffi.new("LiteRtOp*"), ffi.new("size_t*")
     for index in range(context.answer("get_num_tensor_uses", tensor)):
@@ -85,13 +86,13 @@ def read_reader_names(context: HostContext, tensor: Any) -> set[str]:
 
 
 def why_unclear(op: Op) -> str:
-    """What an op is that the context does not tell; "" where it tells all that counts."""
+    """Returns which fact about an op the compiler context does not show; "" if no important fact is missing."""
     hidden = () if op.is_custom else hidden_options(op.name)
     if hidden:
-        return f"this host does not tell its {', '.join(hidden)}"
+        return f"this host does not show the op's {', '.join(hidden)}"
     for tensor in op.inputs:
         if tensor is not None and tensor.is_constant and not _has_all_bytes(tensor):
-            return "it has a constant that is sparse, and this host does not tell how"
+            return "the op has a sparse constant, and this host does not show the sparsity"
     return ""
 
 
@@ -183,7 +184,9 @@ class _Reader:
     def _tensor(self, handle: Any) -> Tensor:
         if handle not in self._known:
             if not handle:
-                raise LiteRtError(Status.INVALID_GRAPH_INVARIANT, "the host gives no tensor")
+                raise LiteRtError(
+                    Status.INVALID_GRAPH_INVARIANT, "the host returns NULL instead of a tensor"
+                )
             tensor = self._known[handle] = self._read_tensor(handle)
             self._subgraph.tensors.append(tensor)
             tensor.quantization = self._quantization(handle)
@@ -227,7 +230,9 @@ class _Reader:
         if number == QuantizationKind.NONE:
             return None
         if number not in _QUANTIZATION:
-            raise LiteRtError(Status.UNSUPPORTED, f"a tensor's quantization is of kind {number}")
+            raise LiteRtError(
+                Status.UNSUPPORTED, f"a tensor has quantization of the unknown kind {number}"
+            )
         kind = QuantizationKind(number)
         slot, struct = _QUANTIZATION[kind]
         return quantization_from_c(

@@ -207,7 +207,7 @@ def test_options_come_from_the_environment_and_from_the_host(
 BAD_OPTIONS = {
     "check_kernels=perhaps": "'check_kernels' is 'perhaps'",
     "asset_root=a;asset_root=b": "'asset_root' is given twice",
-    "compiler_options_max_partitions=-1": "has to be a number",
+    "compiler_options_max_partitions=-1": "Set it to a number",
     "npu_custom_op_info=MyOp": "has no comma",
     "npu_custom_op_info=A,b;npu_custom_op_info=A,c": "the op 'A' has two assets",
     "shape_bounds=x": "which is not a bound",
@@ -252,9 +252,9 @@ def test_what_is_given_for_a_model_that_is_not_so_is_told(
     monkeypatch.setenv("LITERT_NPU_OPTIONS", "shape_bounds=x:8x4;shape_bounds=nowhere:8")
     with Exported(TakingFactory()) as exported:
         assert exported.partition(chain)[0] == 0
-    assert "no op 'MyOp', which there is an asset for" in caplog.text
-    assert "the bound of 'x' is not used" in caplog.text
-    assert "no tensor 'nowhere', which there is a bound for" in caplog.text
+    assert "no op 'MyOp', but an asset is given for this op" in caplog.text
+    assert "the shape bound of 'x' is not used" in caplog.text
+    assert "no tensor 'nowhere', but a shape bound is given for this tensor" in caplog.text
 
 
 def refuse_relu_behind_tanh(partitions: Sequence[Subgraph]) -> None:
@@ -280,7 +280,7 @@ def test_an_output_whose_shape_a_run_tells_is_refused(
     with Exported(TakingFactory(TakingPlugin(shape_outputs=[0]))) as exported:
         assert exported.partition(chain) == (0, [])
         assert exported.compile(chain)[0] == Status.UNSUPPORTED
-    assert "after a run only, and this host's calls have no place for it" in caplog.text
+    assert "known only after a run, and this host's NPU calls cannot return a shape" in caplog.text
 
 
 def test_an_op_that_the_host_does_not_show_in_full_stays(
@@ -295,7 +295,7 @@ def test_an_op_that_the_host_does_not_show_in_full_stays(
     plugin = TakingPlugin(("L2_NORMALIZATION", "RELU"))
     with Exported(TakingFactory(plugin)) as exported:
         assert exported.partition(tmp_path / "m.tflite") == (0, [(1, 1)])
-    assert "does not tell its fused_activation_function" in caplog.text
+    assert "does not show the op's fused_activation_function" in caplog.text
 
 
 def test_the_limit_of_partitions_holds(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -479,7 +479,7 @@ def test_a_vendor_s_own_transformations_are_said_to_be_left_out(
 
     with Exported(TakingFactory(Transforming())) as exported:
         assert exported.partition(chain)[0] == 0
-    assert "its transformations run in this project's own apply_plugin alone" in caplog.text
+    assert "the plugin's transformations run only in this project's apply_plugin" in caplog.text
 
 
 @pytest.mark.parametrize(("size", "count"), [(1408, 1), (1104, 1), (1048, 0)])
