@@ -366,7 +366,7 @@ def test_a_function_that_is_kept_is_measured_no_longer(device: Any) -> None:
     assert run.module.load(run.of) is run.function
     with pytest.raises(LiteRtError) as error:
         run.function.stop_measuring()
-    assert error.value.what == "nothing is being measured"
+    assert error.value.what == "no measurement has been started"
 
 
 def test_a_run_behind_another_on_the_device_is_not_waited_for(device: Any) -> None:

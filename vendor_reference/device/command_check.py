@@ -1,6 +1,7 @@
-"""Checks commands before they run: each must stay within the memory of its places, whatever its fields are.
+"""Checks the commands of a command stream before a run: each command must stay within its arguments' memory.
 
-The firmware does that (`check_X` beside each instruction): it alone knows what an instruction reads and writes.
+The firmware does the check (`check_X` beside each instruction), since only the firmware knows which memory an
+instruction reads and writes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from vendor_reference.firmware.program import CHECK_ENTRY, WRONG_FIELDS
 
 
 class CommandCheck:
-    """The check of one stream."""
+    """Checks the commands of one command stream on the device."""
 
     def __init__(
         self,
@@ -37,17 +38,17 @@ class CommandCheck:
         find_size: Callable[[Argument, Shapes], int],
         name_command: Callable[[int], str],
     ) -> None:
-        """Checks nothing yet.
+        """Prepares the check; `check` runs it.
 
         Args:
-          context: of the device.
-          queue: runs the check.
-          firmware: has it.
-          constants: the region of the constants.
-          stream: what is checked.
-          open_places: arguments whose size a run tells.
-          find_size: how many bytes an argument has for some shapes.
-          name_command: names a command's op, by the command's number.
+          context: OpenCL context of the device.
+          queue: Queue that the check runs in.
+          firmware: Firmware program, which contains the check.
+          constants: Buffer with all constants of the function; None if there are none.
+          stream: Command stream to check.
+          open_places: Arguments whose size is known only in a run.
+          find_size: Returns the size of an argument for given shapes, in bytes.
+          name_command: Returns the name of a command's op, given the command's number.
         """
         self._queue = queue
         self._stream = stream
@@ -68,7 +69,11 @@ class CommandCheck:
         self._kernel.set_args(words, np.uint32(len(stream.offsets)), sizes, constants, wrong)
 
     def check(self, words: Words, shapes: Shapes) -> None:
-        """Refuses words of the stream, for these shapes: SERIALIZATION, which names op, instruction and place."""
+        """Checks the words of the stream for the given shapes.
+
+        Raises:
+          LiteRtError: SERIALIZATION, if a command is not valid; the error names op, instruction and argument.
+        """
         for number, place in self._open:
             self._sizes[number] = self._find_size(place, shapes)
         queue, (given, sizes, wrong) = self._queue, self._buffers

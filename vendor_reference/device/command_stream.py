@@ -1,4 +1,4 @@
-"""Assembles layer tasks to the firmware's command stream: for each command its number, its size and its fields."""
+"""Assembles layer tasks to the firmware's command stream: each command has a number, a size and fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 _MOST_WORD = 2**32 - 1
 _NO_WORD = 2**32
 _MOST_REMEMBERED = 16
-"""Shapes of runs whose words are kept."""
+"""Number of shape combinations whose words are kept."""
 
 
 def find_layer_runs(tasks: Sequence[Task], most_slots: int) -> Mapping[int, Sequence[LayerTask]]:
@@ -48,20 +48,20 @@ def find_layer_runs(tasks: Sequence[Task], most_slots: int) -> Mapping[int, Sequ
 
 
 def slots_of(tasks: Sequence[LayerTask]) -> set[Slot]:
-    """The inputs and outputs of the function that some tasks use."""
+    """Returns the inputs and outputs of the function that the given tasks use."""
     return {slot for task in tasks for a in task.arguments if (slot := find_slot(a))}
 
 
 @dataclass(frozen=True, slots=True)
 class CommandStream:
-    """The commands of some tasks.
+    """The commands of consecutive layer tasks, as words for the firmware.
 
     Attributes:
-      words: of 32 bits; those that a run tells are 0.
-      told: sizes that a run tells, and whether they may be below 0, by the word that they go to.
-      offsets: of each command's first word.
-      counts: of each task's commands.
-      places: the arguments that the commands' places are in, one command after another; None for no place.
+      words: 32-bit words of the commands; words that are known only in a run are 0.
+      told: Sizes that are known only in a run and whether each may be negative, by the index of the word.
+      offsets: Index of each command's first word in `words`.
+      counts: Number of commands of each task.
+      places: Arguments whose memory the commands use, one command after another; None for an unused place.
     """
 
     words: Words
@@ -72,7 +72,7 @@ class CommandStream:
 
 
 class ToldWords:
-    """The words of a stream for the shapes of a run; those of the last shapes are remembered."""
+    """Computes the words of a command stream for the shapes of a run, and keeps the latest results."""
 
     def __init__(
         self,
@@ -81,13 +81,13 @@ class ToldWords:
         used: Set[int],
         check: Callable[[Words, Shapes], None],
     ) -> None:
-        """Compiles the sizes.
+        """Compiles the stream's sizes to one function.
 
         Args:
-          stream: with sizes that a run tells, or inputs of such sizes.
-          where: for errors.
-          used: shapes that `check` asks for.
-          check: refuses words that a run cannot have for some shapes.
+          stream: Command stream that depends on the shapes of a run.
+          where: Name of the layers, for error messages.
+          used: Shapes that `check` needs.
+          check: Raises an error if words are not valid for given shapes.
         """
         self._stream = stream
         self._where = where
@@ -103,7 +103,7 @@ class ToldWords:
         self._find = lru_cache(_MOST_REMEMBERED)(self._make)
 
     def find(self, shapes: Shapes) -> Words:
-        """All words, which stay as they are; INVALID_ARGUMENT, for a size that cannot be."""
+        """Returns all words, which callers must not change; raises INVALID_ARGUMENT, if a size is out of range."""
         return self._find(tuple(map(shapes, self._shapes)))
 
     def _make(self, values: tuple[Sequence[int], ...]) -> Words:
@@ -134,7 +134,7 @@ class ToldWords:
 
 
 def assemble(tasks: Sequence[LayerTask], find_place: Callable[[Argument], Place]) -> CommandStream:
-    """The stream of tasks whose instructions have been checked; `find_place` says where an argument lies."""
+    """Assembles tasks with checked instructions; `find_place` returns where an argument's memory is."""
     numbers = {name: number for number, name in enumerate(instruction_set())}
     words: list[int] = []
     told: dict[int, tuple[Size, bool]] = {}

@@ -1,4 +1,4 @@
-"""Calls the OpenCL compiler, which may crash or hang: see `program_builder.py` for who calls it where.
+"""Calls the OpenCL compiler, which may crash or hang; `program_builder.py` runs it in a child process.
 
 A build that fails is the kernel's fault only where the driver builds our own kernel.
 """
@@ -20,7 +20,7 @@ from vendor_reference.programs.program_cache import CompiledProgram
 from vendor_reference.programs.program_text import ProgramText
 
 _OPTIONS = "-cl-kernel-arg-info"
-"""Names and types of arguments, for checks and messages."""
+"""Build option that keeps the names and types of kernel arguments, for checks and messages."""
 
 _ERROR = re.compile("^error: ", re.MULTILINE)
 
@@ -35,11 +35,11 @@ PROBE = ProgramText(
 """,
     "",
 )
-"""What every driver builds that works."""
+"""Test program that every working driver can build."""
 
 
 def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> CompiledProgram:
-    """Compiles a program down to machine code."""
+    """Compiles the text of a program to machine code."""
     with span(SpanKind.BUILD, text.name or "program", origin="compiler"):
         return _compile_text(context, device, text)
 
@@ -68,7 +68,7 @@ def _compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> 
 def load_binary(
     context: cl.Context, device: cl.Device, text: ProgramText, binary: bytes
 ) -> cl._cl._Program:
-    """A program from its binary; COMPILATION, if the driver does not take it."""
+    """Loads a program from its binary; raises COMPILATION, if the driver does not accept the binary."""
     with span(SpanKind.BUILD, text.name or "program", origin="binary"):
         try:
             program = cl._cl._Program(context, [device], [binary])

@@ -1,4 +1,4 @@
-"""The child process's side of `programs/compiler_process.py`: builds programs, and answers for each."""
+"""Builds programs in the child process that `programs/compiler_process.py` starts, and sends back the results."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from vendor_reference.programs.program_text import ProgramText
 
 
 def build(request: Mapping[str, Any]) -> Iterator[object]:
-    """Compiles programs in order, in the child process, and yields each as plain data.
+    """Compiles the programs of a request in order, and yields each result as plain data.
 
-    A request has the driver's `library`, the device's `identity`, and `programs`: name, text and options of each.
+    A request contains the driver's `library`, the device's `identity`, and `programs` with a name, a text and
+    options each.
     """
     from vendor_reference.device.opencl import import_pyopencl
 

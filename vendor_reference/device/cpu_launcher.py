@@ -1,6 +1,7 @@
-"""A task that runs a CPU layer between OpenCL kernels: its buffers are mapped, and the queue waits for it.
+"""Runs a CPU layer between OpenCL kernels: maps the layer's buffers while the queue waits.
 
-Where a run tells shapes, there is one kernel for all of them if it takes any batch; else there is one for each.
+If shapes are known only in a run, one CPU kernel serves all shapes if it accepts any batch size; otherwise each
+shape has its own CPU kernel.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from vendor_reference.executable.executable import (
 )
 
 MOST_KERNELS = 16
-"""For shapes that come again; what is older is ended, and made again."""
+"""Number of CPU kernels that are kept for shapes that return; older kernels are closed."""
 
 _READ = cl.map_flags.READ
 _WRITE_ALL = cl.map_flags.WRITE_INVALIDATE_REGION
@@ -42,7 +43,7 @@ _CHANGE = cl.map_flags.READ | cl.map_flags.WRITE
 
 
 class CpuLauncher:
-    """Launches the CPU layer of a task; for one thread at a time."""
+    """Launches the CPU layer of a task; only one thread at a time may use it."""
 
     def __init__(
         self,
@@ -52,12 +53,13 @@ class CpuLauncher:
         queue: cl.CommandQueue,
         memory: FunctionMemory,
     ) -> None:
-        """Makes its kernel, but for one whose shapes a run must tell first.
+        """Creates the CPU kernel, unless its shapes are known only in a run.
 
-        `values` are the function's shapes that a run tells; constants are read by way of `queue`.
+        `values` are the shapes of the function; constants are read through `queue`.
 
         Raises:
-          LiteRtError: with what the library says; UNSUPPORTED, if it has changed its mind.
+          LiteRtError: The library's own status and message; UNSUPPORTED, if the library no longer accepts the
+            configuration.
         """
         self._task = task
         self._values = values
@@ -84,7 +86,7 @@ class CpuLauncher:
             self._kernel = self._create_kernel(self._largest_op())
 
     def settle(self, shapes: Shapes) -> CpuLauncher:
-        """Takes the kernel for the shapes as they are; raises what the library says where it makes one."""
+        """Selects or creates the CPU kernel for the current shapes; raises the library's error."""
         if self._task.shapes:
             op = self._op(shapes)
             if self._has_any_batch:
@@ -95,7 +97,7 @@ class CpuLauncher:
         return self
 
     def run(self, queue: cl.CommandQueue) -> HostTime:
-        """Runs it, once the queue has done what was enqueued before."""
+        """Runs the CPU layer after the queue has finished the earlier work."""
         with ExitStack() as mapped:
             addresses = {
                 buffer: mapped.enter_context(_map_buffer(queue, buffer, flags))
@@ -110,24 +112,24 @@ class CpuLauncher:
             return HostTime(start, perf_counter_ns())
 
     def ask_shape(self, output: int, shapes: Shapes) -> Sequence[int]:
-        """The shape of an output, by the library, for those of the inputs as they are.
+        """Returns the shape that the library computes for an output from the current input shapes.
 
         Raises:
-          LiteRtError: with what the library says; UNSUPPORTED, if it does not say shapes any more.
+          LiteRtError: The library's own status and message; UNSUPPORTED, if the library no longer computes shapes.
         """
         inputs = _operands(self._task.op.inputs, self._task.inputs, shapes)
         said = self._ask(replace(self._task.op, inputs=tuple(inputs)))
         if said is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{self._library} does not say shapes, as it did when the model was compiled",
+                f"{self._library} does not compute output shapes any more, but did so when the model was compiled",
                 self._where,
                 "Compile the model again.",
             )
         return said[output]
 
     def attach(self, slot: Slot) -> None:
-        """Says that an input or output is another."""
+        """Tells the launcher that another buffer is attached to an input or output."""
         for index, used in self._slots:
             if used == slot:
                 self._buffers[index] = self._attached[slot]
@@ -171,7 +173,7 @@ class CpuLauncher:
         except ConfigurationRefusedError as error:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{self._library} does not take the configuration that it took when the model was compiled"
+                f"{self._library} no longer accepts the configuration that it accepted when the model was compiled"
                 + (f": {error}" if str(error) else ""),
                 where,
                 "Compile the model again.",

@@ -1,4 +1,4 @@
-"""What the firmware is built with for a device: what `litert-npu tune` has measured there, or a default."""
+"""Chooses the firmware's tuning for a device: the one that `litert-npu tune` has measured, or a default."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _TUNING = record(
 
 
 def default_tuning(info: DeviceInfo, native_width: int) -> FirmwareTuning:
-    """What a device gets that nobody has measured; `native_width` is what it says of its vectors, in floats."""
+    """Returns the default tuning of a device; `native_width` is the device's vector width, in floats."""
     widest = driver_of_device(info).widest_vector
     width = widest if native_width >= widest else NARROW
     return FirmwareTuning(width=width, rows=ROWS[width])
 
 
 def candidates(default: FirmwareTuning, info: DeviceInfo) -> list[FirmwareTuning]:
-    """What is worth a measurement: the default first, then other blocks of products, and other units of work."""
+    """Returns the tunings to measure: first the default, then other block sizes and other work unit sizes."""
     widths = [width for width in ROWS if width <= driver_of_device(info).widest_vector]
     now = default.unit_operations
     found = [replace(default, width=width, rows=rows) for width in widths for rows in ROWS.values()]
@@ -55,7 +55,7 @@ def candidates(default: FirmwareTuning, info: DeviceInfo) -> list[FirmwareTuning
 
 
 def find_tuning(info: DeviceInfo) -> FirmwareTuning | None:
-    """What was kept for a device; None where nothing was, or it is damaged."""
+    """Returns the tuning that is stored for a device; None if there is none or the file is damaged."""
     name = _name(info)
     try:
         data = read_file(_PART, name)
@@ -67,23 +67,23 @@ def find_tuning(info: DeviceInfo) -> FirmwareTuning | None:
     except OSError:
         return None
     except LiteRtError as error:
-        _LOG.warning("The firmware's tuning is damaged, and ignored: %s", error)
+        _LOG.warning("The file with the firmware's tuning is damaged and is ignored: %s", error)
         return None
 
 
 def keep_tuning(info: DeviceInfo, tuning: FirmwareTuning) -> None:
-    """Keeps a choice for the programs that come.
+    """Stores a tuning for later programs.
 
     Raises:
-      OSError: there is no place for it.
-      LiteRtError: it cannot be written.
+      OSError: There is no folder for the file.
+      LiteRtError: The file cannot be written.
     """
     fields = {"device": list(info.identity), "tuning": _TUNING.dump(tuning)}
     keep_file(_PART, _name(info), [json.dumps(fields).encode()], _NAMES, _LIMIT_BYTES)
 
 
 def forget_tuning(info: DeviceInfo) -> None:
-    """Takes back what was kept."""
+    """Removes the tuning that is stored for a device."""
     with suppress(OSError):
         os.unlink(os.path.join(cache_folder(_PART), _name(info)))
 

@@ -1,4 +1,4 @@
-"""What the arguments of a function's tasks are on the device: memory of its own, and what is attached to it."""
+"""Finds the device memory for the arguments of a function's tasks: own memory and attached buffers."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from vendor_reference.executable.executable import (
 )
 
 Slot: TypeAlias = tuple[ArgumentKind, int]
-"""INPUT or OUTPUT, and its index."""
+"""Kind (INPUT or OUTPUT) and index of an input or output of a function."""
 
 Value: TypeAlias = "bytes | cl.Buffer | cl.LocalMemory | None"
-"""What is bound to an argument."""
+"""Value that is bound to an argument of a kernel."""
 
 
 _MOST_TOUCHED = 64 << 20
-"""Bytes of an arena that are touched before a run needs them."""
+"""Number of bytes of an arena that are touched ahead of the first run."""
 
 
 def find_slot(argument: Argument) -> Slot | None:
-    """The input or output of the function that an argument is; None for what is there before a run."""
+    """Returns the function's input or output that an argument refers to; None for other arguments."""
     if argument.kind in (ArgumentKind.INPUT, ArgumentKind.OUTPUT):
         return argument.kind, argument.index
     return None
 
 
 class FunctionMemory:
-    """The memory of one function.
+    """Device memory of one function.
 
     Attributes:
-      attached: what its inputs and outputs are.
-      output_bytes: sizes of its outputs.
+      attached: Memory that is attached to the function's inputs and outputs.
+      output_bytes: Sizes of the function's outputs, in bytes.
     """
 
     def __init__(
         self, context: OpenClContext, function: Function, constants: Mapping[int, BufferMemory]
     ) -> None:
-        """Allocates what the function needs; `constants` are those that its tasks name, by their index."""
+        """Allocates the function's memory; `constants` are the constants that the tasks use, by index."""
         self.attached: dict[Slot, cl.Buffer | None] = {}
         self.output_bytes = [tensor_type.size_bytes for tensor_type in function.outputs]
         self._shapes = function.shapes
@@ -68,7 +68,7 @@ class FunctionMemory:
         }
 
     def value(self, argument: Argument) -> Value:
-        """What an argument is that is no input or output of the function."""
+        """Returns the value for an argument that is not an input or output of the function."""
         if argument.kind is ArgumentKind.CONSTANT:
             return self._constants[argument.index].buffer
         if argument.kind is ArgumentKind.SHAPE:
@@ -80,7 +80,7 @@ class FunctionMemory:
         return self._arenas[argument.kind].place(argument.offset, argument.size_bytes)
 
     def size_bytes(self, argument: Argument, shapes: Shapes) -> int:
-        """Bytes that an argument has which is no constant, for some shapes."""
+        """Returns the size of an argument that is not a constant for the given shapes, in bytes."""
         if argument.kind is ArgumentKind.OUTPUT:
             return self.output_bytes[argument.index]
         if argument.kind is not ArgumentKind.INPUT:
@@ -91,28 +91,28 @@ class FunctionMemory:
         return largest.size_bytes
 
     def find_shape(self, argument: Argument) -> int | None:
-        """The shape of an input that callers set; None for what always has one size."""
+        """Returns the shape of an input if callers set the shape; None if the size is fixed."""
         if argument.kind is not ArgumentKind.INPUT:
             return None
         return self._input_shapes.get(argument.index)
 
     def arena(self, kind: ArgumentKind) -> cl.Buffer | None:
-        """All of its DDR or CMX; None for no bytes."""
+        """Returns the whole DDR or CMX arena; None if the arena is empty."""
         return self._arenas[kind].buffer
 
     def origin(self, argument: Argument) -> int:
-        """Where in its arena a place in DDR or CMX begins, in bytes."""
+        """Returns the offset of a place in its DDR or CMX arena, in bytes."""
         return self._arenas[argument.kind].origin(argument.offset)
 
     def scratch(self, size_bytes: int) -> cl.Buffer:
-        """Memory that all layers of the library may use, one after another; always of the same size."""
+        """Returns the scratch memory that all library layers share, one after another; its size is fixed."""
         if self._scratch is None:
             flags = cl.mem_flags.READ_WRITE
             self._scratch = cl.Buffer(self._cl_context, flags, size_bytes)
         return self._scratch
 
     def read(self, queue: cl.CommandQueue, tap: Tap) -> bytes:
-        """A tensor as it lies now, in row order, once what is enqueued has run."""
+        """Returns the current data of a tensor in row-major order, after all enqueued work has finished."""
         slot, dtype = find_slot(tap.argument), tap.tensor_type.element_type.numpy_dtype
         place = self.value(tap.argument) if slot is None else self.attached[slot]
         if not tap.tensor_type.num_elements:
@@ -126,25 +126,26 @@ class FunctionMemory:
         return data
 
     def shape_place(self, index: int) -> cl.Buffer:
-        """Where a shape's numbers lie."""
+        """Returns the memory that contains the dimensions of a shape."""
         shape = self._shapes[index]
         place = self._arenas[ArgumentKind.DDR].place(shape.offset, shape.size_bytes)
         assert place is not None
         return place
 
     def close(self) -> None:
-        """Lets go of all memory."""
+        """Releases all memory of the function."""
         self.attached.clear()
         self._arenas.clear()
         self._constants = {}
 
 
 def spread_offset(offset: int, alignment: int) -> int:
-    """Where a place in DDR lies on a device that wants places aligned.
+    """Returns the offset of a place in DDR on a device that needs aligned places.
 
     Args:
-      offset: a multiple of `ALIGNMENT`.
-      alignment: in bytes, a power of two; beyond `ALIGNMENT` all places are spread, and keep their distances.
+      offset: Offset in the executable, in bytes, a multiple of `ALIGNMENT`.
+      alignment: Alignment that the device needs, in bytes, a power of two. If it is larger than `ALIGNMENT`, all
+        offsets grow by the same factor.
     """
     return offset * max(1, alignment // ALIGNMENT)
 

@@ -1,7 +1,8 @@
-"""Whether the work groups of one launch can hand results to each other, and how programs are built for that.
+"""Finds out whether work groups of one launch can pass results to each other, and the build option for that.
 
-Atomic operations of OpenCL 1 order nothing between groups; those of OpenCL 2 do, and those of OpenCL 3 where the
-device says so. On a CPU all do, since drivers make them of the processor's own, which order all memory.
+Atomic operations of OpenCL 1 do not order memory between work groups. Those of OpenCL 2 do, and those of OpenCL 3
+do if the device reports it. On a CPU all of them do, since drivers use the processor's atomic instructions, which
+order all memory.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ _NEEDED = _CAPABILITIES.ORDER_ACQ_REL | _CAPABILITIES.SCOPE_DEVICE
 
 
 def ordering_option(info: DeviceInfo, atomic_capabilities: int) -> str | None:
-    """The build option with which atomic operations order memory between groups; None where nothing does.
+    """Returns the build option with which atomic operations order memory between work groups; None without one.
 
-    `atomic_capabilities` are what a device of OpenCL 3 says; 0 for an older one.
+    `atomic_capabilities` are the capabilities that an OpenCL 3 device reports; 0 for an older device.
     """
     if not driver_of_device(info).orders_groups:
         return None

@@ -1,4 +1,4 @@
-"""What a kernel declares, and whether it takes what its task binds: number of arguments, address spaces."""
+"""Reads a kernel's declared arguments, and checks the number and the address spaces of the bound arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HINT = "Bind arguments in the kernel's order: inputs, then outputs, or as the d
 
 
 def read_signature(kernel: cl.Kernel, device: cl.Device, text: str) -> KernelSignature:
-    """What a kernel of a program that was built of a text declares, as far as the driver knows it."""
+    """Returns the arguments that a kernel declares, as far as the driver reports them."""
     arguments = tuple(_read_argument(kernel, index) for index in range(kernel.num_args))
     if any(a.space == BY_VALUE and a.type_name not in _NUMBERS for a in arguments):
         structs = struct_names(text)
@@ -37,7 +37,7 @@ def read_signature(kernel: cl.Kernel, device: cl.Device, text: str) -> KernelSig
 
 
 def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> None:
-    """Refuses a kernel that takes other arguments than its task has, with INVALID_ARGUMENT."""
+    """Raises INVALID_ARGUMENT if a kernel declares other arguments than its task binds."""
     if len(kernel.arguments) != len(task.arguments):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
@@ -55,7 +55,7 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
                 f"{describe_argument(kernel, index)} is a struct, and a number of "
                 f"{len(argument.scalar)} bytes is bound to it",
                 where,
-                "Declare an argument for each number.",
+                "Declare a separate kernel argument for each number.",
             )
         if declared.space and declared.space not in _allowed(argument):
             raise LiteRtError(
@@ -68,7 +68,7 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
 
 
 def describe_argument(kernel: KernelSignature, index: int) -> str:
-    """An argument's number, type and name, as far as the driver knows them."""
+    """Returns an argument's number, type and name as text, as far as the driver reports them."""
     argument = kernel.arguments[index]
     if not argument.type_name:
         return f"argument {index}"

@@ -1,9 +1,11 @@
-"""A task that runs a kernel, on an OpenCL device: the kernel with its arguments, and how it is launched.
+"""Launches the kernel of a task on an OpenCL device, with the kernel's arguments and work sizes.
 
-A task whose text has shapes as constants has a kernel for each of them; any other keeps the one it has.
+If a program's text contains shapes as constants, the task has one kernel for each shape; otherwise the task keeps
+one kernel.
 
-Some drivers for CPUs compile a kernel again for each size of work group, which takes longer than most runs, and
-choose another size for nearly every shape. Where a run tells the work sizes, the choice is made here, of two.
+Some CPU drivers compile a kernel again for each work group size, which takes longer than most runs, and choose a
+different size for nearly every shape. If the work sizes are known only in a run, this module therefore chooses one
+of two work group sizes.
 """
 
 from __future__ import annotations
@@ -30,21 +32,21 @@ from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.executable import ArgumentKind, KernelTask, work_size
 
 _MOST_KERNELS = 64
-"""For shapes that come again; what is older is made again."""
+"""Number of launches that are kept for shapes that return."""
 
 _GROUPS = (16, 1)
-"""Work items along the first dimension that a run tells: the first of them that divides."""
+"""Work group sizes to try for a dimension that is known only in a run; the first that divides it is used."""
 
 _MOST_ITEMS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """A kernel with its work sizes.
+    """A kernel with its arguments and work sizes, ready to be enqueued.
 
     Attributes:
-      part: queue of the part of the device that it is kept to; None for all of the device.
-      zeros: fills with zeros what the kernel adds to; None where there is nothing to fill.
+      part: Queue of the part of the device that the kernel is limited to; None for the whole device.
+      zeros: Fills the outputs that the kernel adds to with zeros; None if there are none.
     """
 
     program: DeviceProgram
@@ -72,16 +74,16 @@ class KernelLaunch:
 
     @property
     def variant(self) -> str:
-        """Equal where a driver compiles the kernel once."""
+        """Returns a key that is equal for launches for which a driver compiles the kernel only once."""
         sizes = f"{list(self.local_size)}" if self.local_size else f"{list(self.global_size)} None"
         return f"{self.kernel.function_name} {sizes}"
 
 
 class ZeroFill:
-    """Fills with zeros what a kernel adds to: before the kernel, or alone where that has nothing to do."""
+    """Fills the outputs that a kernel adds to with zeros, also if the kernel itself has no work items."""
 
     def __init__(self, task: KernelTask, memory: FunctionMemory) -> None:
-        """Finds what to fill; inputs and outputs are those that are attached when it runs."""
+        """Finds the buffers to fill; attached inputs and outputs are looked up at each launch."""
         self._attached = memory.attached
         arguments = [task.arguments[index] for index in task.zeroed]
         slots = {slot for argument in arguments if (slot := find_slot(argument))}
@@ -92,7 +94,7 @@ class ZeroFill:
         self.is_empty = not (self._slots or self._places)
 
     def run(self, queue: cl.CommandQueue) -> cl.Event:
-        """Enqueues it, where it is not empty."""
+        """Enqueues the kernel, unless it has no work items."""
         buffers = [(self._attached[slot], size) for slot, size in self._slots.items()]
         buffers += [(place, place.size) for place in self._places]
         events = [cl.enqueue_fill_buffer(queue, b, b"\0", 0, size) for b, size in buffers if b]
@@ -100,7 +102,7 @@ class ZeroFill:
 
 
 class KernelLauncher:
-    """Launches the kernel of a task."""
+    """Creates and enqueues the launches of a task's kernel."""
 
     def __init__(
         self,
@@ -109,7 +111,7 @@ class KernelLauncher:
         memory: FunctionMemory,
         programs: ModulePrograms,
     ) -> None:
-        """Makes no kernel yet."""
+        """Stores the parts; the first launch creates the kernel."""
         self._task = task
         self._context = context
         self._attached = memory.attached
@@ -128,11 +130,12 @@ class KernelLauncher:
         self._zeros = None if zeros.is_empty else zeros
 
     def settle(self, shapes: Shapes) -> KernelLaunch | ZeroFill | None:
-        """The launch for the shapes as they are, or the zeros alone; None where there is nothing to do.
+        """Returns the launch for the current shapes, or only the fill with zeros; None if there is nothing to run.
 
         Raises:
-          LiteRtError: COMPILATION, NOT_FOUND, if the program has not the kernel; INVALID_ARGUMENT, if it takes
-            other arguments or sizes; MEMORY_ALLOCATION_FAILURE.
+          LiteRtError: COMPILATION, if the program does not build; NOT_FOUND, if the program does not contain the
+            kernel; INVALID_ARGUMENT, if the kernel declares other arguments or sizes; MEMORY_ALLOCATION_FAILURE,
+            if the device has no memory left.
         """
         task = self._task
         if 0 in task.global_size:
@@ -160,7 +163,7 @@ class KernelLauncher:
         return KernelLaunch(program, self._kernel, global_size, local_size, part, self._zeros)
 
     def attach(self, slot: Slot) -> None:
-        """Says that an input or output is another."""
+        """Tells the launcher that another buffer is attached to an input or output."""
         if self._kernel is not None:
             for index, used in self._slots:
                 if used == slot:
@@ -180,7 +183,7 @@ class KernelLauncher:
         if local > (most := self._context.cl_device.local_mem_size):
             raise LiteRtError(
                 Status.MEMORY_ALLOCATION_FAILURE,
-                f"{local} bytes of local memory, the device has {most}",
+                f"the kernel needs {local} bytes of local memory, but the device has {most}",
                 where,
             )
         for index, value in self._values.items():
@@ -212,9 +215,9 @@ class KernelLauncher:
         if items > most:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{items} work items in a group, the device takes {most}",
+                f"the work group has {items} work items, but the device takes at most {most}",
                 self._where,
-                "Choose smaller local sizes, or none.",
+                "Choose smaller local sizes, or leave them out.",
             )
 
 
@@ -228,10 +231,10 @@ def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
 
 
 def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int, ...]:
-    """The group for a run: whole dimensions that no shape decides about, and a part of the first that one does.
+    """Returns the work group sizes for a run: whole fixed dimensions, and a part of the first dynamic dimension.
 
-    Where that comes to one work item, it is a part of the first dimension that no shape decides about. `sizes` are
-    the task's, and `global_size` what they are in this run.
+    If such a group has only one work item, the group is a part of the first fixed dimension instead. `sizes` are
+    the work sizes of the task, and `global_size` their values in this run.
     """
     group, items = [1] * len(sizes), 1
     for index, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""All constants of a function's library layers in one buffer, ordered and packed for their instructions."""
+"""Puts all constants of a function's library layers in one buffer, ordered and packed for the instructions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from vendor_reference.executable.executable import Constant, align
 
 
 class LayerConstants:
-    """Constants on the device.
+    """Constants of library layers on the device.
 
     Attributes:
-      buffer: has them all; None where there is no byte.
-      offsets: by their indices, in bytes.
-      sizes: as kernels read them, by their indices, in bytes.
+      buffer: Buffer with all constants; None if the constants have no bytes.
+      offsets: Offset of each constant in the buffer by the constant's index, in bytes.
+      sizes: Size of each constant as kernels read it by the constant's index, in bytes.
     """
 
     def __init__(self, context: OpenClContext, constants: Mapping[int, Constant]) -> None:
-        """Reads them: each is in its order, packed, and dequantized."""
+        """Copies the constants to the device, each in its memory order, packed and dequantized."""
         self.offsets: dict[int, int] = {}
         self.sizes = {index: constant.size_bytes for index, constant in constants.items()}
         self.buffer: cl.Buffer | None = None

@@ -1,6 +1,6 @@
 """Runs consecutive library layers as one launch of the firmware (`firmware/worker.cl`).
 
-Each command is a launch of its own on a device whose work groups cannot hand results to each other within one.
+On a device whose work groups cannot pass results to each other within a launch, each command is a separate launch.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _ARENAS = (ArgumentKind.DDR, ArgumentKind.CMX)
 _CONSTANTS = len(_ARENAS)
 _FIRST_SLOT = _CONSTANTS + 1
 _BEGIN, _COUNT, _FIRST_REGION = 1, 2, 4
-"""Arguments of the kernel."""
+"""Names of the firmware kernel's arguments."""
 
 MOST_SLOTS = SCRATCH_REGION - _FIRST_SLOT
-"""Inputs and outputs of the function that one launch can name."""
+"""Largest number of the function's inputs and outputs that one launch can use."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerProgram:
-    """What the layers of a function share on the device.
+    """Firmware and memory that all library layers of a function share on the device.
 
     Attributes:
-      tuning: that the firmware was built with.
+      tuning: Tuning that the firmware was built with.
     """
 
     firmware: DeviceProgram
@@ -60,11 +60,11 @@ class LayerProgram:
 
 
 class LayerRun:
-    """Consecutive library layers on the device, with their commands.
+    """Runs consecutive library layers on the device as commands of the firmware.
 
     Attributes:
-      where: its layers, for messages.
-      reports: whether a run can end with an error of a layer, which `check` raises.
+      where: Names of the layers, for messages.
+      reports: Whether a layer can report an error in a run; `check` raises that error.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class LayerRun:
         program: LayerProgram,
         queue: cl.CommandQueue,
     ) -> None:
-        """Assembles their commands, and checks them where no shape decides about them.
+        """Assembles the commands of the layers, and checks the commands that do not depend on shapes.
 
-        `first` is the index of the first task in the function; `queue` runs checks.
+        `first` is the index of the first task in the function; `queue` is the queue for the checks.
         """
         self._attached = memory.attached
         self._memory = memory
@@ -134,13 +134,13 @@ class LayerRun:
         )
 
     def attach(self, slot: Slot) -> None:
-        """Says that an input or output is another."""
+        """Tells the layers that another buffer is attached to an input or output."""
         if slot in self._regions:
             index = _FIRST_REGION + self._regions[slot]
             self._kernel.set_arg(index, self._attached[slot])
 
     def settle(self, shapes: Shapes) -> LayerRun:
-        """Sets the shapes of the runs from now on; INVALID_ARGUMENT, for a size that cannot be."""
+        """Sets the shapes of the following runs; raises INVALID_ARGUMENT, if a size is out of range."""
         if self._told is not None:
             words = self._told.find(shapes)
             if words is not self._words:
@@ -148,11 +148,11 @@ class LayerRun:
         return self
 
     def run(self, queue: cl.CommandQueue) -> LaunchRow:
-        """Enqueues all layers."""
+        """Enqueues all layers, and returns the events of the first and the last launch."""
         return self._run(queue, 0, len(self._stream.offsets))
 
     def run_each(self, queue: cl.CommandQueue) -> Iterator[tuple[int, LaunchRow]]:
-        """Enqueues each layer apart from the others, with its task's index."""
+        """Enqueues each layer as a separate launch, and yields the index of the layer's task."""
         end = 0
         for task, count in enumerate(self._stream.counts, self._first):
             end += count
@@ -172,7 +172,7 @@ class LayerRun:
         return LaunchRow(events[0], events[-1])
 
     def check(self, queue: cl.CommandQueue) -> None:
-        """Raises what a layer has found wrong in a run that has ended: INVALID_ARGUMENT."""
+        """Raises the error that a layer has reported in a run that has ended: INVALID_ARGUMENT."""
         if not self._fault[0]:
             return
         _, command, low, high, size = (int(word) for word in self._fault[:5])
@@ -184,7 +184,7 @@ class LayerRun:
             Status.INVALID_ARGUMENT,
             f"index {index} of {name} is outside 0..{size - 1}",
             "a run on the NPU",
-            "Give indices that the op's operand has; its results of this run are not complete.",
+            "Pass indices within the op's operand. The op's results of this run are not complete.",
         )
 
     def _find_size(self, argument: Argument, shapes: Shapes) -> int:

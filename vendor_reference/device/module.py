@@ -1,4 +1,4 @@
-"""A byte code module on a device: programs and constants are made as functions need them, each once."""
+"""A byte code module on a device: each program and constant is created once, when a function needs it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from vendor_reference.programs.kernel_text import kernel_texts
 
 
 class Module:
-    """An executable that was read, and what of it is on the device."""
+    """An executable and its programs, constants and functions on the device."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Module:
         assets: Mapping[str, MemBuffer],
         allow_native_assets: bool = False,
     ) -> None:
-        """Reads byte code, which must live as long as the module; assets are those that were registered."""
+        """Reads byte code, which must stay valid as long as the module; `assets` are the registered assets."""
         self._device = device
         with span(SpanKind.LOAD, "read byte code", bytes=byte_code.nbytes):
             self._executable = read_module(byte_code)
@@ -54,19 +54,19 @@ class Module:
         self._libraries: dict[str, CpuLayerLibrary] = {}
 
     def find_function(self, name: str) -> Function:
-        """The function of that name that is for this device; NOT_FOUND, with the names there are."""
+        """Returns the function with the given name for this device; raises NOT_FOUND, which lists the names."""
         return find_function(self._executable.functions_on(self._device.info.has_fp16), name)
 
     def kernel_texts(self) -> Sequence[str]:
-        """The text of each program of a custom layer, for people; raises as `load` for its assets."""
+        """Returns the OpenCL text of each custom layer program; raises the same errors for assets as `load`."""
         return kernel_texts(self._executable, self._sources)
 
     def load(self, function: Function) -> OpenClFunction:
-        """Makes one of its functions ready to run.
+        """Prepares one function of the module for runs.
 
         Raises:
-          LiteRtError: NOT_FOUND or INVALID_ARGUMENT, if an asset is missing or is another; UNSUPPORTED, for code
-            that may not or cannot run here; what the device says.
+          LiteRtError: NOT_FOUND, if an asset is missing; INVALID_ARGUMENT, if an asset has other contents;
+            UNSUPPORTED, if code may not or cannot run here; other statuses, if the device reports an error.
         """
         if self._idle.get(function.name):
             return self._idle.pop(function.name)
@@ -87,9 +87,9 @@ class Module:
             return OpenClFunction(device, tasks)
 
     def give_back(self, function: Function, loaded: OpenClFunction) -> None:
-        """Takes a loaded function that nobody runs any more.
+        """Takes back a loaded function that has no user any more.
 
-        One whose shapes change is kept as it is: a caller with another shape opens a new call, and that is not to
+        A function with dynamic shapes is kept for reuse, so that a new call with another shape does not have to
         allocate or build anything.
         """
         if function.shapes and function.name not in self._idle:
@@ -99,7 +99,7 @@ class Module:
             loaded.close()
 
     def close(self) -> None:
-        """Releases what is kept for calls to come; nobody has a function of it any more."""
+        """Releases the functions that are kept for reuse; no function of the module may be in use."""
         for loaded in self._idle.values():
             loaded.close()
         self._idle.clear()

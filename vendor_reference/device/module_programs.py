@@ -1,4 +1,4 @@
-"""The programs of a module on a device: each built once; with shapes in its text, once for each shape."""
+"""Builds the programs of a module for a device once, or once per shape if the text contains shapes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from vendor_reference.programs.asset_sources import AssetSources
 from vendor_reference.programs.program_text import ProgramText, compose_text
 
 MOST_FILLED = 64
-"""Programs for certain shapes that a module holds; older ones are on disk."""
+"""Number of programs for certain shapes that a module keeps in memory; older programs are on disk."""
 
 
 class ModulePrograms:
-    """Builds programs when a function or a shape asks for them; functions that run side by side may."""
+    """Builds programs when a function or a shape needs them; several threads may call it."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class ModulePrograms:
         sources: AssetSources,
         allow_native_assets: bool,
     ) -> None:
-        """Builds nothing yet."""
+        """Stores the programs; `prepare` builds them."""
         self._builder = builder
         self._programs = programs
         self._sources = sources
@@ -40,11 +40,11 @@ class ModulePrograms:
         self._lock = threading.Lock()
 
     def prepare(self, indices: Collection[int]) -> None:
-        """Builds those of some programs that no shape decides about, together.
+        """Builds the given programs that do not depend on shapes, all in one request.
 
         Raises:
-          LiteRtError: NOT_FOUND or INVALID_ARGUMENT, if an asset is missing or is another; UNSUPPORTED, for code
-            that may not or cannot run here; COMPILATION.
+          LiteRtError: NOT_FOUND, if an asset is missing; INVALID_ARGUMENT, if an asset has other contents;
+            UNSUPPORTED, if code may not or cannot run here; COMPILATION, if a program does not build.
         """
         texts: dict[int, ProgramText] = {}
         for index in sorted(set(indices) - self._built.keys()):
@@ -58,15 +58,15 @@ class ModulePrograms:
         self._built.update(zip(texts, self._builder.build(list(texts.values())), strict=True))
 
     def holes(self, task: Task) -> Sequence[Size]:
-        """The sizes that the text of a task's program has holes for."""
+        """Returns the sizes that are filled into the text of a task's program for each run."""
         return self._programs[task.program].holes if isinstance(task, KernelTask) else ()
 
     def sizes(self, index: int) -> Sequence[Size]:
-        """What the kernels of a program for all shapes get behind their own arguments."""
+        """Returns the extra arguments that follow the own arguments of kernels in a program for all shapes."""
         return self._sizes.get(index, ())
 
     def find(self, index: int, shapes: Shapes) -> DeviceProgram:
-        """The program of that index for the shapes as they are; raises what `prepare` does."""
+        """Returns the program with the given index for the current shapes; raises the same errors as `prepare`."""
         program = self._programs[index]
         if not program.holes or index in self._built:
             return self._built[index]

@@ -1,7 +1,7 @@
-"""Loads one OpenCL driver into this process, and finds the device in it that is the NPU.
+"""Loads one OpenCL driver into this process, and finds the driver's device that serves as the NPU.
 
-A process keeps the drivers that it begins with, since the loader reads their list once. A program that has used
-OpenCL before us has chosen its own.
+A process keeps its first OpenCL drivers, since the OpenCL loader reads the list of drivers only once. If a program
+has used OpenCL before this module, the program has chosen the drivers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _PLATFORM_NOT_FOUND = -1001
 _ENTRY = "clGetExtensionFunctionAddress"
-"""What each driver's library has for OpenCL's loader, which has it, too."""
+"""Symbol that each driver's library exports for the OpenCL loader; the loader exports the symbol, too."""
 
 _LOADER = "libOpenCL"
 
@@ -53,7 +53,7 @@ _platforms: Sequence[cl.Platform] = ()
 
 
 def check_installed() -> None:
-    """Refuses a machine where OpenCL cannot be loaded, without loading it."""
+    """Raises an error if OpenCL cannot be loaded on this machine, without loading OpenCL."""
     if find_spec("pyopencl") is None:
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION, "pyopencl is not installed", hint=_PYOPENCL_HINT
@@ -61,10 +61,10 @@ def check_installed() -> None:
 
 
 def load_driver(library: str) -> Sequence[cl.Device]:
-    """The devices of this process; the first call loads the driver, and later ones ignore `library`.
+    """Returns the devices of this process; the first call loads the driver, and later calls ignore `library`.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, if it does not start or has no device.
+      LiteRtError: DYNAMIC_LOADING, if the driver does not start or has no device.
     """
     global _platforms
     with _lock:
@@ -77,7 +77,7 @@ def load_driver(library: str) -> Sequence[cl.Device]:
 
 
 def import_pyopencl() -> None:
-    """Imports pyopencl, which loads no driver; DYNAMIC_LOADING, where it cannot be."""
+    """Imports pyopencl without loading a driver; raises DYNAMIC_LOADING, if the import fails."""
     # It keeps code in the home folder otherwise, and fails where it cannot write there.
     with _environment({"PYOPENCL_NO_CACHE": "1"}):
         try:
@@ -92,7 +92,7 @@ def import_pyopencl() -> None:
 
 
 def describe_device(device: cl.Device) -> DeviceInfo:
-    """A device's names, versions and size."""
+    """Returns a device's names, versions and memory sizes."""
     import pyopencl as cl
 
     platform = device.platform
@@ -113,7 +113,7 @@ def describe_device(device: cl.Device) -> DeviceInfo:
 
 
 def find_device(library: str, identity: Sequence[str]) -> cl.Device:
-    """The device of that identity, in a process that uses this driver; DYNAMIC_LOADING, if there is none."""
+    """Returns the device with the given identity in a driver's process; raises DYNAMIC_LOADING without one."""
     for device in load_driver(library):
         if list(describe_device(device).identity) == list(identity):
             return device
@@ -121,13 +121,13 @@ def find_device(library: str, identity: Sequence[str]) -> cl.Device:
 
 
 def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
-    """The device that stands for the NPU, and its driver's library.
+    """Returns the device that serves as the NPU, and the library of the device's driver.
 
-    `wanted` is `platform[:device]`; "" is what the environment says, if something. The next driver is taken
-    where one works, but not beside the libraries of this process.
+    `wanted` is `platform[:device]`; with "", an environment variable decides if it is set. If a driver works alone
+    but not beside the libraries of this process, the next driver is used.
 
     Raises:
-      LiteRtError: NOT_FOUND, if no driver works, or none that is loaded has such a device.
+      LiteRtError: NOT_FOUND, if no driver works or no loaded driver has such a device.
     """
     chosen = choose_device(wanted) if _platforms else _first_that_loads(find_devices(wanted))
     try:

@@ -19,19 +19,19 @@ _MOST_PARTS = 64
 
 
 class OpenClContext:
-    """An open device.
+    """An open OpenCL device with its context.
 
     Attributes:
-      info: its names and versions.
+      info: Names and versions of the device.
       cl_device: OpenCL's.
       cl_context: OpenCL's; it has the device's parts, too.
-      ordering_option: builds programs whose groups can hand results to each other in one launch; None where
-        groups see only what earlier launches have written.
-      in_place: whether kernels can use host memory where it lies, at addresses that suit them.
+      ordering_option: Build option with which work groups can pass results to each other in one launch; None if
+        work groups see only the results of earlier launches.
+      in_place: Whether kernels can use host memory without a copy, if the memory is aligned.
     """
 
     def __init__(self, device: cl.Device) -> None:
-        """Opens a device."""
+        """Creates the OpenCL context of a device."""
         self.info = describe_device(device)
         self.cl_device = device
         self._parts = _split(device)
@@ -42,7 +42,7 @@ class OpenClContext:
         self._process = os.getpid()
 
     def create_queue(self, has_times: bool = False) -> cl.CommandQueue:
-        """A queue that runs in order; its events have times, if they are asked for."""
+        """Returns a new in-order queue; its events have times, if requested."""
         if not has_times:
             return cl.CommandQueue(self.cl_context, self.cl_device)
         return cl.CommandQueue(
@@ -50,10 +50,10 @@ class OpenClContext:
         )
 
     def create_part_queue(self, num_shaves: int) -> cl.CommandQueue | None:
-        """A queue of the part with so many compute units, one for each shave; its events have times.
+        """Returns a queue for a part of the device with one compute unit per shave; its events have times.
 
-        None for all of them, which are 0 or as many as there are, and where the device cannot be split: then the
-        number of shaves is in the report only.
+        Returns None for all shaves (0 or the full number), and if the device cannot be split; then only the report
+        shows the number of shaves.
         """
         part = self._parts.get(num_shaves)
         if part is None:
@@ -61,27 +61,30 @@ class OpenClContext:
         return cl.CommandQueue(self.cl_context, part, cl.command_queue_properties.PROFILING_ENABLE)
 
     def is_home(self) -> bool:
-        """Whether this process opened it: OpenCL's threads are not in one that was forked from it."""
+        """Whether this process opened the device. A forked process does not have the threads of OpenCL."""
         return os.getpid() == self._process
 
     def check_home(self) -> None:
-        """Refuses a forked process, where a run would wait for ever."""
+        """Raises an error in a forked process, in which a run would never end."""
         if not self.is_home():
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
                 "the device was opened before this process was forked",
                 str(self.info),
-                "Start processes by 'spawn' or 'forkserver', or load models in each of them alone.",
+                "Start processes with 'spawn' or 'forkserver', or load models only after the fork.",
             )
 
     @contextmanager
     def allocating(self, what: str) -> Iterator[None]:
-        """Makes the error of an allocation say what the device has."""
+        """Adds the device's memory sizes to the error of a failed allocation."""
         try:
             yield
         except cl.Error as error:
             limit = self.cl_device.max_mem_alloc_size
-            hint = f"The device has {self.info.memory_bytes} bytes, {limit} at most for one buffer."
+            hint = (
+                f"The device has {self.info.memory_bytes} bytes of memory; "
+                f"one buffer can have at most {limit} bytes."
+            )
             raise opencl_error(error, f"{what}, device {self.info}", hint) from error
 
 

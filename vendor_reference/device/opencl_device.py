@@ -1,4 +1,4 @@
-"""The device over OpenCL: one context for the process, shared by all models that are loaded in it."""
+"""The NPU as an OpenCL device: all models of the process share one OpenCL context."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from vendor_reference.programs.program_text import ProgramText
 
 
 class OpenClDevice(OpenClContext):
-    """An OpenCL device as the NPU; safe to use from several threads.
+    """An OpenCL device that serves as the NPU; several threads may use it.
 
     Attributes:
-      library: of its driver, which builds kernels in a child process.
-      builder: of its programs.
-      default_tuning: what the firmware is built with where nobody has measured.
-      firmware_tuning: what it is built with for functions that are loaded from now on.
+      library: Path of the driver's library, which builds kernels in a child process.
+      builder: Builder of the device's programs.
+      default_tuning: Firmware tuning for a device without measurements.
+      firmware_tuning: Firmware tuning for functions that are loaded from now on.
     """
 
     def __init__(self, device: cl.Device, library: str) -> None:
@@ -46,7 +46,7 @@ class OpenClDevice(OpenClContext):
         self.firmware_tuning = find_tuning(self.info) or self.default_tuning
 
     def limited(self, num_units: int) -> OpenClDevice:
-        """The same device, memory and programs; its kernels run on some of its compute units alone.
+        """Returns the same device with the same memory and programs, but limited to some compute units.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the device cannot be split.
@@ -67,14 +67,14 @@ class OpenClDevice(OpenClContext):
         return found
 
     def build_firmware(self) -> DeviceProgram:
-        """The program that runs layers of the library; found where it was built before."""
+        """Returns the firmware program, which runs library layers, from the cache or newly built."""
         text = firmware_text(self.firmware_tuning)
         return self.builder.build([ProgramText("firmware", text, self.ordering_option or "")])[0]
 
     def load_constant(self, constant: Constant) -> BufferMemory:
-        """A constant as kernels read it: where it lies, if they can use it there, else a copy.
+        """Returns a constant for kernels: the host memory itself if kernels can use it, otherwise a copy.
 
-        Its data must live as long as the result.
+        The constant's data must stay valid as long as the result.
         """
         with self.allocating(f"a constant {constant.tensor_type}"):
             data = read_constant(constant)
@@ -85,7 +85,7 @@ class OpenClDevice(OpenClContext):
             return BufferMemory(buffer, data.nbytes)
 
     def share(self, address: int, size_bytes: int) -> BufferMemory:
-        """Host memory for inputs and outputs, at any address; it must live as long as the result."""
+        """Wraps host memory at any address for inputs and outputs; it must stay valid as long as the result."""
         if not size_bytes:
             return BufferMemory(None, 0)
         host = (ctypes.c_ubyte * size_bytes).from_address(address)
@@ -99,14 +99,14 @@ class OpenClDevice(OpenClContext):
 
 _devices: dict[Sequence[str], OpenClDevice] = {}
 _libraries: dict[str, CpuLayerLibrary] = {}
-"""The libraries of CPU layers that this process has loaded, each once."""
+"""Libraries of CPU layers that this process has loaded, each once."""
 _library_uses: Counter[str] = Counter()
 
 _lock = threading.Lock()
 
 
 def shared_device(wanted: str) -> OpenClDevice:
-    """The device of that name (see `load_npu`), opened once in a process."""
+    """Returns the device with the given name (see `load_npu`); a process opens each device once."""
     found, library = load_npu(wanted)
     identity = describe_device(found).identity
     with _lock:
@@ -118,9 +118,9 @@ def shared_device(wanted: str) -> OpenClDevice:
 
 
 def load_library(name: str, sha256: str, data: memoryview) -> CpuLayerLibrary:
-    """A library of CPU layers, loaded on first use; its data are copied, and `name` is for messages.
+    """Loads a library of CPU layers on first use; the data are copied, and `name` is used in messages.
 
-    Who asks for it gives it back by `release_library`.
+    The caller must give the library back with `release_library`.
     """
     with _lock:
         if sha256 not in _libraries:
@@ -132,7 +132,7 @@ def load_library(name: str, sha256: str, data: memoryview) -> CpuLayerLibrary:
 
 
 def release_library(sha256: str) -> None:
-    """Says that somebody uses a library no more; it is closed when nobody does, and it says that it can be."""
+    """Ends one use of a library; the last use closes the library, if the library allows that."""
     with _lock:
         _library_uses[sha256] -= 1
         library = _libraries[sha256]

@@ -1,4 +1,4 @@
-"""What OpenCL says of a failure becomes a `LiteRtError`."""
+"""Converts OpenCL errors to `LiteRtError`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _OUT_OF_MEMORY = (
     cl.status_code.INVALID_BUFFER_SIZE,
 )
 _BUILD_HINT = "Correct the kernel, and compile the model again."
-_NO_LOG_HINT = "The compiler gives no reason; a full disk is one."
+_NO_LOG_HINT = "The compiler gives no reason. A possible reason is a full disk."
 _HALF_HINT = (
-    "The device does not compute with half: read with vload_half(i, x), compute with float, and write with "
+    "The device has no half arithmetic: read with vload_half(i, x), compute with float, and write with "
     "vstore_half(value, i, y)."
 )
 _NO_HALF = re.compile(
@@ -42,14 +42,14 @@ _OF_CHANNELS = re.compile(
 _ARRAY_TYPE = re.compile(r"'(?:float|int) ?(?:\[\d+\]|\*)'")
 _PARAM = "PARAM_"
 _COMMAND_LINE = "<command line>"
-"""What the compiler calls the file of errors in its options."""
+"""File name that the compiler reports for errors in its options."""
 _ASSEMBLY = "<inline asm>"
-"""What the compiler calls inline assembly, whose lines it counts apart."""
+"""File name that the compiler reports for inline assembly, whose lines are counted separately."""
 _PLACE = re.compile(r"^(?:error: )?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): ", re.MULTILINE)
 
 
 def opencl_error(error: cl.Error, where: str, hint: str = "") -> LiteRtError:
-    """An error of a call: a run, an allocation."""
+    """Returns the error for a failed OpenCL call, such as a run or an allocation."""
     status = Status.RUNTIME_FAILURE
     if error.code in _OUT_OF_MEMORY:
         status = Status.MEMORY_ALLOCATION_FAILURE
@@ -57,7 +57,10 @@ def opencl_error(error: cl.Error, where: str, hint: str = "") -> LiteRtError:
 
 
 def build_error(text: ProgramText, log: str, error: cl.Error | None = None) -> LiteRtError:
-    """An error of a build; `log` is the compiler's, clean; without `error` it took what it calls wrong there."""
+    """Returns the error for a failed build.
+
+    `log` is the cleaned build log. `error` is None if the OpenCL call succeeded but the log reports an error.
+    """
     place = _PLACE.search(log)
     is_of_options = error is not None and error.code == cl.status_code.INVALID_BUILD_OPTIONS
     if place and place["file"] == _COMMAND_LINE:

@@ -1,4 +1,4 @@
-"""A function on an OpenCL device: its runs, on the memory that is attached to it."""
+"""Runs a function on an OpenCL device with the memory that is attached to the function."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from vendor_reference.executable.executable import ArgumentKind
 
 _POLL_S = 50e-6
 _COMPLETE = 0
-"""`CL_COMPLETE`; what is not done yet is greater, an error is less."""
+"""Value of `CL_COMPLETE`; greater values mean that work is not finished, negative values are errors."""
 
 _numbers = count()
 
 
 class OpenClEvent(Event):
-    """The end of a run on an OpenCL device, as an event.
+    """Event that is signaled at the end of a run on an OpenCL device.
 
     Attributes:
-      context: that it is in: runs in the same one can wait for it on the device.
+      context: OpenCL context of the event; runs in the same context can wait for the event on the device.
       event: OpenCL's.
     """
 
     def __init__(
         self, context: cl.Context, event: cl.Event, failure: Callable[[cl.Error], LiteRtError]
     ) -> None:
-        """Wraps an event; `failure` says in our words what went wrong."""
+        """Wraps an OpenCL event; `failure` converts an OpenCL error to the error to raise."""
         super().__init__()
         self.context = context
         self.event = event
@@ -67,7 +67,7 @@ class OpenClEvent(Event):
 
 
 class OpenClFunction:
-    """One function, loaded; one run at a time."""
+    """A loaded function, which can do one run at a time."""
 
     def __init__(self, context: OpenClContext, tasks: TaskSequence) -> None:
         self._context = context
@@ -85,7 +85,7 @@ class OpenClFunction:
         self._track = f"NPU queue {next(_numbers)}, {self._where}"
 
     def attach(self, kind: ArgumentKind, index: int, memory: BufferMemory) -> None:
-        """Sets what runs read or write as an input or output; it must live until another takes its place."""
+        """Attaches memory to an input or output; the memory must stay valid until it is detached or replaced."""
         slot = (kind, index)
         self._check_size(slot, memory)
         self._attached[slot] = memory
@@ -93,39 +93,40 @@ class OpenClFunction:
         self._tasks.attach(slot, memory.buffer)
 
     def detach(self, kind: ArgumentKind, index: int, memory: BufferMemory) -> None:
-        """Takes memory off; one that is not attached (any more) changes nothing."""
+        """Detaches memory from the function; has no effect if the memory is not attached."""
         if self._attached.get((kind, index)) is memory:
             del self._attached[kind, index]
             self._is_ready = False
 
     def detach_all(self) -> None:
-        """Takes all memory off, once what is under way has ended; it can be used again."""
+        """Waits for the current run and detaches all memory; the function can be used again."""
         with suppress(cl.Error):  # of a run that nobody waited for
             self._queue.finish()
         self._let_go()
         self._stopwatch = None  # the next caller measures on its own account
 
     def has_dynamic_input(self, index: int) -> bool:
-        """Whether the shape of input `index` is to be set."""
+        """Whether callers must set the shape of input `index`."""
         return self._tasks.shapes.input_shape(index) is not None
 
     def set_input_shape(self, index: int, shape: Sequence[int]) -> None:
-        """Sets the shape of input `index`, which is dynamic, for the runs from now on.
+        """Sets the shape of input `index`, which is dynamic, for the following runs.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a shape that the function was not compiled for, or above its bound.
+          LiteRtError: INVALID_ARGUMENT, if the function was not compiled for the shape or the shape is above its
+            bound.
         """
         self._tasks.set_input_shape(index, shape)
         self._is_ready = self._is_kept = False
 
     def find_output_shape(self, index: int) -> Sequence[int] | None:
-        """The shape of output `index`, which is dynamic, for the inputs' as they are; None where runs tell it."""
+        """Returns the current shape of dynamic output `index`; None if only a run finds the shape."""
         outputs = self._tasks.function.dynamic_outputs
         shape = next(output.shape for output in outputs if output.output == index)
         return self._tasks.shapes.find_ahead(shape)
 
     def run_tapped(self, receive: Receive) -> None:
-        """Runs as `run`; `receive` gets the tensors that the function shows, each when its task has run."""
+        """Same as `run`, but passes each tensor that the function shows to `receive` after its task."""
         self._receive = receive
         try:
             self.run()
@@ -133,11 +134,12 @@ class OpenClFunction:
             self._receive = None
 
     def run(self) -> None:
-        """Runs the tasks; when it returns, the outputs are in host memory.
+        """Runs the tasks, and returns when the outputs are in host memory.
 
         Raises:
-          LiteRtError: MISSING_INPUT_TENSOR; RUNTIME_FAILURE or MEMORY_ALLOCATION_FAILURE, with op and kernel.
-            It can be run again.
+          LiteRtError: MISSING_INPUT_TENSOR, if an input or output has no memory; RUNTIME_FAILURE or
+            MEMORY_ALLOCATION_FAILURE, if the device reports an error; the message names the op and the kernel.
+            After an error, the function can be run again.
         """
         self._context.check_home()
         if not self._is_ready:
@@ -157,7 +159,7 @@ class OpenClFunction:
             self._is_kept = True
 
     def start(self, after: Sequence[Event]) -> Event:
-        """Starts a run once some events have happened; the result is signaled when its outputs are there."""
+        """Starts a run after the given events; returns an event that is signaled when the outputs are ready."""
         self._context.check_home()
         if not self._is_ready:
             self._get_ready()
@@ -186,24 +188,26 @@ class OpenClFunction:
         return OpenClEvent(self._context.cl_context, ended, lambda error: self._failure(error))
 
     def watch_tasks(self, running: memoryview[int]) -> Sequence[str]:
-        """Has runs write which launch they are at, as `Dispatch.watch_tasks`."""
+        """Makes runs write the number of the current launch to memory; see `Dispatch.watch_tasks`."""
         return self._tasks.watch(running)
 
     def start_measuring(self, with_tasks: bool) -> None:
-        """Measures the runs from now on; each task where that is asked for, which is slower."""
+        """Starts to measure runs, and each task if requested, which makes runs slower."""
         self._stopwatch = Stopwatch(self._tasks.function.tasks if with_tasks else ())
         self._is_measured = True
 
     def stop_measuring(self) -> Sequence[Metric]:
-        """What was measured since the start."""
+        """Returns the measurements since the start."""
         if self._stopwatch is None:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "nothing is being measured", self._where)
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE, "no measurement has been started", self._where
+            )
         metrics = self._stopwatch.metrics()
         self._stopwatch = None
         return metrics
 
     def close(self) -> None:
-        """Releases all that it holds."""
+        """Releases the memory and programs of the function."""
         if self._context.is_home():
             with suppress(cl.Error):  # of a run that nobody waited for
                 self._queue.finish()
@@ -240,7 +244,7 @@ class OpenClFunction:
         if missing:
             raise LiteRtError(
                 Status.MISSING_INPUT_TENSOR,
-                f"nothing is attached to {', '.join(missing)}",
+                f"no buffer is attached to {', '.join(missing)}",
                 self._where,
             )
         for slot in inputs:

@@ -1,6 +1,7 @@
-"""Memory that kernels use: host memory itself where the device can, else copies of it.
+"""Memory for kernels: host memory itself if the device can use it, otherwise a copy in a device buffer.
 
-Constants are stored as the model has them; kernels read float32, where they are quantized, in the order they want.
+Executables store constants in the model's form. Kernels read quantized constants as float32, in the memory order
+that the kernel needs.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from vendor_reference.executable.executable import Constant, Dequantization
 Array = np.ndarray[Any, np.dtype[Any]]
 
 VECTOR_ALIGNMENT = 64
-"""What a CPU's widest vector access asks for, in bytes; some drivers take any address, and crash on it."""
+"""Alignment for the widest vector access of a CPU, in bytes; some drivers accept less and crash."""
 
 
 class BufferMemory:
-    """Memory in an OpenCL buffer.
+    """Memory in an OpenCL buffer, with the host memory that belongs to it.
 
     Attributes:
-      buffer: what is a kernel's argument; None for no bytes.
-      size_bytes: of what a kernel may touch.
-      host: an array over host memory that kernels cannot use, where the buffer is a copy of that; else None.
+      buffer: OpenCL buffer to pass to kernels; None if the size is 0.
+      size_bytes: Size of the memory that a kernel may access, in bytes.
+      host: Array over the host memory, if the buffer is a copy of host memory; otherwise None.
     """
 
     __slots__ = ("buffer", "host", "size_bytes")
@@ -36,18 +37,18 @@ class BufferMemory:
         self.host = host
 
     def send(self, queue: cl.CommandQueue) -> cl.Event:
-        """Copies what the host has written, before kernels run that are enqueued later."""
+        """Copies host memory to the buffer before kernels that are enqueued later."""
         assert self.buffer is not None
         return cl.enqueue_copy(queue, self.buffer, self.host, is_blocking=False)
 
     def fetch(self, queue: cl.CommandQueue) -> cl.Event:
-        """Copies what kernels have written."""
+        """Copies the buffer to host memory after the kernels."""
         assert self.buffer is not None
         return cl.enqueue_copy(queue, self.host, self.buffer, is_blocking=False)
 
 
 def read_constant(constant: Constant) -> Array:
-    """A constant's bytes as kernels read it, at an address that suits them; not copied where that can be."""
+    """Returns a constant's bytes as kernels read them, at an aligned address; copies them only if necessary."""
     is_changed = constant.panel or constant.order or constant.dequantization is not None
     stored = _stored_bytes(constant)
     if not is_changed and stored.ctypes.data % VECTOR_ALIGNMENT == 0:
@@ -58,7 +59,7 @@ def read_constant(constant: Constant) -> Array:
 
 
 def write_constant(constant: Constant, memory: Array) -> None:
-    """Writes a constant as kernels read it, dequantized, ordered and packed, to its `size_bytes` of memory."""
+    """Writes a constant to `size_bytes` of memory in the kernels' form: dequantized, ordered and packed."""
     stored, how = _stored_bytes(constant), constant.dequantization
     if not memory.size:
         return
@@ -115,7 +116,7 @@ def _pack(numbers: Array, panel: int, memory: Array) -> None:
 
 
 def aligned_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array from an address that suits kernels, not cleared."""
+    """Returns a new uninitialized array at an address that is aligned for kernels."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = np.empty(size + VECTOR_ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % VECTOR_ALIGNMENT

@@ -1,4 +1,4 @@
-"""Builds programs for a device, each once: they are found in this process, then on disk, then compiled.
+"""Builds each program for a device once: looks in this process, then on disk, then calls the compiler.
 
 The compiler runs in a child process, in a sandbox, since a kernel can make it crash, hang, or read files: this
 process loads binaries only.
@@ -36,14 +36,14 @@ from vendor_reference.programs.program_text import ProgramText
 _LOG = logging.getLogger(__name__)
 
 _SPLICE = re.compile(r"(?:\\|\?\?/)[ \t\v\f]*(?:\r\n?|\n)")
-"""What joins two lines, before the compiler sees words."""
+"""Line continuations, which the compiler removes before it splits the text into words."""
 
 _MAY_READ_FILES = re.compile("include|import|embed")
-"""All directives that read files; no macro makes a directive's name."""
+"""All directives that read files; macros cannot create a directive's name."""
 
 
 class DeviceProgram:
-    """A program that is built for the device: its text, and the compiler's output."""
+    """A program that is built for the device, with the program's text and the compiler's output."""
 
     def __init__(self, builder: ProgramBuilder, text: ProgramText, built: CompiledProgram) -> None:
         self.text = text
@@ -53,16 +53,18 @@ class DeviceProgram:
         self._kept = set(built.variants)
 
     def create_kernel(self, entry: str) -> cl.Kernel:
-        """A kernel with arguments of its own; NOT_FOUND, with the kernels there are."""
+        """Returns a new kernel object with its own arguments; raises NOT_FOUND, which lists the kernels."""
         if entry not in self.built.kernels:
             there = ", ".join(sorted(self.built.kernels)) or "none"
             raise LiteRtError(
-                Status.NOT_FOUND, f"no kernel '{entry}', the program has {there}", self.text.name
+                Status.NOT_FOUND,
+                f"the program has no kernel '{entry}', but has {there}",
+                self.text.name,
             )
         return cl.Kernel(self._program, entry)
 
     def keep_variants(self, variants: Set[str]) -> None:
-        """Keeps what the driver has compiled for some work sizes; called after a run with them."""
+        """Stores the variants that the driver has compiled for the work sizes of the last run."""
         new = variants - self._kept
         if self._builder.keeps_variants and new:
             self._kept |= new
@@ -70,15 +72,15 @@ class DeviceProgram:
 
 
 class ProgramBuilder:
-    """The programs of one device; safe to use from several threads.
+    """Builds the programs of one device; several threads may use it.
 
     Attributes:
-      identity: of the device.
-      keeps_variants: whether a program is worth storing again after a run with other work sizes.
+      identity: Identity of the device.
+      keeps_variants: Whether a program is stored again after a run with other work sizes.
     """
 
     def __init__(self, context: OpenClContext, library: str) -> None:
-        """Builds nothing yet; `library` is the driver's, for a child process."""
+        """Stores the parts; `library` is the driver's library, which the child process loads."""
         self._context = context.cl_context
         self._device = context.cl_device
         self._info = context.info
@@ -92,7 +94,7 @@ class ProgramBuilder:
         self._lock = threading.Lock()
 
     def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
-        """The programs of some texts."""
+        """Returns the programs that are built from the given texts."""
         with self._lock:
             found = {text: self._find(text) for text in texts}
             missing = [text for text, program in found.items() if program is None]
@@ -104,18 +106,18 @@ class ProgramBuilder:
             return programs
 
     def load_code(self, name: str, code: DeviceCode) -> DeviceProgram:
-        """A program that was compiled ahead; its text is not known."""
+        """Loads a program that was compiled ahead of time, without its text."""
         built = CompiledProgram(code.kernels, bytes(code.binary))
         return DeviceProgram(self, ProgramText(name, "", ""), built)
 
     def load(self, text: ProgramText, built: CompiledProgram) -> cl._cl._Program:
-        """A program from its binary."""
+        """Loads a program from its binary."""
         return load_binary(self._context, self._device, text, built.binary)
 
     def keep(
         self, text: ProgramText, built: CompiledProgram, variants: Set[str]
     ) -> CompiledProgram:
-        """Stores a program with the variants of kernels that have been compiled since it was built."""
+        """Stores a program again with the kernel variants that were compiled after the build."""
         if is_sandboxed():
             return built  # nothing of this process may get into the cache
         if not text.text or _MAY_READ_FILES.search(_SPLICE.sub("", text.text)):

@@ -1,4 +1,4 @@
-"""The child process's side of `drivers/proof.py`: loads a driver, and runs a kernel on each of its devices."""
+"""Loads a driver in the child process that `drivers/proof.py` starts, and runs a kernel on each device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROUP, _ITEMS = 4, 16
 
 
 def prove(library: str) -> Iterator[object]:
-    """Loads a driver and tries its devices; yields for each its description, and why it is unusable or "".
+    """Loads a driver and tests its devices; yields each device's description and fault, or "" if it works.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, if the driver does not start.

@@ -1,8 +1,9 @@
-"""What an OpenCL queue did in a run, by its own clock, as spans of the host's.
+"""Converts an OpenCL queue's times in a run from the device's clock to spans in the host's clock.
 
-How far the two clocks are apart is asked of the device between two looks at the host's: right to half of what lies
-between these, 0.1 to 0.5 us with Intel's driver. A driver that cannot be asked, as PoCL, tells it by the end of a
-marker, right to some 20 us. Each span has that as `accuracy_ns`.
+The difference of the two clocks comes from reading the device's clock between two readings of the host's clock.
+The error is at most half the time between these readings, 0.1 to 0.5 us with Intel's driver. If a driver, such as
+PoCL, cannot report its clock, the end time of a marker gives the difference, with an error of about 20 us. Each
+span contains this error as `accuracy_ns`.
 """
 
 from __future__ import annotations
@@ -18,36 +19,36 @@ from litert.core.tracing import Span, SpanKind
 from vendor_reference.executable.executable import Function
 
 _LOOKS = 5
-"""At both clocks, of which the closest counts."""
+"""Number of times that both clocks are read; the closest pair of readings is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostTime:
-    """When a CPU layer ran: nanoseconds of `perf_counter_ns`."""
+    """Start and end time of a CPU layer, in nanoseconds of `perf_counter_ns`."""
 
     start: int
     end: int
 
 
 class LaunchRow(NamedTuple):
-    """Launches one behind another: the events of the first and of the last, the same for one."""
+    """Events of the first and the last of consecutive launches; both are the same event for a single launch."""
 
     first: cl.Event
     last: cl.Event
 
 
 Ended: TypeAlias = "cl.Event | LaunchRow | HostTime"
-"""When a task was done."""
+"""Events or times that show when a task ran."""
 
 
 class HostRun(NamedTuple):
-    """A run as the host sees it: nanoseconds of `perf_counter_ns`.
+    """Times of a run on the host, in nanoseconds of `perf_counter_ns`.
 
     Attributes:
-      begin: when it began to enqueue.
-      enqueued: when it began to wait.
-      end: when the queue was done.
-      track: of the host's spans.
+      begin: Time when the host began to enqueue the run.
+      enqueued: Time when the host began to wait for the queue.
+      end: Time when the queue had finished.
+      track: Track of the host's spans.
     """
 
     begin: int
@@ -56,7 +57,7 @@ class HostRun(NamedTuple):
     track: str
 
     def spans(self, call: str) -> Iterator[Span]:
-        """What the host did."""
+        """Returns the spans of the host's work."""
         for kind, name, start, end in (
             (SpanKind.HOST, "enqueue", self.begin, self.enqueued),
             (SpanKind.WAIT, "NPU queue", self.enqueued, self.end),
@@ -65,10 +66,10 @@ class HostRun(NamedTuple):
 
 
 class QueueTimes:
-    """The times of a queue whose events have them."""
+    """Converts the times of a queue whose events have profiling times."""
 
     def __init__(self, queue: cl.CommandQueue, function: Function, track: str) -> None:
-        """Compares the clocks; the spans of `function` are on the track."""
+        """Compares the clocks; the spans of `function` go on the track."""
         self._function = function
         self._track = track
         looks = [_look(queue) for _ in range(_LOOKS)]
@@ -80,12 +81,12 @@ class QueueTimes:
         transfers: Mapping[str, cl.Event],
         run: HostRun,
     ) -> Sequence[Span]:
-        """The tasks and transfers of a run that has ended, and what the host did.
+        """Returns the spans of a finished run: its tasks, its transfers and the host's work.
 
         Args:
-          events: of the tasks that had something to do, by index.
+          events: Events of the tasks that had work to do, by task index.
           transfers: by what was sent or fetched: `input 0`.
-          run: by the host's clock; the spans lie within.
+          run: Times of the run in the host's clock; all spans lie within them.
         """
         call = self._function.name
         found: list[tuple[SpanKind, str, Ended, Mapping[str, str | int]]] = [

@@ -1,4 +1,4 @@
-"""What was made last, up to a number: what is older is made again when it is asked for."""
+"""A cache of limited size, which removes the least recently used values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Value = TypeVar("_Value")
 
 
 class Recent(Generic[_Key, _Value]):
-    """Values by key, of which the least recently used go."""
+    """A cache of values by key that removes the least recently used value when it is full."""
 
     __slots__ = ("_most", "_values")
 
@@ -20,7 +20,7 @@ class Recent(Generic[_Key, _Value]):
         self._values: OrderedDict[_Key, _Value] = OrderedDict()
 
     def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
-        """The value under a key, made where it is not there."""
+        """Returns the value of a key, and creates the value if it is missing."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

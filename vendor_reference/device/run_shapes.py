@@ -1,4 +1,4 @@
-"""The shapes of one loaded function as they are in its runs, and whether they may be so."""
+"""Computes and checks the shapes of one loaded function in its runs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from vendor_reference.executable.shape_use import BEFORE_ALL, find_times
 Shape = tuple[int, ...]
 
 _MOST_KEPT = 16
-"""Shapes of inputs whose further shapes are kept."""
+"""Number of input shape combinations whose computed shapes are kept."""
 
 
 class RunShapes:
-    """The values of a function's shapes: those of inputs are set, others follow, or are told by kernels."""
+    """Current shapes of a function: callers set input shapes; formulas, CPU layers and kernels give the others."""
 
     def __init__(self, function: Function, ask: Callable[[ShapeValue], Sequence[int]]) -> None:
-        """Starts with the bounds, for inputs whose shape nobody sets.
+        """Sets each input's shape to its bound, for inputs whose shape is not set later.
 
-        `ask` says a shape that the library of a CPU layer finds.
+        `ask` returns a shape that the library of a CPU layer computes.
         """
         self._function = function
         self._where = f"function '{function.name}'"
@@ -55,25 +55,25 @@ class RunShapes:
             self._values[index] = self._shapes[index].bound
 
     def __getitem__(self, index: int) -> Shape:
-        """A shape that is known."""
+        """Returns a shape that is known already."""
         value = self._values[index]
         assert value is not None
         return value
 
     def is_known(self, index: int) -> bool:
-        """Whether the shape can be asked for."""
+        """Whether the value of the shape is known."""
         return self._values[index] is not None
 
     def input_shape(self, index: int) -> Shape | None:
-        """The shape of input `index` as it is set; None where it is fixed."""
+        """Returns the shape that is set for input `index`; None if the input's shape is fixed."""
         found = self._inputs.get(index)
         return None if found is None else self[found]
 
     def set_input(self, index: int, shape: Sequence[int]) -> bool:
-        """Sets the shape of input `index`, which is dynamic; says whether it is another one than before.
+        """Sets the shape of input `index`, which is dynamic; returns whether the shape has changed.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a shape that the model does not foresee, or above the bound.
+          LiteRtError: INVALID_ARGUMENT, if the shape does not fit the model or is above the bound.
         """
         number = self._inputs[index]
         value = self._shapes[number]
@@ -84,9 +84,10 @@ class RunShapes:
         return is_new
 
     def find_ahead(self, index: int) -> Shape | None:
-        """A shape that the inputs' tell without a run; None where only a run does.
+        """Returns a shape that follows from the input shapes without a run; None if only a run finds it.
 
-        Inputs of a file may begin with shapes that no run can have: then it is the bound, and a run says why.
+        A model file may give its inputs shapes that no run can have; then the result is the bound, and a run
+        reports the error.
         """
         if self._times[index] != BEFORE_ALL:
             return None
@@ -104,20 +105,20 @@ class RunShapes:
             self._values = before
 
     def forget(self) -> None:
-        """Says that a run begins: shapes that are not the inputs' are found anew."""
+        """Forgets all shapes except the input shapes, at the start of a run."""
         for index, shape in enumerate(self._shapes):
             if shape.kind is not ShapeKind.INPUT:
                 self._values[index] = None
 
     def compute(self, task: int) -> list[int]:
-        """Computes the shapes that can be, once a task has ended and its own shapes are set; -1 is before all.
+        """Computes the shapes that become known after a task; task -1 means before all tasks.
 
         Returns:
-          Which are new.
+          The indices of the shapes that are new.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a formula without a value, or one that has another than the model;
-            with what the library of a CPU layer says.
+          LiteRtError: INVALID_ARGUMENT, if a formula has no value or its value does not fit the model; the status
+            of the CPU layer's library, if the library reports an error.
         """
         computed: list[int] = []
         open_ones: Sequence[int] = self._others
@@ -151,10 +152,10 @@ class RunShapes:
         return value
 
     def set_written(self, index: int, numbers: Sequence[int]) -> None:
-        """Sets a shape that a kernel has written.
+        """Checks and sets a shape that a kernel has written.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, for one that was not written, or cannot be.
+          LiteRtError: RUNTIME_FAILURE, if the kernel has not written the shape or the shape is not valid.
         """
         shape = self._shapes[index]
         task = self._function.tasks[shape.index]
@@ -162,7 +163,7 @@ class RunShapes:
         if tuple(numbers) == NOT_WRITTEN * len(shape.pattern):
             raise LiteRtError(
                 Status.RUNTIME_FAILURE, f"the shape of '{shape.name}' was not written", where,
-                "One work item is to write all its dimensions.",
+                "Let one work item of the kernel write all dimensions of the shape.",
             )  # fmt: skip
         what = f"the shape of '{shape.name}' that the kernel has written, {format_shape(numbers)},"
         _check(shape, tuple(numbers), what, where, Status.RUNTIME_FAILURE)
@@ -214,7 +215,7 @@ class _ShapesAhead:
 
 
 NOT_WRITTEN = (2**32 - 1,)
-"""What a dimension is in memory before a kernel has written it."""
+"""Value of a dimension in memory before a kernel has written the dimension."""
 
 
 def _check(
@@ -234,7 +235,7 @@ def _check(
     if any(d > most for d, most in zip(value, shape.bound, strict=True)):
         bound = format_shape(shape.bound)
         larger = format_shape(tuple(map(max, value, shape.bound)))
-        hint = f"Compile the model for larger ones: --shape_bounds={shape.name}:{larger}."
+        hint = f"Compile the model for larger shapes: --shape_bounds={shape.name}:{larger}."
         if status is not Status.INVALID_ARGUMENT:
             hint = "The kernel has written past its output, or the bound is too small."
         raise LiteRtError(status, f"{what} is above its bound {bound}", where, hint)

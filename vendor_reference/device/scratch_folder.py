@@ -1,6 +1,6 @@
-"""A folder of this process alone, where a driver unpacks and compiles; it is gone with the process.
+"""A temporary folder for one process, in which a driver unpacks and compiles; the process removes it at exit.
 
-What is worth keeping is kept by `program_cache.py`, whole.
+`program_cache.py` stores compiled programs permanently.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vendor_reference.cache import make_cache_folder
 _LOG = logging.getLogger(__name__)
 
 _LOCK = ".litert-npu-lock"
-"""The mark of a folder that may be removed."""
+"""Name of the lock file; only folders that contain a lock file may be removed."""
 
 _NAMES = re.compile(r"\d+-\w+")
 _YOUNG_S = 60
@@ -31,7 +31,7 @@ _LEAST_FREE = 16 << 20  # bytes; a compiler whose disk is full fails without a r
 
 
 def make_scratch_folder() -> str:
-    """Makes one, and removes those of processes that are gone."""
+    """Creates a scratch folder, and removes the scratch folders of processes that have ended."""
     if is_sandboxed():  # there is no cache; it goes with the folder that its parent gave it
         return tempfile.mkdtemp(prefix="litert-npu-")
     try:
@@ -40,7 +40,7 @@ def make_scratch_folder() -> str:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), parent)
         folder = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent)
     except OSError as error:
-        _LOG.info("No scratch folder in the cache folder: %s", error)
+        _LOG.info("Cannot create a scratch folder in the cache folder: %s", error)
         parent, folder = "", make_temporary_folder()
     lock = os.open(os.path.join(folder, _LOCK), os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # held as long as the process lives, however it ends

@@ -1,4 +1,4 @@
-"""Many sizes as one Python function: what they share is computed once, and nothing is looked up."""
+"""Compiles many sizes to one Python function, which computes common parts only once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FUNCTIONS = {"/": "divide", "%": "remainder"}
 def compile_sizes(
     sizes: Sequence[Size], shapes: Mapping[int, Sequence[Size]] | None = None
 ) -> SizeProgram:
-    """Compiles sizes to a function, which takes the shapes of a run and returns the sizes' values in order.
+    """Compiles sizes to a function that takes the shapes of a run and returns the values of the sizes in order.
 
-    The function raises its operators' errors, ZeroDivisionError and ValueError, and does not check values:
+    The function raises ZeroDivisionError and ValueError of its operators, and does not check values:
     `evaluate` checks them, and names the size.
 
     Args:
@@ -27,13 +27,13 @@ def compile_sizes(
       shapes: that are not asked for, but computed by sizes, too.
 
     Raises:
-      LiteRtError: SERIALIZATION, for sizes that are too deep.
+      LiteRtError: SERIALIZATION, if the sizes have too many nested operations.
     """
     try:
         writer = _Writer(shapes or {})
         names = [writer.name(size) for size in sizes]
     except RecursionError:
-        what = "sizes have more operations in each other than this thread's stack has room for"
+        what = "sizes have more nested operations than fit on this thread's stack"
         raise LiteRtError(Status.SERIALIZATION, what, "byte code") from None
     text = "\n    ".join(["def program(shapes):", *writer.lines, f"return [{', '.join(names)}]"])
     scope: dict[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""How long runs and their tasks take."""
+"""Measures the times of runs and their tasks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from litert.core.tracing import Span, SpanKind
 from vendor_reference.executable.executable import Task
 
 _MOST_LATER = 100
-"""Runs whose events are kept."""
+"""Number of runs whose events are kept."""
 
 
 class Stopwatch:
-    """The times of runs since it was made; `has_tasks` says that those of tasks are wanted, too."""
+    """Collects the times of runs; `has_tasks` tells whether tasks are measured, too."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        """Starts at nothing; `tasks` are those to measure one by one, or none."""
+        """Starts without times; `tasks` are the tasks to measure one by one, and may be empty."""
         self.has_tasks = bool(tasks)
         self._tasks = tasks
         self._task_ns = [0] * len(tasks)
@@ -27,7 +27,7 @@ class Stopwatch:
         self._later: list[Callable[[], Iterable[Span]]] = []
 
     def add(self, time_s: float, spans: Callable[[], Iterable[Span]]) -> None:
-        """Adds a run that has ended; what the device did in it takes time to find out, mostly done later."""
+        """Adds a run that has ended; its device times are mostly read later, since reading them takes time."""
         self._runs += 1
         self._total_s += time_s
         self._best_s = min(self._best_s, time_s)
@@ -37,7 +37,7 @@ class Stopwatch:
                 self._add_tasks()
 
     def metrics(self) -> Sequence[Metric]:
-        """The runs that ended well, how long they took as their caller sees it, and the tasks."""
+        """Returns the number and durations of the successful runs, and the times of their tasks."""
         self._add_tasks()
         runs = max(self._runs, 1)
         found = [

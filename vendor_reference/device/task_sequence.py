@@ -1,7 +1,7 @@
-"""The tasks of a function on an OpenCL device, enqueued all at once where a run can begin with all shapes.
+"""Enqueues the tasks of a function on an OpenCL device, all at once if all shapes are known before the run.
 
-Else they are enqueued in stages. Between two of them the shapes are read that kernels have written: those decide
-how the next tasks are launched.
+Otherwise the tasks are enqueued in stages. Between two stages, the shapes that kernels have written are read,
+since they decide how the next tasks are launched.
 """
 
 from __future__ import annotations
@@ -44,15 +44,16 @@ Launch: TypeAlias = KernelLaunch | ZeroFill | CpuLauncher | LayerRun
 
 
 class TaskSequence:
-    """One function's tasks, with the memory that they use.
+    """Tasks of one function, with the memory that the tasks use.
 
     Attributes:
-      function: of the executable.
-      shapes: as the next run has them.
-      launches: of the last run, or of the next where they are known, by the index of their task, the
-        first of them for layers.
-      is_staged: whether kernels decide about launches, so that a run waits in between.
-      waits: whether a run waits: for that, for CPU layers, or for errors that layers find.
+      function: Function of the executable.
+      shapes: Shapes of the next run.
+      launches: Launches of the last run, or of the next run if they are known, by the index of the task (for
+        library layers: of the first task).
+      is_staged: Whether shapes that kernels write decide how later tasks are launched, so that a run waits in
+        between.
+      waits: Whether the host waits during a run: for shapes, for CPU layers, or for errors of layers.
     """
 
     def __init__(
@@ -64,10 +65,10 @@ class TaskSequence:
         libraries: Mapping[str, CpuLayerLibrary],
         layers: LayerProgram | None,
     ) -> None:
-        """Allocates what the function needs; one without shapes has its launches at once.
+        """Allocates the function's memory; if the function has no dynamic shapes, also prepares the launches.
 
-        `constants` are those that its kernels and CPU layers name, by index; `libraries` those of its CPU layers,
-        by SHA-256; `layers` runs those of the library, if it has any.
+        `constants` are the constants of kernels and CPU layers, by index; `libraries` are the libraries of CPU
+        layers, by SHA-256; `layers` runs the library layers, if there are any.
         """
         self.function = function
         self.shapes = RunShapes(function, self._ask)
@@ -104,24 +105,24 @@ class TaskSequence:
             self._settle_all()
 
     def attach(self, slot: Slot, buffer: cl.Buffer | None) -> None:
-        """Sets what runs read or write as an input or output."""
+        """Attaches memory to an input or output for the following runs."""
         self._memory.attached[slot] = buffer
         for launcher in self._launchers.values():
             launcher.attach(slot)
 
     def input_type(self, index: int) -> RankedTensorType:
-        """The type of an input for the shapes as they are."""
+        """Returns the tensor type of an input with the current shape."""
         largest = self.function.inputs[index]
         shape = self.shapes.input_shape(index)
         return largest if shape is None else RankedTensorType.of(largest.element_type, shape)
 
     def set_input_shape(self, index: int, shape: Sequence[int]) -> None:
-        """Sets the shape of an input for the runs from now on."""
+        """Sets the shape of an input for the following runs."""
         if self.shapes.set_input(index, shape):
             self._is_settled = False
 
     def get_ready(self, queue: cl.CommandQueue) -> None:
-        """Finds what a run can begin with, after a change of shapes; raises what settling launchers does."""
+        """Prepares the launches of a run after a change of shapes; raises the launchers' errors."""
         if not self._is_settled:
             self.shapes.forget()
             self._compute(queue, BEFORE_ALL)
@@ -130,7 +131,7 @@ class TaskSequence:
             self._is_settled = True
 
     def watch(self, running: memoryview[int]) -> Sequence[str]:
-        """Has runs write to host memory which launch runs, from 1 on, where there are several; names them."""
+        """Makes runs write the current launch's number, from 1, to host memory; returns the launches' names."""
         context = self._context
         if len(self._launchers) > 1 and context.in_place:
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
@@ -151,16 +152,17 @@ class TaskSequence:
         is_each: bool = False,
         after: Callable[[int], None] | None = None,
     ) -> None:
-        """Enqueues a run.
+        """Enqueues all tasks of a run.
 
         Args:
-          queue: runs in order.
-          events: gets one for each launch, by the index of its task, or of the first of some layers.
-          is_each: whether layers of the library are launches of their own.
-          after: called behind each launch, with its task.
+          queue: In-order queue for the run.
+          events: Receives the event of each launch, by the index of the task or of the first of several layers.
+          is_each: Whether each library layer is a separate launch.
+          after: Function to call after each launch, with the launch's task.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, for a shape that a kernel has written and that cannot be; as `get_ready`.
+          LiteRtError: RUNTIME_FAILURE, if a kernel has written a shape that is not valid; the same errors as
+            `get_ready`.
         """
         if self.is_staged:
             self._enqueue_in_stages(queue, events, is_each, after)
@@ -170,25 +172,25 @@ class TaskSequence:
             _launch(queue, index, launch, events, is_each, after)
 
     def check(self, queue: cl.CommandQueue) -> None:
-        """Raises what a layer has found wrong in a run that has ended."""
+        """Raises the error that a layer has reported in a run that has ended."""
         for run in self._reporting:
             run.check(queue)
 
     def show(self, queue: cl.CommandQueue, receive: Receive, task: int) -> None:
-        """Waits for a task, and shows the tensors that it has written."""
+        """Waits for a task, and passes on the tensors that the task has written."""
         for tap in self.function.taps:
             if tap.task == task:
                 receive(tap.name, tap.tensor_type, memoryview(self._memory.read(queue, tap)))
 
     def tell_shapes(self, queue: cl.CommandQueue) -> None:
-        """Writes the outputs' shapes where the caller reads them, once the queue is done."""
+        """Writes the output shapes to the caller's memory after the queue has finished."""
         for output in self.function.dynamic_outputs:
             place = self._memory.attached[ArgumentKind.OUTPUT, output.shape_output]
             assert place is not None
             _send(queue, place, self.shapes[output.shape])
 
     def keep_variants(self) -> None:
-        """Keeps what the driver has compiled for the work sizes of the last run."""
+        """Stores the kernel variants that the driver has compiled for the work sizes of the last run."""
         variants: dict[DeviceProgram, set[str]] = {}
         for launch in self.launches.values():
             if isinstance(launch, KernelLaunch):
@@ -197,7 +199,7 @@ class TaskSequence:
             program.keep_variants(found)
 
     def close(self) -> None:
-        """Lets go of all that the tasks use."""
+        """Releases all memory and kernels of the tasks."""
         self.launches = {}
         self._launchers = {}
         self._memory.close()
@@ -238,7 +240,7 @@ class TaskSequence:
     ) -> None:
         self.launches = {}
         if events or not self._is_settled:
-            raise AssertionError("a run that was not made ready")
+            raise AssertionError("the run was not prepared")
         self.shapes.forget()
         self._compute(queue, BEFORE_ALL)
         for index in self._launchers:
@@ -289,7 +291,7 @@ class TaskSequence:
                 Status.RUNTIME_FAILURE,
                 f"no work item runs to write the shape of '{shape.name}': a global size is 0",
                 f"kernel '{task.entry}' of op '{task.op_name}'",
-                "Make its work sizes at least 1, as in X+1, and let the kernel check its index.",
+                "Make the kernel's work sizes at least 1, for example X+1, and let the kernel check its index.",
             )
 
     def _ask(self, shape: ShapeValue) -> Sequence[int]:
