@@ -316,7 +316,7 @@ def test_a_failing_init_leaves_the_next_run_good(compiler: Compiler) -> None:
     [
         ("shapes[0].rank = 1;", "output 0 of rank 1"),
         ("shapes[0].dims[0] = 11;", "11x3, is above its bound 10x3"),
-        ("shapes[0].dims[1] = 2;", "7x2, is none of ?x3"),
+        ("shapes[0].dims[1] = 2;", "7x2, does not fit the compiled shape ?x3"),
         ("shapes[0].dims[0] = -1;", "output 0 of rank 2, (-1, 3)"),
         ('return LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "no sevens");', "no sevens"),
     ],

@@ -167,13 +167,13 @@ def _word(made: Executable, field: str, value: int, index: int = 0) -> Executabl
 @pytest.mark.parametrize(
     ("field", "value", "wrong"),
     [
-        ("sizes", 9, "leaves the 32 bytes of its 'result'"),
-        ("sizes", 2**32 - 1, "leaves the 32 bytes of its 'result'"),
-        ("offsets", 1, "leaves the 32 bytes of its 'result'"),
-        ("strides", 2, "leaves the 32 bytes of its 'result'"),
-        ("num_loops", 9, "has fields that no run can have"),
-        ("num_loops", 0, "has fields that no run can have"),
-        ("a", 0, "leaves the 0 bytes of its 'a'"),
+        ("sizes", 9, "accesses memory outside the 32 bytes of 'result'"),
+        ("sizes", 2**32 - 1, "accesses memory outside the 32 bytes of 'result'"),
+        ("offsets", 1, "accesses memory outside the 32 bytes of 'result'"),
+        ("strides", 2, "accesses memory outside the 32 bytes of 'result'"),
+        ("num_loops", 9, "has invalid fields"),
+        ("num_loops", 0, "has invalid fields"),
+        ("a", 0, "accesses memory outside the 0 bytes of 'a'"),
     ],
 )
 def test_a_command_that_leaves_its_memory_is_refused_at_load(
@@ -202,7 +202,7 @@ def test_a_program_that_leaves_its_registers_is_refused(device: Any, byte: int) 
     if byte % 16 >= 8:  # the bits of a constant
         _load(device, made)
         return
-    with pytest.raises(LiteRtError, match="its 'program'"):
+    with pytest.raises(LiteRtError, match="bytes of 'program'"):
         _load(device, made)
 
 

@@ -112,7 +112,7 @@ def test_a_driver_that_builds_nothing_is_at_fault_and_not_the_kernel(
     with pytest.raises(LiteRtError) as error:
         compiler.compile_text(context, device.cl_device, ProgramText("k.cl", "nonsense", ""))
     assert error.value.status is Status.COMPILATION
-    assert "builds no kernel at all" in error.value.what and device.info.name in error.value.where
+    assert "cannot build any kernel" in error.value.what and device.info.name in error.value.where
     assert "The kernel is not at fault" in error.value.hint
 
 
@@ -128,8 +128,8 @@ def test_an_error_inside_a_macro_of_the_driver_has_the_users_place_alone(builder
 @pytest.mark.parametrize(
     ("defines", "hint"),
     [
-        ("#define PARAM_slope 1\n#define PARAM_n 2\n", "here PARAM_slope, PARAM_n."),
-        ("", "and here there is none."),
+        ("#define PARAM_slope 1\n#define PARAM_n 2\n", "PARAM_slope, PARAM_n in this op."),
+        ("", "none in this op."),
     ],
 )
 def test_a_define_of_an_option_that_the_op_lacks_is_told_of(
@@ -139,8 +139,8 @@ def test_a_define_of_an_option_that_the_op_lacks_is_told_of(
     with pytest.raises(LiteRtError) as error:
         builder.build([ProgramText("k.cl", text, "")])
     assert error.value.hint == (
-        f"A .cl has such a define for each option of its op, {hint} "
-        "A description has those of its defines."
+        f"A .cl layer has a PARAM_ define for each option of its op: {hint} "
+        "A layer with a description has the defines of the description."
     )
 
 

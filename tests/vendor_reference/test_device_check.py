@@ -61,10 +61,10 @@ def test_an_error_in_a_kernel_has_its_file_and_line() -> None:
 PASTED = {
     "the value": (
         "JOIN(V, f) * 2",
-        "Define V is 0.1f, and '##' joins 'f' to it: take that away. Correct",
+        "Define V is 0.1f, and '##' appends 'f': remove this suffix. Correct",
     ),
-    "the value, by a define": ("W", "Define V is 0.1f, and '##' joins 'f' to it"),
-    "the name": ("JOIN_(V, f)", "'##' joins the name V, and not its value, 0.1f."),
+    "the value, by a define": ("W", "Define V is 0.1f, and '##' appends 'f'"),
+    "the name": ("JOIN_(V, f)", "'##' joins the name V instead of its value 0.1f."),
     "another value": ("JOIN(1.5f, f)", "Correct the kernel"),
 }
 

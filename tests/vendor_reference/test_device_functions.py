@@ -231,11 +231,15 @@ def test_memory_that_is_too_small_is_refused(device: Any) -> None:
 
 
 MISFITS = [
-    ("__global float* a", [in_(), out()], "arguments of the kernel: 1, bound: 2"),
+    (
+        "__global float* a",
+        [in_(), out()],
+        "number of kernel arguments: 1, number of bound arguments: 2",
+    ),
     (
         "__global float* a, __global float* b, int c",
         [in_(), out()],
-        "arguments of the kernel: 3, bound: 2",
+        "number of kernel arguments: 3, number of bound arguments: 2",
     ),
     ("__global float* a, int n", [in_(), out()], "'int n' is by value"),
     ("float x, __global float* a", [in_(), out()], "'float x' is by value"),
@@ -245,12 +249,12 @@ MISFITS = [
     (
         "__global float* a, struct P n",
         [out(), scalar(b"1234")],
-        "'struct P n' is a struct, and a number of 4",
+        "'struct P n' is a struct, but a number of 4",
     ),
     (
         "__global float* a, Q n",
         [out(), scalar(b"1234")],
-        "'struct Q n' is a struct, and a number of 4 bytes",
+        "'struct Q n' is a struct, but a number of 4 bytes",
     ),
     ("__global float* a, __local float* t", [out(), local(1 << 40)], "bytes of local memory"),
 ]

@@ -56,7 +56,9 @@ def test_a_driver_whose_library_the_loader_refuses_is_named(
 
     monkeypatch.setattr(cl, "get_platforms", none_there)
     error = fails()
-    assert "its library cannot be loaded" in error.what and error.where == "/lib/libpocl.so"
+    assert (
+        "the driver's library cannot be loaded" in error.what and error.where == "/lib/libpocl.so"
+    )
     assert "pip install intel-opencl-rt" in error.hint
 
 

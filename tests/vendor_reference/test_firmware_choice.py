@@ -84,7 +84,7 @@ def test_a_damaged_choice_is_ignored_with_a_warning(
         changed = {**kept, "tuning": kept["tuning"] | damage}
         write_entry(str(path), "tuning", json.dumps(changed).encode())
     assert find_tuning(device.info) is None
-    assert "The firmware's tuning is damaged, and ignored" in caplog.text
+    assert "The file with the firmware's tuning is damaged and is ignored" in caplog.text
     assert opened_anew(device).firmware_tuning == device.default_tuning
 
 

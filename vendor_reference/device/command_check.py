@@ -88,11 +88,11 @@ class CommandCheck:
         known = list(instruction_set().values())
         instructions = [known[words[offset]] for offset in self._stream.offsets]
         instruction = instructions[number]
-        what = f"instruction '{instruction.name}' has fields that no run can have"
+        what = f"instruction '{instruction.name}' has invalid fields"
         if found != WRONG_FIELDS:
             place = instruction.places[found - 1]
             size = self._sizes[sum(len(i.places) for i in instructions[:number]) + found - 1]
-            what = f"instruction '{instruction.name}' leaves the {size} bytes of its '{place}'"
+            what = f"instruction '{instruction.name}' accesses memory outside the {size} bytes of '{place}'"
         raise LiteRtError(
             Status.SERIALIZATION,
             what,
@@ -102,4 +102,4 @@ class CommandCheck:
 
 
 def _no_shape(number: int) -> Sequence[int]:
-    raise AssertionError(f"shape {number} of a place that always has one size")
+    raise AssertionError(f"a fixed size depends on shape {number}")

@@ -128,9 +128,9 @@ class ToldWords:
         for size, is_signed in self._stream.told.values():
             value = evaluate(size, shapes, self._where, is_signed)
             if value > (_MOST_WORD >> is_signed) or value < -(2**31):
-                what = f"a size is {value}, the most is {_MOST_WORD >> is_signed}"
+                what = f"a size is {value}, but the maximum is {_MOST_WORD >> is_signed}"
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, self._where)
-        raise AssertionError("each size has a value")
+        raise AssertionError("no size is out of range")
 
 
 def assemble(tasks: Sequence[LayerTask], find_place: Callable[[Argument], Place]) -> CommandStream:

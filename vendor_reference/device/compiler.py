@@ -88,7 +88,7 @@ def _build(
         if text is not PROBE and not _builds_probe(context, device):
             raise LiteRtError(
                 Status.COMPILATION,
-                f"the OpenCL driver builds no kernel at all:\n{log}\n",
+                f"the OpenCL driver cannot build any kernel:\n{log}\n",
                 str(describe_device(device)),
                 NOT_THE_KERNEL,
             ) from error

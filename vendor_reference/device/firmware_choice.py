@@ -62,7 +62,7 @@ def find_tuning(info: DeviceInfo) -> FirmwareTuning | None:
         node = JsonNode.parse(data, name, Status.SERIALIZATION).fields(("device", "tuning"))
         tuning = _TUNING.read(node["tuning"])
         if tuning.width not in ROWS or tuning.width > driver_of_device(info).widest_vector:
-            raise node["tuning"].error(f"no width of {tuning.width} here")
+            raise node["tuning"].error(f"this device does not support vector width {tuning.width}")
         return tuning
     except OSError:
         return None

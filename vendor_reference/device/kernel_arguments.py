@@ -20,7 +20,7 @@ _SPACES = {
     cl.kernel_arg_address_qualifier.PRIVATE: BY_VALUE,
 }
 _NUMBERS = frozenset(CL_TYPES.values())
-_HINT = "Bind arguments in the kernel's order: inputs, then outputs, or as the description says."
+_HINT = "Bind arguments in the kernel's order: inputs, then outputs, or the order in the layer's description."
 
 
 def read_signature(kernel: cl.Kernel, device: cl.Device, text: str) -> KernelSignature:
@@ -41,7 +41,8 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
     if len(kernel.arguments) != len(task.arguments):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"arguments of the kernel: {len(kernel.arguments)}, bound: {len(task.arguments)}",
+            f"number of kernel arguments: {len(kernel.arguments)}, "
+            f"number of bound arguments: {len(task.arguments)}",
             where,
             _HINT,
         )
@@ -52,15 +53,15 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
         ):  # not every driver counts bytes
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{describe_argument(kernel, index)} is a struct, and a number of "
-                f"{len(argument.scalar)} bytes is bound to it",
+                f"{describe_argument(kernel, index)} is a struct, but a number of "
+                f"{len(argument.scalar)} bytes is bound to the argument",
                 where,
                 "Declare a separate kernel argument for each number.",
             )
         if declared.space and declared.space not in _allowed(argument):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{describe_argument(kernel, index)} is {declared.space}, and what is bound to it "
+                f"{describe_argument(kernel, index)} is {declared.space}, but the bound value "
                 f"({argument.kind.value}) is {' or '.join(_allowed(argument))}",
                 where,
                 _HINT,

@@ -42,8 +42,8 @@ _ENTRY = "clGetExtensionFunctionAddress"
 _LOADER = "libOpenCL"
 
 _HIDDEN_HINT = (
-    "The program may have loaded other versions of what it needs, such as OpenVINO's libtbb: load a model for the"
-    " NPU before them, or take another driver: "
+    "The program may have loaded other versions of libraries that the driver needs, such as OpenVINO's libtbb. "
+    "Load a model for the NPU before these libraries, or choose another driver: "
 )
 _LOG = logging.getLogger(__name__)
 _PYOPENCL_HINT = "pip install pyopencl"
@@ -72,7 +72,12 @@ def load_driver(library: str) -> Sequence[cl.Device]:
             _platforms = _load(library)
     devices = [device for platform in _platforms for device in _devices(platform)]
     if not devices:
-        raise LiteRtError(Status.DYNAMIC_LOADING, "it has no device here", library, install_hint())
+        raise LiteRtError(
+            Status.DYNAMIC_LOADING,
+            "the driver has no device on this machine",
+            library,
+            install_hint(),
+        )
     return devices
 
 
@@ -178,7 +183,11 @@ def _load(library: str) -> Sequence[cl.Platform]:
             for platform in platforms:
                 _devices(platform)  # PoCL reads its part of the environment here
         except cl.Error as error:
-            reason = "its library cannot be loaded" if error.code == _PLATFORM_NOT_FOUND else error
+            reason = (
+                "the driver's library cannot be loaded"
+                if error.code == _PLATFORM_NOT_FOUND
+                else error
+            )
             raise LiteRtError(
                 Status.DYNAMIC_LOADING, f"OpenCL does not start: {reason}", library, install_hint()
             ) from error
@@ -219,8 +228,8 @@ def _load_other(
         there = "; ".join(map(str, infos))
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no OpenCL device '{wanted}' in this process, which has loaded {there}",
-            hint=f"Use a process of its own for another driver, or set {VARIABLE} before it starts.",
+            f"this process has no OpenCL device '{wanted}', but has loaded {there}",
+            hint=f"Use another driver in a separate process, or set {VARIABLE} before the process starts.",
         )
     index = ranked[0]
     for proof in chain(prove_all(wanted), map(prove, _loaded())):
@@ -228,9 +237,9 @@ def _load_other(
             return devices[index], proof.installation.library
     raise LiteRtError(
         Status.NOT_FOUND,
-        "which library the driver is, that this process has loaded, is not known: no child can compile with it",
+        "the library of this process's OpenCL driver is unknown, so child processes cannot use the driver",
         str(infos[index]),
-        "Load a model for the NPU before other OpenCL, or use a process of its own.",
+        "Load a model for the NPU before other uses of OpenCL, or load the model in a separate process.",
     )
 
 

@@ -88,15 +88,15 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
     for name in _UNDECLARED.findall(log):
         tensor = _QUANTIZATION.match(name)
         if tensor and f"{tensor[1]}_{tensor[2]}" not in defined and f"{tensor[1]}_TYPE" in defined:
-            return f"{tensor[1]} has no scale and no zero point in this op, and so no {name}. {_BUILD_HINT}"
+            return f"{tensor[1]} has no scale and no zero point in this op, so no {name}. {_BUILD_HINT}"
         for near in get_close_matches(name, defined, 1, cutoff=0.8):
             return f"Did you mean {near}? Correct the kernel, and compile the model again."
         if name.startswith(_PARAM):
             there = [define for define in defined if define.startswith(_PARAM)]
-            has = f"here {', '.join(there)}" if there else "and here there is none"
+            has = f"{', '.join(there)} in this op" if there else "none in this op"
             return (
-                f"A .cl has such a define for each option of its op, {has}. "
-                "A description has those of its defines."
+                f"A .cl layer has a PARAM_ define for each option of its op: {has}. "
+                "A layer with a description has the defines of the description."
             )
     return ""
 
@@ -115,9 +115,9 @@ def _pasting_hint(log: str, text: ProgramText) -> str:
         number = _FLOAT.fullmatch(value)
         if number and found["suffix"] and found["suffix"].startswith(number[1]):
             more = found["suffix"].removeprefix(number[1])
-            return f"Define {name} is {value}, and '##' joins '{more}' to it: take that away. {_BUILD_HINT}"
+            return f"Define {name} is {value}, and '##' appends '{more}': remove this suffix. {_BUILD_HINT}"
         if value and found["name"] and found["name"].startswith(name):
-            return f"'##' joins the name {name}, and not its value, {value}. {_BUILD_HINT}"
+            return f"'##' joins the name {name} instead of its value {value}. {_BUILD_HINT}"
         names += _NAME.findall(value)
     return ""
 
@@ -137,7 +137,7 @@ def _channels_hint(log: str, text: ProgramText) -> str:
                     parts.append(macros.pop(name, ""))
                 elif not part[found.end() :].lstrip().startswith("["):
                     return (
-                        f"{name} is an array, since this tensor has a number for each channel: take one of its "
-                        f"{name}_SIZE elements, as {name}[channel]. {_BUILD_HINT}"
+                        f"{name} is an array, since this tensor has one value for each channel: use one of its "
+                        f"{name}_SIZE elements, such as {name}[channel]. {_BUILD_HINT}"
                     )
     return ""

@@ -231,7 +231,7 @@ class OpenClFunction:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"{kind.value} {index} has a buffer of {memory.size_bytes} bytes, "
-                f"{tensor_type} takes {tensor_type.size_bytes}",
+                f"but {tensor_type} takes {tensor_type.size_bytes}",
                 self._where,
             )
 

@@ -126,7 +126,7 @@ class ProgramBuilder:
             # The driver takes what it has of this text, and puts all of it into the new binary.
             again = compile_text(self._context, self._device, text)
         except LiteRtError as error:
-            _LOG.info("Variants of a program are not kept: %s", error)
+            _LOG.info("Cannot store the compiled variants of a program: %s", error)
             return built
         if again.kernels != built.kernels:
             return built
@@ -144,7 +144,7 @@ class ProgramBuilder:
         try:
             return DeviceProgram(self, text, built)
         except LiteRtError as error:
-            _LOG.warning("A program on disk cannot be loaded, and is built again: %s", error)
+            _LOG.warning("A program in the cache cannot be loaded and is built again: %s", error)
             self._cache.remove(text)
             return None
 

@@ -28,7 +28,7 @@ def prove(library: str) -> Iterator[object]:
         ctypes.CDLL(library)  # before the OpenCL loader does, which does not say what it lacks
     except OSError as error:
         raise LiteRtError(
-            Status.DYNAMIC_LOADING, f"its library cannot be loaded: {error}", library
+            Status.DYNAMIC_LOADING, f"the driver's library cannot be loaded: {error}", library
         ) from error
     for device in load_driver(library):
         info = DEVICE_INFO.dump(describe_device(device))

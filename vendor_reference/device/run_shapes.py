@@ -230,7 +230,7 @@ def _check(
         p not in (-1, d) or d < 0 for p, d in zip(pattern, value, strict=True)
     ):
         raise LiteRtError(
-            status, f"{what} is none of {format_shape(pattern)}, as it was compiled", where
+            status, f"{what} does not fit the compiled shape {format_shape(pattern)}", where
         )
     if any(d > most for d, most in zip(value, shape.bound, strict=True)):
         bound = format_shape(shape.bound)

@@ -114,7 +114,7 @@ def test_a_scale_of_a_tensor_that_has_none_is_told(
     )
     assert litert_npu("layer", "check", "k.cl", "--inputs=64xi8", "--outputs=64xi8:0.25") == 1
     printed = capsys.readouterr().out
-    assert f"INPUT0 has no scale and no zero point in this op, and so no {name}." in printed
+    assert f"INPUT0 has no scale and no zero point in this op, so no {name}." in printed
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_scales_of_channels_that_are_taken_for_a_number_are_told(
         f"__global const char* w, __global char* y) {{\n  {line}\n}}\n"
     )
     assert litert_npu("layer", "check", "wrong.cl", "--op=Scaled", "--model=scaled.tflite") == 1
-    hint = f"{name} is an array, since this tensor has a number for each channel: take one of its "
+    hint = f"{name} is an array, since this tensor has one value for each channel: use one of its "
     printed = capsys.readouterr().out
-    assert hint in printed if name else "each channel: take" not in printed
+    assert hint in printed if name else "each channel: use" not in printed
 
 
 def test_a_skeleton_s_reference_takes_quantization(asset: str, litert_npu: LitertNpu) -> None:
