@@ -25,6 +25,7 @@ from .load_flags import RUN_FLAGS, LoadChoice, read_run_options
 from .made_with import add_made_with, is_compiled
 from .page.writing import check_pages, write_pages
 from .pictures import Array
+from .process_start import ERROR
 from .progress_bar import ProgressBar
 from .reference_function import REFERENCE_FUNCTION, load_functions
 from .sample_files import SAMPLE_FLAGS, SampleOptions, read_samples
@@ -319,7 +320,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     else:
         report.show(flags.report)
     if report.unchecked and not report.first:
-        raise _unchecked_error(report)
+        print_lines([str(_unchecked_error(report))], sys.stderr)  # stdout has the report
+        return ERROR
     return 0 if report.passed else 1
 
 

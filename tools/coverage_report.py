@@ -102,7 +102,7 @@ def _model_lines(model: ModelCoverage) -> Iterator[str]:
     yield f"Transferred between CPU and NPU: {tensors}, {size_text(model.transition_bytes)}"
     if model.num_unknown:
         unknown = count_text(model.num_unknown, "op")
-        yield f"{unknown} of unknown arithmetic or traffic; the shares leave them out"
+        yield f"{unknown} of unknown arithmetic or traffic, which the shares leave out"
     yield "Ops:"
     yield from table_lines(_kind_rows(model))
 

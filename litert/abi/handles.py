@@ -50,11 +50,11 @@ class Handles:
         if found is not None and isinstance(found, kind):
             return found
         if not number:
-            what = f"the handle of a {kind.__name__} is NULL"
+            what = f"the {kind.__name__} handle is NULL"
         elif found is None:
             what = f"{number:#x} is not a handle of a {kind.__name__}: it was never given, or was released"
         else:
-            what = f"the handle of a {kind.__name__} refers to a {type(found).__name__}"
+            what = f"the {kind.__name__} handle refers to an object of type {type(found).__name__}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what)
 
     def drop(self, handle: Any) -> None:

@@ -236,7 +236,7 @@ def test_an_output_that_nothing_bounds_has_no_buffer_before_a_run(load: Load) ->
         ) as error:
             call(0)
         assert error.value.where == f"output 'y' of signature '{KEY}'"
-        assert "own that is large enough" in error.value.hint
+        assert "own buffer that is large enough" in error.value.hint
     np.testing.assert_array_equal(model.run({"x": VECTORS[0]})["y"], 2 * vector(1, 2, 3, 4, 5))
     assert model.get_output_buffer_requirements(0)["buffer_size"] == 20
 
@@ -286,7 +286,7 @@ def test_an_input_of_fixed_shape_is_not_said_to_have_unknown_dimensions(load: Lo
         LiteRtError, match=r"the shape is \[6\], but the model has tensor<4xf32>"
     ) as error:
         model.resize_input_tensor(0, [6])
-    assert "The model fixes its shape" in error.value.hint and "?" not in error.value.hint
+    assert "The model fixes the shape" in error.value.hint and "?" not in error.value.hint
     with pytest.raises(LiteRtError) as error:
         model.resize_input_tensor(1, [6, 2])
     assert "unknown dimensions (?)" in error.value.hint
@@ -294,7 +294,7 @@ def test_an_input_of_fixed_shape_is_not_said_to_have_unknown_dimensions(load: Lo
 
 def test_a_shape_without_elements_is_refused_by_that_name(load: Load) -> None:
     model = load(static_call())
-    with pytest.raises(LiteRtError, match="each dimension is 1 at least"):
+    with pytest.raises(LiteRtError, match="each dimension must be at least 1"):
         model.resize_input_tensor(1, [0])
 
 

@@ -148,7 +148,7 @@ def zero_byte() -> Model:
             branching("WHILE", {**WHILE, "body_subgraph_index": 0}, lambda called: None),
             "WHILE calls subgraph 0, which calls itself",
         ),
-        (zero_byte, "a zero byte in its name, behind 'DISPATCH_OP'"),
+        (zero_byte, "the name of a custom op has a zero byte behind 'DISPATCH_OP'"),
     ],
 )
 def test_a_model_that_would_crash_stock_is_refused(

@@ -71,7 +71,7 @@ def test_a_wrong_kernel_is_told_and_the_exit_status_is_1(
 ) -> None:
     status, out, _ = compare(model, ALL, wrong_exp(tmp_path))
     assert status == 1
-    assert "First beyond its limit: exp\nTo blame: op 1 EXP of subgraph 0, in NPU call" in out
+    assert "First tensor with an error beyond its limit: exp\nTo blame: op 1 EXP of subgraph 0, in NPU call" in out
     assert "element [1, 1] is 0, and 6.48924 on the CPU" in out
     assert "8 of 16 elements exceed the limit, all in [1, :]" in out
     status, out, _ = compare(model, ALL)
@@ -170,7 +170,7 @@ def test_a_compiled_file_alone_cannot_be_compared(
     np.savez(tmp_path / "golden.npz", x=x()[0], sum=np.zeros(SHAPE, np.float32))
     status, out, _ = compare(compiled, f"--reference={tmp_path / 'golden.npz'}")
     assert status == 1 and ", and 0 in the golden array: inf of the magnitude away" in out
-    assert "No op is to blame: none was checked by itself" in out
+    assert "No single op causes the error: no op was checked by itself" in out
 
 
 def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_p
     np.savez(golden, **right | {"exp": value})
     status, out, _ = compare(model, ALL, f"--reference={golden}")
     assert status == 1
-    assert "First beyond its limit: exp\nNo op is to blame: each is right, given its inputs" in out
+    assert "First tensor with an error beyond its limit: exp\nNo single op causes the error: the result of each op is right for the inputs" in out
 
 
 def empty(path: Path) -> None:
@@ -280,7 +280,7 @@ def test_an_error_of_one_of_many_files_names_it(
     np.savez(tmp_path / "a.npz", x=x()[0])
     np.savez(tmp_path / "b.npz", x=x()[0, :, :7])
     status, _, error = compare(model, ALL, f"--inputs={tmp_path}")
-    assert status == 2 and "shape [2, 7]" in error and str(tmp_path / "b.npz") in error
+    assert status == 2 and "the shape is [2, 7]" in error and str(tmp_path / "b.npz") in error
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_the_smallest_wrong_part_is_written_with_the_command_that_shows_its_faul
     status, out, _ = compare(model, ALL, kernel, "--num_samples=2", f"--bisect={folder}")
     *_, told, command = out.splitlines()
     assert (
-        status == 1 and f"The smallest wrong part: op 1 EXP alone, in {folder}/part.tflite" in told
+        status == 1 and f"The smallest part with wrong results: op 1 EXP alone, in {folder}/part.tflite" in told
     )
     arguments = shlex.split(command)[2:]
     status, out, _ = compare(*arguments)
@@ -393,7 +393,7 @@ def test_golden_tensors_that_differ_where_each_op_is_right_have_no_wrong_part(
     bisect, golden = f"--bisect={tmp_path / 'part'}", f"--reference={tmp_path / 'golden.npz'}"
     status, out, _ = compare(model, ALL, golden, bisect)
     assert status == 1
-    assert "--bisect has written nothing: each op is right, given its inputs" in out
+    assert "--bisect wrote no files: each op is right, given its inputs" in out
     compiled = str(tmp_path / "compiled.tflite")
     options = CompilerOptions(vendor_options={"reference_ops": "all"})
     apply_plugin(model, compiled, ApplyOptions(compiler=options))

@@ -317,7 +317,7 @@ def test_a_flag_that_names_no_function_and_text_is_refused(texts: list[str], mes
         (
             r"-> \(%y\)",
             "-> (%1)",
-            "it reads %y, which no task in front of it writes",
+            "the task reads %y, which no task in front of it writes",
             "@Reorder_1 ",
         ),
         (
@@ -329,7 +329,7 @@ def test_a_flag_that_names_no_function_and_text_is_refused(texts: list[str], mes
         (
             "    func.return",
             "    VPUIP.Command @Reorder_1 (%y) -> (%x)\n    func.return",
-            "argument 0 is an input of Partition_0, and a task writes it",
+            "argument 0 is an input of Partition_0, but a task writes it",
             "func.func @Partition_0",
         ),
     ],

@@ -190,7 +190,7 @@ def test_the_command_has_a_time_limit_for_each_call(
         str(tmp_path / "out.bin"),
     )
     assert done.returncode == 2 and not (tmp_path / "out.bin").exists()
-    assert "in LiteRtCompilerPluginPartition after 4 s" in done.stderr
+    assert "in LiteRtCompilerPluginPartition within 4 s" in done.stderr
 
 
 @pytest.mark.parametrize("function", ["dlopen", "LiteRtCompilerPluginPartition"])

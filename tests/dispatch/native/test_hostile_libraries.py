@@ -64,11 +64,11 @@ def test_a_library_that_is_not_built_is_not_said_to_lack_others(tmp_path: Path) 
     path = tmp_path / "libLiteRtDispatch_Acme.so"
     with pytest.raises(LiteRtError, match="No such file") as error:
         load_library(str(path))
-    assert error.value.hint.startswith("Build it")
+    assert error.value.hint.startswith("Build the library")
     path.write_bytes(b"no library")
     with pytest.raises(LiteRtError) as error:
         load_library(str(path))
-    assert error.value.hint.startswith("Install what it is linked with")
+    assert error.value.hint.startswith("Install the libraries that it is linked with")
 
 
 AT_START = {
@@ -131,7 +131,7 @@ AT_CALL = {
     "null-context": (Status.RUNTIME_FAILURE, "the invocation context is NULL"),
     "refuse-get_input_requirements": (Status.TIMEOUT_EXPIRED, "function failed"),
     "refuse-get_output_requirements": (Status.TIMEOUT_EXPIRED, "function failed"),
-    "nonsense-null": (Status.INVALID_ARGUMENT, "a NULL pointer, where a handle"),
+    "nonsense-null": (Status.INVALID_ARGUMENT, "the TensorBufferRequirements handle is NULL"),
     "nonsense-garbage": (
         Status.INVALID_ARGUMENT,
         "0x1230 is not a handle of a TensorBufferRequirements",

@@ -257,7 +257,7 @@ def test_the_host_s_other_functions_answer_as_stock_s(
     open_session(probe).close()
     assert not probe.broken
     assert probe.calls.count("freed") == 1
-    missing = "called get_tensor_buffer_opencl_memory, which this host does not have"
+    missing = "called get_tensor_buffer_opencl_memory, which this host does not implement"
     assert [line for line in caplog.messages if missing in line] == [f"vendor 'Probe' {missing}"]
     assert len(os.listdir("/proc/self/fd")) <= files + 1  # the fence's, which nobody has released
 
