@@ -48,7 +48,7 @@ def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
             path,
             "Install the libraries that it is linked with, or remove it from the directory."
             if os.path.exists(absolute)
-            else "Build the library, or install the vendor's package again.",
+            else "Build the library (in C or C++: run make in its folder), or install the package again.",
         ) from error
 
 

@@ -278,7 +278,21 @@ class SubgraphBuilder:
 
 
 class ModelBuilder(SubgraphBuilder):
-    """Builds a model and its main subgraph. `subgraph` adds more subgraphs."""
+    """Builds a model and its main subgraph, with all methods of `SubgraphBuilder`: `input`, `op`, `output`, ...
+
+    `subgraph` adds further subgraphs, which an IF or a WHILE can call. A model with one custom op:
+
+    ```python
+    from litert.model.builder import ModelBuilder
+    from litert.model.writer import write_model
+
+    builder = ModelBuilder()
+    x = builder.input("x", "float32", (1, 4))
+    y = builder.custom("MyOp", [x], [("y", "float32", (1, 4))], options={"scale": 2.0})
+    builder.output(y)
+    write_model(builder.build(), "build/my_model.tflite")
+    ```
+    """
 
     def __init__(self, description: str | None = None, name: str = "main") -> None:
         model = Model(description=description)

@@ -226,7 +226,7 @@ def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
     assert report["gaps"] == ["nothing was run"]
     check(broken_vendor / DISPATCH)
     end = capsys.readouterr().out.splitlines()[-1]
-    assert end.startswith("Broken breaks no rule that was looked at, but nothing was run: ")
+    assert end.startswith("Broken breaks no rule that was checked, but nothing was run: ")
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_vendor_does_not_conform_where_nothing_of_the_rules_was_looked_at(
     assert not report["conforms"] and not broken_rules(report)
     check("Null", "--rule=compile")
     end = capsys.readouterr().out.splitlines()[-1]
-    assert end.startswith("Null was not checked: compile could not be looked at: ")
+    assert end.startswith("Null was not checked: compile could not be checked: ")
 
 
 def test_machine_code_in_assets_is_checked_where_it_may_run(

@@ -140,7 +140,11 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
         Status.INVALID_FLATBUFFER,
         "^.{,800}… .*drop the sparsity.*this project's apply_plugin",
     ),
-    "no shape output": (no_shape_output, Status.INVALID_FLATBUFFER, "shape output 1, but the call has 1 outputs"),
+    "no shape output": (
+        no_shape_output,
+        Status.INVALID_FLATBUFFER,
+        "shape output 1, but the call has 1 outputs",
+    ),
     "no model": (lambda: b"no model", Status.INVALID_FLATBUFFER, "not a TFLite model"),
     "nothing": (lambda: b"", Status.INVALID_FLATBUFFER, "empty"),
 }

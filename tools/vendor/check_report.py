@@ -26,7 +26,7 @@ _SIGNS = {
 }
 
 NOT_CHECKABLE = {
-    "compile.subgraphs": "invoke.values compares the outputs of calls",
+    "compile.subgraphs": "invoke.values covers it: it compares the outputs of calls",
 }
 """Rules without a check of their own, with the reasons."""
 
@@ -198,14 +198,14 @@ class ConformanceReport:
                 (Outcome.PASSED, "passed"),
                 (Outcome.FAILED, "failed"),
                 (Outcome.NOTE, "broken that are only recommended"),
-                (Outcome.UNSEEN, "not looked at"),
+                (Outcome.UNSEEN, "not checked"),
             )
         )
         answer = "breaks the contract" if self.has_failed else "keeps the contract"
         if not (self.conforms or self.has_failed):
-            answer = f"was not checked: {', '.join(self.asked) or 'no rule'} could not be looked at"
+            answer = f"was not checked: {', '.join(self.asked) or 'no rule'} could not be checked"
         elif self.gaps and not self.has_failed:
-            answer = f"breaks no rule that was looked at, but {' and '.join(self.gaps)}"
+            answer = f"breaks no rule that was checked, but {' and '.join(self.gaps)}"
         checks = count_text(len(self.findings), "check")
         return "\n".join([*lines, f"{name_text(self.vendor)} {answer}: {checks}, {counts}."])
 
@@ -232,13 +232,13 @@ class ConformanceReport:
         return lines
 
     def _unseen(self, part: CheckedLibrary) -> list[str]:
-        """What was not looked at, by reason, but for what the table of values says."""
+        """Lists the rules that were not checked by reason, except those in the table of values."""
         lines: list[str] = []
         told = {row.check for row in self.compared}
         findings = [finding for finding in part.findings if finding.case not in told]
         for reason, found in _group(findings, Outcome.UNSEEN, lambda f: f.text).items():
             rules = ", ".join(dict.fromkeys(finding.rule for finding in found))
-            lines += _indented(f"not looked at, since {name_text(reason)}: {rules}", 2)
+            lines += _indented(f"not checked, since {name_text(reason)}: {rules}", 2)
         return lines
 
 

@@ -349,6 +349,8 @@ def _readme(name: str, asset: str, op_name: str, choice: str, model: str, flags:
     info = shell_word(f"{op_name},{asset}")
     return f"""# {markdown_text(op_name)}
 
+Run these commands in this folder.
+
 ```bash
 litert-npu layer check {asset} {op}
 litert-npu layer run {asset} {op} --reference={name}_reference.py:reference

@@ -111,7 +111,9 @@ def test_what_does_not_load_says_why(tmp_path: Path, content: bytes | None, says
         PluginLibrary(path)
     assert error.value.status is Status.DYNAMIC_LOADING
     assert "ctypes" not in str(error.value)
-    assert error.value.hint.startswith("Build the library" if content is None else "Install the libraries")
+    assert error.value.hint.startswith(
+        "Build the library" if content is None else "Install the libraries"
+    )
 
 
 def test_a_factory_says_who_the_vendor_is(scribe: Path) -> None:
