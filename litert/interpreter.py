@@ -1,6 +1,7 @@
 """TensorFlow Lite's `Interpreter` for compiled models; the names are those of `ai_edge_litert.interpreter`.
 
-A program for stock LiteRT's `Interpreter` runs NPU models when its import is changed. This class derives from
+Replaces stock LiteRT's `Interpreter`: a program that imports this module instead also runs NPU models. This class
+derives from
 stock LiteRT's class, and runs the NPU calls of a compiled file on the vendor's device. Errors are those of stock
 LiteRT, but a failing NPU call raises the vendor's `LiteRtError`, which is a `RuntimeError`.
 """

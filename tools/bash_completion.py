@@ -86,7 +86,7 @@ complete -o default -F _litert_npu @PROGRAMS@
 
 
 def completion_script(programs: Mapping[str, CommandWords]) -> str:
-    """Returns the script for commands by their whole names, as `find_programs` returns them."""
+    """Returns the completion script for the given commands, which `find_programs` returns by full name."""
     return (
         _SCRIPT.replace("@WORDS@", "\n".join(_word_cases(programs)))
         .replace("@VALUES@", "\n".join(_value_cases(programs)))

@@ -18,7 +18,7 @@ TARGET = os.path.join(
 
 TITLES = {
     "compiler_plugin.h": "Functions that a compiler plugin exports",
-    "dispatch.h": "Functions that a dispatch library fills in and exports",
+    "dispatch.h": "Functions that a dispatch library exports, and functions in the table that it fills",
     "compiler_options.h": "Functions that a compiler plugin looks up in its host",
     "compiler_context.h": "The table that a compiler plugin gets: `LiteRtCompilerContext`",
     "runtime_context.h": "The table that a dispatch library gets: `LiteRtRuntimeContext`",

@@ -36,7 +36,7 @@ Answer = Callable[[str, Any], object]
 """Function that answers the child's questions during a call: JSON in, JSON out."""
 
 _FIRST_SHARED = 3
-"""Lower numbers are the child's standard streams, even if this process has closed its own streams."""
+"""File descriptors below this number are the child's standard streams, even if this process has closed its own."""
 
 _logger = logging.getLogger(__name__)
 

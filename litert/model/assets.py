@@ -111,7 +111,7 @@ def read_assets(model: Model) -> Sequence[Asset]:
 def name_assets(blobs: Mapping[str, Blob]) -> Sequence[Asset]:
     """Returns assets and companions from files by name; each asset comes before its companions.
 
-    A name with a slash is a companion if the part before a slash is the name of an asset;
+    A name with a slash names a companion of an asset if the part before one of its slashes is that asset's name;
     otherwise, the whole name is an op's name.
     """
     owners = {name: _owner(name, blobs) for name in blobs}

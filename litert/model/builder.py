@@ -122,8 +122,7 @@ class SubgraphBuilder:
           element_type: Type of the elements; the type of the data by default.
           shape: Shape of the tensor; the shape of the data by default.
           quantization: Quantization of the elements.
-          sparsity: A `SparsityParameters` table of a sparse tensor, whose `data` are the bytes of the stored
-            values.
+          sparsity: The `SparsityParameters` table of a sparse tensor; `data` then has the stored values.
           is_external: Whether the file stores the data behind the flatbuffer.
 
         Raises:

@@ -67,7 +67,7 @@ class SchemaWriter:
         return None if place is None else SIZE_PREFIX - place
 
     def table_with_data(self, offsets: Offsets, scalars: Scalars, slot: int, blob: Blob) -> int:
-        """Adds a table with position and size of data behind the flatbuffer, in a slot and the next slot."""
+        """Adds a table that locates data after the flatbuffer: `slot` has its position, the next slot its size."""
         scalars = [(slot, "Q", 0), (slot + 1, "Q", blob.size), *scalars]
         address = self.out.table(offsets, scalars)
         layout = self.out.layout(

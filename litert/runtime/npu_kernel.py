@@ -273,7 +273,7 @@ class NpuKernel:
         for index in (i for pair in shape_outputs.items() for i in pair):
             if not 0 <= index < num_outputs:
                 raise self._damaged(
-                    f"the file names shape output {index}, but the call has {num_outputs} outputs"
+                    f"output {index} is named as a shape output, but the call has {num_outputs} outputs"
                 )
 
     def _check_shape_outputs(self) -> None:

@@ -38,7 +38,7 @@ class NpuPort:
       compiled_shape: Shape that the call was compiled for, with -1 for any size.
       shape_output: For an output of dynamic shape, the index of the output that holds the shape.
       is_dynamic: Whether only the run knows the shape; False if the vendor knows the shape before.
-      data: View of the pointer to the tensor's memory.
+      data: View of the struct field that holds the pointer to the tensor's memory.
       address: Address of the bound memory; if `data` holds another address, that memory must be
         bound.
       staging: Staging buffer between tensor and vendor; None if the tensor's own memory is bound.

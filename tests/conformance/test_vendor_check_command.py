@@ -235,7 +235,7 @@ def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
         ([PLUGIN], "api", "is about a dispatch library, and there is none: api.loads, "),
         ([PLUGIN], "dispatch.ends", "is about a dispatch library"),
         ([DISPATCH], "compile.ok", "is about a compiler plugin"),
-        ([PLUGIN, DISPATCH], "compile.subgraphs", "is compared by invoke.values"),
+        ([PLUGIN, DISPATCH], "compile.subgraphs", "invoke.values covers it"),
     ],
 )
 def test_a_rule_that_the_libraries_have_nothing_of_is_refused(

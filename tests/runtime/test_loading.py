@@ -143,7 +143,7 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "no shape output": (
         no_shape_output,
         Status.INVALID_FLATBUFFER,
-        "shape output 1, but the call has 1 outputs",
+        "output 1 is named as a shape output, but the call has 1 outputs",
     ),
     "no model": (lambda: b"no model", Status.INVALID_FLATBUFFER, "not a TFLite model"),
     "nothing": (lambda: b"", Status.INVALID_FLATBUFFER, "empty"),

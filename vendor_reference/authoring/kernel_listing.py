@@ -168,7 +168,7 @@ def _describe_tensor(binding: TensorArgument, op: Op, defines: Mapping[str, str]
     tensor = (op.outputs if binding.is_output else op.inputs)[binding.index]
     name = f"{'OUTPUT' if binding.is_output else 'INPUT'}{binding.index}"
     numbers = re.findall(r"-?\d+", defines.get(f"{name}_DIMS", "").partition("{")[2])
-    dims = "x".join(numbers) if len(numbers) == 4 else "whose shape a run tells,"
+    dims = "x".join(numbers) if len(numbers) == 4 else "with sizes that are known only at run time,"
     seen = f"B,F,Y,X {dims} of {defines.get(f'{name}_TYPE', '?')}"
     format_ = f"{name}_FORMAT_"
     order = next((n.removeprefix(format_) for n in defines if n.startswith(format_)), "")

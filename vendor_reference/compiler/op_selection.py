@@ -145,7 +145,7 @@ def _layer_refusal(op: Op, layer: CustomLayer | None, bounds: Bounds) -> str:
     tensors = [a for a in layer.kernel.arguments if isinstance(a, TensorArgument)]
     for tensor in tensors:
         if not tensor.is_output and tensor.index in left_out:
-            return f"input {tensor.index} is left out, and its kernel reads it"
+            return f"input {tensor.index} is left out, but the op's kernel reads it"
     reads_all = not layer.kernel.arguments and layer.type is LayerType.OCL
     if reads_all and left_out:
         return f"input {left_out[0]} is left out, and its kernel reads all inputs"

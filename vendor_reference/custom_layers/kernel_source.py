@@ -132,7 +132,7 @@ def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
 
 
 def kernel_names(texts: Sequence[str]) -> Sequence[str]:
-    """Lists the kernels that texts define, in order, each once; see `kernel_tokens` for the texts."""
+    """Lists the names of the kernels that source texts define, in order and without duplicates."""
     tokens = kernel_tokens(texts)
     return list(dict.fromkeys(tokens[index].text for index in find_kernels(tokens)))
 

@@ -1,7 +1,8 @@
 """A kernel's view of a tensor: the dimensions B, F, Y, X, and their places in memory.
 
-A tensor of rank 4 is N, H, W, C, so B = N, Y = H, X = W, F = C; its row-major order is B, Y, X, F. Lower ranks are
-matched by position, B first, with ones at the end; their row-major order is B, F, Y, X. In higher ranks, the
+A tensor of rank 4 is N, H, W, C, so B = N, Y = H, X = W, F = C; its row-major order is B, Y, X, F. A tensor of
+lower rank fills B, F, Y, X from the left, and the remaining dimensions are 1; its row-major order is B, F, Y, X.
+In higher ranks, the
 dimensions between N and W are folded into Y.
 """
 

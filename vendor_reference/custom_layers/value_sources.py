@@ -202,7 +202,7 @@ def as_value(value: FlexValue) -> Value | None:
 
 
 def find_data_input(op: Op, name: str) -> int:
-    """Finds the constant input of a name: by its whole name, otherwise by the last part of a converter's path.
+    """Finds the constant input with a name: by its full name, otherwise by the last part of a name with slashes.
 
     `weights` matches `weights`, otherwise the only constant input like `net/layer_1/weights:0`; of several with
     the same whole name, the first. A constant before a DEQUANTIZE is found by the name of either tensor.

@@ -46,7 +46,7 @@ class KernelLaunch:
 
     Attributes:
       part: Queue of the part of the device that the kernel is limited to; None for the whole device.
-      zeros: Fills the outputs that the kernel adds to with zeros; None if there are none.
+      zeros: Clears the outputs in which the kernel accumulates; None if there are no such outputs.
     """
 
     program: DeviceProgram

@@ -201,7 +201,9 @@ def test_an_op_of_dynamic_shape_is_checked_within_bounds(
     assert litert_npu(*check, "--shape_bounds=x:1x16") == 0
     printed = capsys.readouterr().out
     assert "kernel Softsign: x[1] work items" in printed
-    assert "float* x  <-  input 0: tensor<1x?xf32>; B,F,Y,X that a run tells" in printed
+    assert (
+        "float* x  <-  input 0: tensor<1x?xf32>; B,F,Y,X with sizes that are known only" in printed
+    )
     assert litert_npu(*check) == 1
     assert "--shape_bounds" in capsys.readouterr().out
     run = ("layer", "run", *check[2:], "--repeat=0")  # on the shape that it starts with

@@ -42,7 +42,7 @@ class BufferLayerOp(AnyBufferLayerOp):
 
     @staticmethod
     def layer() -> type[LayerOp]:
-        """Returns the op of IE whose counterpart this op is."""
+        """Returns the IE op that corresponds to this IERT op."""
         raise NotImplementedError
 
     def verify_(self) -> None:
