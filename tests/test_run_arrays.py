@@ -117,7 +117,7 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         {"x": [X[0]] * 2, "y": [X[0]] * 3},
         None,
         Status.RUNTIME_FAILURE,
-        "cannot be prepared",
+        "cannot prepare",
     ),
     "no array at all": (
         {"x": "text", "y": Y},
@@ -125,9 +125,14 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         Status.INVALID_ARGUMENT,
         "cannot make an array of float32",
     ),
-    "None": ({"x": None, "y": Y}, None, Status.INVALID_ARGUMENT, r"shape \[\]"),
-    "an array without a name": (X, None, Status.INVALID_ARGUMENT, r"ndarray is no mapping.*x, y"),
-    "a list of arrays": ([X, Y], None, Status.INVALID_ARGUMENT, r"list is no mapping.*x, y"),
+    "None": ({"x": None, "y": Y}, None, Status.INVALID_ARGUMENT, r"the shape is \[\]"),
+    "an array without a name": (
+        X,
+        None,
+        Status.INVALID_ARGUMENT,
+        r"ndarray is not a mapping.*x, y",
+    ),
+    "a list of arrays": ([X, Y], None, Status.INVALID_ARGUMENT, r"list is not a mapping.*x, y"),
     "no such signature": ({}, "none", Status.NOT_FOUND, "no signature 'none', only minus, square"),
 }
 

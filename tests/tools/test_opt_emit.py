@@ -273,7 +273,7 @@ def test_one_of_several_functions_is_chosen(
         ("@Softsign(%biased)", "@Softsine(%biased)", (), "Softsine"),
         ("", "", ("--emit=net.mlir",), "the output is the input (net.mlir)"),
         ("", "", ("--constants=w.npz", "--emit=w.npz"), "the output is the input (w.npz)"),
-        ("", "", ("-o", "out.tflite"), "-o and --emit are both out.tflite"),
+        ("", "", ("-o", "out.tflite"), "-o and --emit name the same file: out.tflite"),
         ("", "", ("--npu_custom_op_info=Softsign,w.npz",), "the op 'Softsign' has two assets"),
     ],
 )

@@ -74,7 +74,7 @@ def test_another_users_file_is_isolated(strange: str, capsys: Capture, isolated:
     assert is_isolated(strange, isolated=isolated)
     text = capsys.readouterr().err
     assert text.count("\n") == 1
-    assert "copying.tflite was not compiled here by you: its seal is of another user" in text
+    assert "copying.tflite was not compiled here by you: the seal comes from another user" in text
     assert "--sandbox=off" in text
 
 
@@ -178,7 +178,9 @@ def test_a_graph_that_crashes_stock_does_not_end_the_command(
     flags = ("--input=in.npz", "--output=out.npz", f"--dispatch_library_path={VENDORS}")
     assert litert_npu("run", "hostile.tflite", *flags) == 2
     text = capfd.readouterr().err
-    assert "the model's process crashed in stock's interpreter, op 1, FLOOR_MOD (SIGFPE" in text
+    assert (
+        "the model's process crashed in stock LiteRT's interpreter, op 1, FLOOR_MOD (SIGFPE" in text
+    )
     assert not Path("out.npz").exists()
 
 

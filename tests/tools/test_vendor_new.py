@@ -95,7 +95,9 @@ def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None
 
 @pytest.mark.parametrize("name", ["LiteRT", "Reference", "reference"])
 def test_a_name_of_another_package_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(LiteRtError, match="taken by the installed package litert-npu") as error:
+    with pytest.raises(
+        LiteRtError, match="the installed package litert-npu already has the vendor"
+    ) as error:
         main(["litert-npu", "vendor", "new", name, f"--o={tmp_path}/v"])
     assert error.value.status is Status.ALREADY_EXISTS
     assert not (tmp_path / "v").exists()

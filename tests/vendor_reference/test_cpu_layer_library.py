@@ -310,9 +310,12 @@ def test_names_of_layers_are_checked(tmp_path: Path, name: str) -> None:
     ("body", "says"),
     [
         ("config->inputs[0].layout.rank = 17;", "input 0 in memory of 17 dimensions"),
-        ("config->inputs[0].layout.order[0] = 1;", r"input 0: dimensions \[1, 1\] of memory"),
-        ("config->outputs[0].layout.order[1] = 9;", r"output 0: dimensions \[0, 9\] of memory"),
-        ("config->inputs[0].layout.block[0] = 4;", r"input 0: dimensions \[1\] of memory"),
+        ("config->inputs[0].layout.order[0] = 1;", r"input 0: the layout has dimensions \[1, 1\]"),
+        (
+            "config->outputs[0].layout.order[1] = 9;",
+            r"output 0: the layout has dimensions \[0, 9\]",
+        ),
+        ("config->inputs[0].layout.block[0] = 4;", r"input 0: the layout has dimensions \[1\]"),
         (
             "config->inputs[0].layout = LiteRtNpuBlockedChannels(2, -8);",
             "input 0: a block of -8 of dimension 1",

@@ -273,7 +273,10 @@ def test_a_library_that_changed_its_mind_is_refused(device: Any, tmp_path: Path)
     path = library(tmp_path, init='return LiteRtNpuFail(message, kLiteRtNpuNotImplemented, "no");')
     with pytest.raises(LiteRtError) as error:
         Runner(device, executable(cpu_task(path, in_(), out())), path)
-    assert "does not take the configuration that it took" in error.value.what
+    assert (
+        "no longer accepts the configuration that it accepted when the model was compiled"
+        in error.value.what
+    )
     assert error.value.hint == "Compile the model again."
 
 

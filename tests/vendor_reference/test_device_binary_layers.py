@@ -99,5 +99,5 @@ def test_a_layer_that_was_changed_is_refused(device: Any) -> None:
     made = doubling()
     layer = bytearray(_pack(device, made))
     layer[-1] ^= 1
-    with pytest.raises(LiteRtError, match="changed since it was made"):
+    with pytest.raises(LiteRtError, match="changed after it was made"):
         Runner(device, made, bytes(layer), allow_native=True)

@@ -301,7 +301,7 @@ def test_a_kernel_that_writes_a_shape_is_refused_where_the_model_fixes_it(
     compiler.write("k.cl", ABOVE)
     layer, _ = FIXED_INPUTS["its kernel writes the shape"]
     name = compiler.write("layer.json", {"version": 1, "sources": ["k.cl"], **layer})
-    with pytest.raises(LiteRtError, match=r"writes the shape of output 0, and the model fixes it"):
+    with pytest.raises(LiteRtError, match=r"writes the shape of output 0, but the model fixes it"):
         compiler(builder, {}, Found=name)
 
 

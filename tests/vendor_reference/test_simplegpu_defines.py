@@ -131,7 +131,7 @@ def test_an_option_that_cannot_be_a_define_is_noted() -> None:
         "op 'Mine': option 'blob' becomes no define: it is neither numbers nor text.",
         "op 'Mine': option 'nested' becomes no define: it is neither numbers nor text.",
         "op 'Mine': option 'note' becomes no define: it is the text \"it's\", which a #define cannot hold: ' "
-        "in it has no partner.",
+        "has no matching quote.",
     ]
 
 

@@ -267,21 +267,24 @@ def test_a_reference_that_fails_shows_its_own_line(
         (author / "f.py").write_text(broken)
         assert litert_npu(*RUN, "--reference=f.py:f") == 2
         printed = capsys.readouterr().err
-        assert f"it cannot be imported: {'Syntax' if line == 2 else 'ZeroDivision'}Error" in printed
+        assert (
+            f"the file cannot be imported: {'Syntax' if line == 2 else 'ZeroDivision'}Error"
+            in printed
+        )
         assert f"\n      {line} | {broken.strip()}\n   (f.py:{line})." in printed
 
 
 WRONG = {
     "another shape": (
         ["--input=x.npy"],
-        "input 'input0' is float64[3], the op takes float32[2, 4]",
+        "input 'input0' is float64[3], but the op takes float32[2, 4]",
     ),
     "no such input": (["--input=z=x.npy"], "'z' is no tensor"),
     "no reference": (["--reference=ref.py:none"], "no function 'none' in it"),
     "no file": (["--reference=no.py:f"], "NOT_FOUND: no such file (no.py)"),
     "no module": (["--reference=f"], "--reference=f. Write it as file.py:function"),
     "a reference that fails": (["--reference=ref.py:fails"], "ValueError: of a kind"),
-    "too many": (["--reference=ref.py:too_many"], "returns 2 arrays, the op has 1 output"),
+    "too many": (["--reference=ref.py:too_many"], "returns 2 arrays, but the op has 1 output"),
     "nothing": (["--reference=ref.py:nothing"], "INVALID_ARGUMENT: the reference returns nothing"),
     "a formula": (["--flops=2*Q"], "formula '2*Q'"),
     "golden": (["--golden=nothing.npy"], "no such file"),
