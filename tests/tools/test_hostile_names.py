@@ -149,7 +149,7 @@ def test_a_skeleton_has_the_names_as_data(
     body = ast.parse(reference.read_text()).body
     assert [type(part) for part in body] == [ast.Expr, ast.Import, ast.FunctionDef]
     (readme,) = in_folder.glob("new/*.md")
-    heading, _, block = readme.read_text().partition("\n\n")
+    heading, _, block = readme.read_text().split("\n\n", 2)
     assert heading.startswith("# `op") and "\n" not in heading
     commands = block.removeprefix("```bash\n").removesuffix("```\n").splitlines()
     assert len(commands) == 4 and all(
