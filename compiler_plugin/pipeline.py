@@ -242,6 +242,8 @@ def start_run(
             VendorPlugin(registered, soc_model, environment, options.compiler, report.warnings)
         )
         report.warnings += model.warnings
+        if model.subgraphs[0].ops and not model.subgraphs[0].outputs:
+            report.warnings.append("the main subgraph has no outputs, so a run returns nothing")
         transformations = transform_model(model, options.transform, report)
         by_vendor = plugin.transform(model)
         check_shape_bounds(model, options.compiler.shape_bounds)

@@ -10,6 +10,7 @@ from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 from litert.core.quoting import continued, name_text
+from litert.core.suggestion import closest_name
 from litert.model.expected_time import ExpectedCall, ExpectedTime
 from litert.model.memory_plan import CallMemory
 
@@ -297,13 +298,8 @@ def report_assets(
 
 
 def _near_name(op_name: str, names: Collection[str]) -> str:
-    same = [name for name in sorted(names) if name.lower() == op_name.lower()]
-    if same:
-        return f", but {same[0]}"
-    from difflib import get_close_matches  # here: few models need this module
-
-    near = get_close_matches(op_name, sorted(names), 1, cutoff=0.8)
-    return f" (is '{near[0]}' meant?)" if near else ""
+    near = closest_name(op_name, sorted(names), 0.8)
+    return f" (did you mean '{near}'?)" if near else ""
 
 
 def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:

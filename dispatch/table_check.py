@@ -12,6 +12,7 @@ from dispatch.parts import GraphInterface
 from dispatch.tensor_buffer import BufferType
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import closest_name
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
 
 _LOG = logging.getLogger(__name__)
@@ -213,11 +214,9 @@ def _warn_of_misspellings(table: Dispatch[Any, Any], where: str) -> None:
     for name in dir(table):
         # Static: a property may need a driver that is not loaded yet.
         filled = inspect.getattr_static(table, name, None)
-        if name[0] != "_" and not hasattr(Dispatch, name) and callable(filled):
-            from difflib import get_close_matches  # here: few tables have methods of their own
-
-            for function in get_close_matches(name, unfilled, 1, cutoff=0.85):
-                _LOG.warning("%s: '%s' is never called. Is it '%s'?", where, name, function)
+        is_own = name[0] != "_" and not hasattr(Dispatch, name) and callable(filled)
+        if is_own and (function := closest_name(name, unfilled, 0.85)):
+            _LOG.warning("%s: '%s' is never called. Is it '%s'?", where, name, function)
 
 
 def _broken(what: str, where: str, hint: str) -> LiteRtError:

@@ -29,7 +29,7 @@ from litert.options import CpuOptions, GpuOptions, Options
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.loading import load_model
 from litert.runtime.metrics import RunMetrics
-from litert.runtime.signature import SignatureRunner, SignatureTensor
+from litert.runtime.signature import SignatureRunner, SignatureTensor, signature_text
 from litert.tensor_buffer import TensorBuffer, type_name
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ class CompiledModel:
         """
         signature = self._named(signature_key)
         for name in input_map.keys() - {argument.name for argument in signature.inputs}:
-            _LOG.warning("input '%s' does not exist in signature '%s'", name, signature_key)
+            _LOG.warning("input '%s' does not exist in %s", name, signature_text(signature_key))
         inputs = [input_map.get(argument.name) for argument in signature.inputs]
         outputs = [output_map.get(argument.name) for argument in signature.outputs]
         missing = [a.name for a, o in zip(signature.outputs, outputs, strict=True) if o is None]
@@ -348,7 +348,7 @@ class CompiledModel:
             raise LiteRtError(
                 Status.NOT_FOUND,
                 f"output '{missing[0]}' has no buffer",
-                f"signature '{signature_key}'",
+                signature_text(signature_key),
             )
         self._model.run(
             signature,

@@ -146,3 +146,12 @@ def test_what_cannot_be_run_says_why_and_the_next_run_is_good(
         model.run(inputs, signature)
     assert error.value.status is status
     np.testing.assert_array_equal(model.run({"x": X, "y": Y})["difference"], X - Y)
+
+
+def test_an_error_of_a_model_without_signatures_names_the_main_subgraph() -> None:
+    b = ModelBuilder()
+    b.output(b.op("NEG", [b.input("x", "float32", (2,))], [("y", "float32", (2,))]))
+    with CompiledModel.from_buffer(to_bytes(b.build())) as model:
+        with pytest.raises(LiteRtError) as error:
+            model.run({})
+        assert error.value.where == "the main subgraph"

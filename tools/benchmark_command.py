@@ -258,7 +258,8 @@ def _open_stock(
         with read_model(path) as model:
             if any(map(is_dispatch_op, model.ops())):
                 return None, (
-                    "stock LiteRT cannot run NPU calls. Name the original model with --stock_model"
+                    "stock LiteRT cannot run NPU calls. If it has all ops of the original model, name that "
+                    "model with --stock_model"
                 )
     try:
         stock_path = options.stock_model or path
@@ -267,7 +268,8 @@ def _open_stock(
         ), ""
     except LiteRtError as error:
         if options.stock_model:
-            raise
+            hint = "Omit --stock_model to measure FILE without a comparison."
+            raise LiteRtError(error.status, error.what, error.where, error.hint or hint) from error
         return None, str(error)
 
 

@@ -23,9 +23,9 @@ from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.matcher import Bound, find_candidates, find_match
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.node_attributes import ENDS, is_same_value
-from compiler_plugin.transformations.op_request import did_you_mean
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 
 Found: TypeAlias = "dict[str, Node | DataNode]"
 """A match: the node for each name of a pattern."""

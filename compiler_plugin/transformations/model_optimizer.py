@@ -33,7 +33,6 @@ from compiler_plugin.transformations.op import (
     builtin_class_name,
     builtin_op_class,
 )
-from compiler_plugin.transformations.op_request import did_you_mean
 from compiler_plugin.transformations.replacement import Replacement, Replacer, remove_unread
 from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
 from compiler_plugin.transformations.sub_graph_replacement import (
@@ -43,6 +42,7 @@ from compiler_plugin.transformations.sub_graph_replacement import (
 from compiler_plugin.transformations.transformation import Transformation
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.model.builtin_options import BUILTIN_NUMBERS
 
 if TYPE_CHECKING:

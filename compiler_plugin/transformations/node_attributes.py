@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from compiler_plugin.transformations.counterparts import NODE_NAMES
-from compiler_plugin.transformations.op_request import did_you_mean, refused
+from compiler_plugin.transformations.op_request import refused
 from litert.core.errors import LiteRtError
+from litert.core.suggestion import did_you_mean
 from litert.model.builtin_options import get_builtin_option, option_names, set_builtin_option
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.graph import Op, Tensor
@@ -280,7 +281,7 @@ def _as_plain(value: Any) -> Any:
 
 def _check_free_name(node: NodeAttributes, name: str, options: Collection[str]) -> None:
     """Refuses what looks like one of an op's options with a slip, and would not be written."""
-    hint = did_you_mean(name, options, 0.75)
+    hint = did_you_mean(name, options, similarity=0.75)
     if hint:
         raise refused(
             f"{node} has no attribute '{name}'",

@@ -32,10 +32,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extension_call import extension_file
 from compiler_plugin.transformations.node import InputLike, Node, NodeGraph
-from compiler_plugin.transformations.op_request import check_inputs, did_you_mean, refused
+from compiler_plugin.transformations.op_request import check_inputs, refused
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.model.builtin_options import BUILTIN_NUMBERS, default_builtin_options
 from litert.model.raw_options import RawField
 
@@ -217,7 +218,7 @@ class Op:
         if is_builtin(name):
             return builtin_op_class(name)
         known = [*classes, *BUILTIN_NUMBERS]
-        hint = did_you_mean(name, known) or did_you_mean(name.upper(), known)
+        hint = did_you_mean(name, known)
         raise LiteRtError(
             Status.NOT_FOUND,
             f"no op is named '{name}'",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.model.blob import Blob
 from litert.model.builtin_options import (
     BUILTIN_NUMBERS,
@@ -57,22 +58,11 @@ def builtin_number(name: str) -> int:
     """Returns the number of a builtin operator; the error for an unknown name suggests the most similar name."""
     number = BUILTIN_NUMBERS.get(name)
     if number is None or number == CUSTOM:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name.upper(), BUILTIN_NUMBERS, 1)
         raise refused(
             f"TFLite has no operator '{name}'",
-            (f"Did you mean {near[0]}? " if near else "") + "A custom op needs is_custom=True.",
+            did_you_mean(name, BUILTIN_NUMBERS, "A custom op needs is_custom=True."),
         )
     return number
-
-
-def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.6) -> str:
-    """Returns a hint with the most similar known name; "" if no known name is similar."""
-    from difflib import get_close_matches  # here: few need it
-
-    near = get_close_matches(name, known, 1, cutoff)
-    return f"Did you mean '{near[0]}'?" if near else ""
 
 
 def find_plain_type(value: Any) -> ElementType | None:

@@ -20,9 +20,9 @@ from typing import TypeAlias
 
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.node_attributes import ENDS
-from compiler_plugin.transformations.op_request import did_you_mean
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.model.builtin_options import BUILTIN_NUMBERS, find_options_type
 
 COMMUTATIVE = frozenset(
@@ -265,7 +265,7 @@ def _checked_ops(op: str | Sequence[str]) -> tuple[str, ...]:
         )
     for name in ops:
         if re.fullmatch("[A-Z][A-Z0-9_]*", name) and name not in BUILTIN_NUMBERS:
-            hint = did_you_mean(name, BUILTIN_NUMBERS, 0.85)  # others may be custom ops
+            hint = did_you_mean(name, BUILTIN_NUMBERS, similarity=0.85)  # others may be custom ops
             if hint:
                 raise _bad(f"the schema has no operator '{name}'", hint)
     return ops
@@ -282,7 +282,7 @@ def _check_attributes(pattern: Match) -> None:
     fields = {name: field for t in types for name, field in table_schema(t).fields.items()}
     for name, wanted in pattern.attributes.items():
         if name not in fields:
-            hint = did_you_mean(name, fields, 0.8)
+            hint = did_you_mean(name, fields, similarity=0.8)
             if hint:
                 raise _bad(f"{pattern} has no attribute '{name}'", hint)
             continue

@@ -16,7 +16,6 @@ from compiler_plugin.transformations.extension_folders import (
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.op import CLASSES, is_builtin
-from compiler_plugin.transformations.op_request import did_you_mean
 from compiler_plugin.transformations.replacement import Replacement, Replacer, remove_unread
 from compiler_plugin.transformations.replacement_config import (
     MatchKind,
@@ -28,6 +27,7 @@ from compiler_plugin.transformations.sub_graph_search import matching_instances
 from compiler_plugin.transformations.transformation import Transformation, snake_case
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 
 _logger = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import closest_name
 from litert.core.vendor_names import option_prefix, plain_name
 
 FLAGS_OF_FIELDS = {
@@ -203,7 +204,7 @@ def _spell(flag: _Flag, name: str, value: str) -> str:
     if flag.kind == "texts":
         return "[" + ", ".join(_quoted(name, text) for text in value.split(",") if text) + "]"
     if flag.kind == "base64":
-        import base64  # imported here, like difflib below, because few flags need it
+        import base64  # imported here, because few flags need it
 
         return f'"{base64.b64encode(value.encode()).decode()}"'
     if flag.kind == "text" or not _LITERAL.fullmatch(value):
@@ -239,13 +240,11 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
                 yield f"graph.{index}.configs_map.{key} = {_quoted(name, text)}"
     else:  # the plugin would ignore it silently
         flags = [f"{_INTEL}_{flag}" for flag in _INTEL_FLAGS]
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, flags, n=1)
+        near = closest_name(name, flags)
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
             f"no flag --{name}; there are {', '.join(f'--{flag}' for flag in flags)}",
-            hint=f"Did you mean --{near[0]}?" if near else "",
+            hint=f"Did you mean --{near}?" if near else "",
         )
 
 

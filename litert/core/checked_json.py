@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 
 _Kind = TypeVar("_Kind")
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
@@ -185,11 +186,8 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _meant(name: str, known: Collection[str]) -> str:
-    """Returns a hint with a similar spelling."""
-    from difflib import get_close_matches  # here: few texts are wrong
-
-    near = get_close_matches(name, known, 1)
-    return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
+    """Returns a hint with a similar spelling, or else with all known names."""
+    return did_you_mean(name, known) or f"Known: {', '.join(known)}."
 
 
 def _shown(value: object) -> str:

@@ -5,22 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def closest_name(name: str, known: Iterable[str]) -> str:
-    """Returns the known name that resembles a name most; "" if none resembles it. Case does not matter."""
-    from difflib import get_close_matches  # here: most names are right
-
-    by_folded = {other.casefold(): other for other in known}
-    near = get_close_matches(name.casefold(), by_folded, 1)
-    return by_folded[near[0]] if near else ""
-
-
-def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Returns the hint of an error: the known name that resembles a name, as a question, and more.
+def closest_name(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
+    """Returns the known name that is most similar to a name, ignoring case; "" if no known name is similar.
 
     Args:
-      name: The name that is not known.
-      known: The names that are known.
-      otherwise: The sentences behind the question; alone where no known name is close.
+      name: The name to look for.
+      known: The known names.
+      similarity: The smallest similarity that counts: 0 for any two names, 1 for equal names only
+        (the ratio of Python's difflib).
     """
-    near = closest_name(name, known)
+    from difflib import get_close_matches  # here: most names are right
+
+    names = list(known)
+    near = get_close_matches(name.casefold(), [other.casefold() for other in names], 1, similarity)
+    same = [other for other in names if other.casefold() in near]
+    return get_close_matches(name, same, 1, 0.0)[0] if same else ""  # for names equal but for case
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], otherwise: str = "", similarity: float = 0.6
+) -> str:
+    """Returns the hint for an unknown name: "Did you mean ...?" with the most similar known name, and more.
+
+    Args:
+      name: The unknown name.
+      known: The known names.
+      otherwise: Sentences that follow the question; the whole hint if no known name is similar.
+      similarity: Same as for `closest_name`.
+    """
+    near = closest_name(name, known, similarity)
     return f"Did you mean '{near}'? {otherwise}".rstrip() if near else otherwise

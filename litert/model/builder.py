@@ -254,7 +254,7 @@ class SubgraphBuilder:
         inputs: Sequence[Tensor | None],
         outputs: Sequence[OutputLike],
     ) -> Op:
-        made = [out if isinstance(out, Tensor) else self.tensor(*out) for out in outputs]
+        made = [out if isinstance(out, Tensor) else self._make_output(out) for out in outputs]
         self._check_own([*(tensor for tensor in inputs if tensor is not None), *made])
         for tensor in made:
             if tensor.producer or tensor.is_constant or tensor in self.graph.inputs:
@@ -265,6 +265,16 @@ class SubgraphBuilder:
         op = Op(code, inputs, made)
         self.graph.ops.append(op)
         return op
+
+    def _make_output(self, described: object) -> Tensor:
+        """Adds the tensor that a tuple `(name, element type, shape)` describes."""
+        if not isinstance(described, Sequence) or isinstance(described, str) or len(described) != 3:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"an output is {described!r:.100}, but must be a tensor or (name, element type, shape)",
+                hint='Write a list of outputs, such as [("y", "float32", (1, 4))].',
+            )
+        return self.tensor(*described)
 
     def _check_own(self, tensors: Sequence[Tensor]) -> None:
         for tensor in tensors:

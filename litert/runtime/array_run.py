@@ -11,7 +11,7 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.runtime.loaded_model import LoadedModel
-from litert.runtime.signature import SignatureRunner, SignatureTensor
+from litert.runtime.signature import SignatureRunner, SignatureTensor, signature_text
 
 Array = np.ndarray[Any, Any]
 
@@ -43,7 +43,7 @@ class ArrayRunner:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"{type(inputs).__name__} is not a mapping from names to arrays",
-                f"signature '{signature.key}'",
+                signature_text(signature.key),
                 f"Give {', '.join(a.name for a in signature.inputs)} by name.",
             ) from None
         with self._model.hold():
@@ -64,7 +64,7 @@ class ArrayRunner:
             }
 
     def _refuse_names(self, inputs: Mapping[str, Any]) -> None:
-        where = f"signature '{self._signature.key}'"
+        where = signature_text(self._signature.key)
         for name in inputs:
             if name not in self._names:
                 known = ", ".join(f"'{argument.name}'" for argument in self._signature.inputs)

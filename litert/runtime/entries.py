@@ -11,11 +11,8 @@ from litert.model.graph import Model, Subgraph, Tensor
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.planned_subgraph import PlannedSubgraph
-from litert.runtime.signature import SignatureRunner, SignatureTensor
+from litert.runtime.signature import PLACEHOLDER_SIGNATURE, SignatureRunner, SignatureTensor
 from litert.runtime.subgraph import InterpreterSubgraph
-
-PLACEHOLDER_SIGNATURE = "<placeholder signature>"
-"""Stock LiteRT's key for the main subgraph of a model without signatures."""
 
 
 def match_subgraphs(

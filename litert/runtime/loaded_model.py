@@ -15,11 +15,10 @@ from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, SpanKind, is_recording, span
 from litert.runtime.collection import Collection
-from litert.runtime.entries import PLACEHOLDER_SIGNATURE
 from litert.runtime.interpreter import GraphInterpreter
 from litert.runtime.metrics import RunMetrics
 from litert.runtime.npu_kernel import NpuKernel
-from litert.runtime.signature import SignatureRunner
+from litert.runtime.signature import PLACEHOLDER_SIGNATURE, SignatureRunner
 from litert.runtime.subgraph import InterpreterSubgraph
 
 ReceiveFromCall: TypeAlias = Callable[[str, str, RankedTensorType, memoryview], None]

@@ -19,6 +19,14 @@ from litert.runtime.planned_subgraph import PlannedSubgraph
 if TYPE_CHECKING:
     import numpy as np
 
+PLACEHOLDER_SIGNATURE = "<placeholder signature>"
+"""Stock LiteRT's key for the main subgraph of a model without signatures."""
+
+
+def signature_text(key: str) -> str:
+    """Returns the text that names a signature in messages."""
+    return "the main subgraph" if key == PLACEHOLDER_SIGNATURE else f"signature '{key}'"
+
 
 class SignatureTensor(NamedTuple):
     """An input or output of a signature: its name in the signature, and its tensor's index in the subgraph."""
@@ -167,7 +175,7 @@ class SignatureRunner:
         raise LiteRtError(
             Status.NOT_FOUND,
             f"no {kind} '{name}', only {known}",
-            f"signature '{self.key}'",
+            signature_text(self.key),
         )
 
     def resize(
@@ -204,7 +212,7 @@ class SignatureRunner:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"{given} of {expected} {kind} buffers",
-                f"signature '{self.key}'",
+                signature_text(self.key),
             )
 
     def _fit_input(self, argument: SignatureTensor, buffer: TensorBuffer | None) -> TensorBuffer:
@@ -257,4 +265,4 @@ class SignatureRunner:
 
     def where(self, argument: SignatureTensor) -> str:
         """Returns a text that names an input or output, for errors."""
-        return f"{argument.kind} '{argument.name}' of signature '{self.key}'"
+        return f"{argument.kind} '{argument.name}' of {signature_text(self.key)}"

@@ -254,6 +254,15 @@ def test_an_asset_for_an_op_that_the_model_lacks_is_a_warning(
         assert [asset.name for asset in read_assets(model)] == ["Other"]
 
 
+def test_a_model_without_outputs_is_a_warning(fake_options: Options, tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    builder.custom("A", [builder.input("x", "float32", (1,))], [("y", "float32", (1,))])
+    source = tmp_path / "m.tflite"
+    write_model(builder.build(), source)
+    report = apply_plugin(source, tmp_path / "out.bin", fake_options(fake_ops="A"))
+    assert report.warnings == ["the main subgraph has no outputs, so a run returns nothing"]
+
+
 def test_an_asset_for_a_name_in_other_capitals_is_told_of(
     chain: Chain, fake_options: Options, tmp_path: Path
 ) -> None:
@@ -261,7 +270,7 @@ def test_an_asset_for_a_name_in_other_capitals_is_told_of(
     options = fake_options(assets={"relu": tmp_path / "k.cl"}, fake_ops="A")
     report = apply_plugin(chain("A", "RELU"), tmp_path / "out.bin", options)
     assert report.warnings == [
-        "the model has no op 'relu', but RELU; its asset is embedded all the same"
+        "the model has no op 'relu' (did you mean 'RELU'?); its asset is embedded all the same"
     ]
 
 
@@ -272,7 +281,7 @@ def test_an_asset_for_a_name_that_is_nearly_an_op_s_is_told_of(
     options = fake_options(assets={"LEAKYRELU": tmp_path / "k.cl"}, fake_ops="A")
     report = apply_plugin(chain("A", "LEAKY_RELU"), tmp_path / "out.bin", options)
     assert report.warnings == [
-        "the model has no op 'LEAKYRELU' (is 'LEAKY_RELU' meant?); its asset is embedded all the same"
+        "the model has no op 'LEAKYRELU' (did you mean 'LEAKY_RELU'?); its asset is embedded all the same"
     ]
 
 

@@ -344,7 +344,7 @@ def test_what_an_exported_vendor_refuses_is_in_its_own_words(
     folder = exported("compiler_plugin", "Reference")
     with pytest.raises(LiteRtError, match="Reference refuses --option=reference_opz=all"):
         check(folder, "--option=reference_opz=all")
-    assert "Do you mean 'reference_ops'?" in capfd.readouterr().err
+    assert "Did you mean 'reference_ops'?" in capfd.readouterr().err
 
 
 def test_a_vendor_in_c_says_which_soc_models_it_has(broken_vendor: Path) -> None:

@@ -51,6 +51,13 @@ def test_ops_of_one_kind_share_an_operator_code() -> None:
     assert codes == [(19, None, 1), (19, None, 2), (32, "RELU", 1)]
 
 
+@pytest.mark.parametrize("outputs", ["y", ["y"], [("y", F32)]])
+def test_an_output_that_is_not_described_is_refused(outputs: Any) -> None:
+    b = ModelBuilder()
+    with pytest.raises(LiteRtError, match=r"must be a tensor or \(name, element type, shape\)"):
+        b.custom("A", [b.input("x", F32, (1,))], outputs)
+
+
 def test_options_go_by_the_schemas_names() -> None:
     b = ModelBuilder()
     x = b.input("x", F32, (1, 4, 4, 1))

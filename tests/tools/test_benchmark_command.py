@@ -54,6 +54,7 @@ def test_what_stock_cannot_run_is_said(
     with pytest.raises(LiteRtError, match="stock LiteRT cannot run the model") as error:
         benchmark_model(copying, BenchmarkOptions(stock_model="raw.tflite", runs=1))
     assert error.value.status is Status.UNSUPPORTED
+    assert error.value.hint.startswith("Omit --stock_model")
 
 
 def test_a_signature_of_another_subgraph_is_measured_without_stock(in_folder: Path) -> None:

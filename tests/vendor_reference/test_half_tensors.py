@@ -399,7 +399,7 @@ def test_options_of_the_vendor_are_read() -> None:
     ("options", "what", "hint"),
     [
         ({"reference_fp16": "double"}, "--reference_fp16=double", "device, float or half"),
-        ({"reference_fp6": "half"}, "no option 'reference_fp6'", "Do you mean 'reference_fp16'?"),
+        ({"reference_fp6": "half"}, "no option 'reference_fp6'", "Did you mean 'reference_fp16'?"),
         ({"speed": "1"}, "no option 'speed'", "reference_fp16"),
     ],
 )

@@ -144,11 +144,11 @@ def test_an_op_says_how_many_results_it_has(
     ("wanted", "says"),
     [
         ("ADD,RELU7", "the library has no op 'RELU7'"),
-        ("al", "Do you mean all?"),
-        ("atuo", "Do you mean auto?"),
-        ("non", "Do you mean none?"),
+        ("al", "Did you mean 'all'?"),
+        ("atuo", "Did you mean 'auto'?"),
+        ("non", "Did you mean 'none'?"),
         ("ADD,auto", "'auto' must be the only word"),
-        ("RELU_6", "Do you mean RELU6?"),
+        ("RELU_6", "Did you mean 'RELU6'?"),
         (" , ", "has no op names"),
         ("", "has no op names"),
         ("true", "has no op names"),  # a flag without a value

@@ -37,7 +37,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         files = new_layer(kind, op_name, subjects, model, given_vendor_options(flags))
     paths = write_new_files(folder, files)
     lines = [f"Wrote {path}" for path in paths]
-    print_lines([*lines, f"{paths[-1]} lists the next commands."], sys.stdout)
+    print_lines([*lines, f"{paths[-1]} lists the next commands: run them in {folder}."], sys.stdout)
     return 0
 
 

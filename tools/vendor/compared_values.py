@@ -109,7 +109,7 @@ def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
         amounts = f"{row.difference:.2g}", amount_text(row.limit or 0, row.unit)
         cells.append((name_text(row.op), row.types, name_text(row.variant), *amounts))
     widths = [max(len(line[column]) for line in cells) for column in range(3)]
-    yield "Outputs compared with LiteRT on the CPU, and the greatest difference:"
+    yield "Outputs compared with stock LiteRT or the reference function, and the greatest difference:"
     for op, types, variant, amount, limit in cells:
         texts = (
             text.ljust(width) for text, width in zip((op, types, variant), widths, strict=True)

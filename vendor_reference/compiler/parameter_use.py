@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
+from litert.core.suggestion import closest_name
 from litert.model.graph import Op
 from vendor_reference.compiler.overriding import value_sources
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerType
@@ -147,5 +147,5 @@ def _list(names: Sequence[str], noun: str) -> str:
 
 
 def _guess(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, list(known), 1, cutoff=0.75)
-    return f" (is '{near[0]}' meant?)" if near else ""
+    near = closest_name(name, known, 0.75)
+    return f" (did you mean '{near}'?)" if near else ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from vendor_reference.compiler.half_tensors import HalfTensors
 
 REFERENCE_OPS = "reference_ops"
@@ -30,12 +30,11 @@ def check_options(options: Mapping[str, str]) -> None:
     """Rejects unknown options, and values that an option cannot have."""
     for name in options:
         if name not in OPTIONS:
-            near = get_close_matches(name, OPTIONS, 1)
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 f"no option '{name}'",
                 "vendor 'Reference'",
-                f"Do you mean '{near[0]}'?" if near else f"It has {', '.join(OPTIONS)}.",
+                did_you_mean(name, OPTIONS) or f"It has {', '.join(OPTIONS)}.",
             )
     half_tensors(options)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.host.extensions import load_package
 from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
@@ -82,13 +82,11 @@ def find_reader(path: str) -> AssetReader | None:
 
 def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtError:
     """Makes the error for a file of several layers that lacks the wanted layer."""
-    same = [name for name in names if name.lower() == op_name.lower()]
-    near = same or get_close_matches(op_name, names, 1)
     return LiteRtError(
         Status.NOT_FOUND,
         f"none of its {len(names)} layers is named '{op_name}'",
         where,
-        f"Did you mean '{near[0]}'?" if near else f"It has {', '.join(names)}.",
+        did_you_mean(op_name, names) or f"It has {', '.join(names)}.",
     )
 
 

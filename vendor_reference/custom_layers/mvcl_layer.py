@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.suggestion import did_you_mean
 from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
 from vendor_reference.custom_layers.kernel_source import (
@@ -182,10 +182,9 @@ def _arguments(
     for node in parameters.named("Tensor", "Data", "Scalar"):
         name = node.text("arg-name", "the kernel's parameter")
         if name not in by_name:
-            near = get_close_matches(name, list(by_name), 1)
             raise node.error(
                 f"arg-name '{name}' is not a parameter of kernel '{entry}', which has {_list(list(by_name))}",
-                f"Did you mean '{near[0]}'?" if near else "",
+                did_you_mean(name, by_name),
             )
         if name in bound:
             node.note(f"parameter '{name}' is bound again: the last binding counts")

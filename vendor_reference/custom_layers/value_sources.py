@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
@@ -16,6 +15,7 @@ from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.model.builtin_options import read_builtin_options
 from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
@@ -134,9 +134,8 @@ class OpValues:
                 "FlexBuffer map",
                 "Read a C struct by 'field', with type and offset.",
             )
-        near = get_close_matches(source.key, entries, 1)
         has = ", ".join(entries) or "none"
-        hint = f"Did you mean '{near[0]}'?" if near else "Give a default."
+        hint = did_you_mean(source.key, entries) or "Give a default."
         raise self._error(f"no option '{source.key}', the op has {has}", hint)
 
     def _element(self, value: Value, source: FlexOption) -> Value:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 
 import pyopencl as cl
 
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import closest_name
 from vendor_reference.programs.program_text import ProgramText, find_source_line, with_source_lines
 
 _OUT_OF_MEMORY = (
@@ -89,7 +89,7 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
         tensor = _QUANTIZATION.match(name)
         if tensor and f"{tensor[1]}_{tensor[2]}" not in defined and f"{tensor[1]}_TYPE" in defined:
             return f"{tensor[1]} has no scale and no zero point in this op, so no {name}. {_BUILD_HINT}"
-        for near in get_close_matches(name, defined, 1, cutoff=0.8):
+        if near := closest_name(name, defined, 0.8):
             return f"Did you mean {near}? Correct the kernel, and compile the model again."
         if name.startswith(_PARAM):
             there = [define for define in defined if define.startswith(_PARAM)]

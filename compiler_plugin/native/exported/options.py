@@ -22,6 +22,7 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOpti
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag, Goes, given_flags, options_of, values_by_field
 from litert.core.status import Status
+from litert.core.suggestion import closest_name
 from litert.core.vendor_names import is_option_of, plain_name
 from litert.host.extensions import COMPILER_PLUGINS, find_entry_points
 from litert.host.stock_vendors import stock_vendor_folders
@@ -133,16 +134,14 @@ def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str
 
 def _find_near(name: str, manufacturer: str) -> str:
     """The option that an unknown name was meant to be; "" where none is near, or another vendor is named."""
-    from difflib import get_close_matches  # here: few names are wrong
-
     others = [*find_entry_points(COMPILER_PLUGINS), *stock_vendor_folders("compiler")]
     if any(is_option_of(other, name) for other in others):
         return ""
-    for flag in get_close_matches(name, FLAGS, 1, _NEAR):
+    if flag := closest_name(name, FLAGS, _NEAR):
         return flag
     words = name.split("_")
     for count in range(1, len(words)):
-        if get_close_matches("".join(words[:count]).lower(), [plain_name(manufacturer)], 1, _NEAR):
+        if closest_name("".join(words[:count]), [plain_name(manufacturer)], _NEAR):
             return "_".join([manufacturer.lower(), *words[count:]])
     return ""
 

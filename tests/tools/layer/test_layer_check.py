@@ -164,9 +164,10 @@ def test_parameters_that_do_not_meet_are_notes(
     )
     printed = capsys.readouterr().out
     assert "options 'alpha', 'beta' of the op, which the layer never uses" in printed
-    assert "define 'FILTRE', which no source uses (is 'FILTER' meant?)" in printed
+    assert "define 'FILTRE', which no source uses (did you mean 'FILTER'?)" in printed
     assert (
-        "the op has no option 'Alpha': the layer's defaults are used (is 'alpha' meant?)" in printed
+        "the op has no option 'Alpha': the layer's defaults are used (did you mean 'alpha'?)"
+        in printed
     )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from math import isfinite
@@ -23,6 +22,7 @@ from typing import TypeAlias
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.core.tensor_type import RankedTensorType
 from litert.host.extensions import check_unique, load_package
 from litert.model.builtin_options import read_builtin_options
@@ -368,13 +368,12 @@ def _no_op(name: str, known: Collection[str]) -> LiteRtError:
     if name.lower() in _WORDS:
         what, hint = f"'{name.lower()}' must be the only word", "Leave out the other names."
     else:
-        near = get_close_matches(name, [*known, *map(str.upper, _WORDS)], 1)
-        meant = near[0].lower() if near and near[0].lower() in _WORDS else "".join(near)
         what = f"the library has no op '{name}'"
-        hint = f"Do you mean {meant}? " if near else ""
-        hint += (
+        hint = did_you_mean(
+            name,
+            [*known, *_WORDS],
             f"The library has {', '.join(known)}; {ALL} selects all of them, {AUTO} those with an "
-            "expected gain."
+            "expected gain.",
         )
     return LiteRtError(
         Status.INVALID_TOOL_CONFIG, f"--{REFERENCE_OPS}: {what}", "vendor 'Reference'", hint
