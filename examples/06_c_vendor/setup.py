@@ -1,7 +1,19 @@
 """Marks the wheel as built for one platform and any Python, because it has shared libraries."""
 
+from pathlib import Path
+
 from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+
+class BuildPackage(build_py):
+    """Refuses to install the package without its libraries, which no program could use."""
+
+    def run(self) -> None:
+        if not any(Path(__file__).with_name("cobalt_npu").glob("*.so")):
+            raise SystemExit("cobalt_npu has no libraries yet: run make, then pip again")
+        super().run()
 
 
 class PlatformWheel(bdist_wheel):
@@ -16,4 +28,4 @@ class PlatformWheel(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
-setup(cmdclass={"bdist_wheel": PlatformWheel})
+setup(cmdclass={"build_py": BuildPackage, "bdist_wheel": PlatformWheel})

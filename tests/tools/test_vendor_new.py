@@ -44,6 +44,9 @@ def test_a_new_vendor_does_what_its_readme_says(
     assert main(["litert-npu", "vendor", "new", "Tin", f"--lang={lang}", f"--o={tmp_path}/v"]) == 0
     readme = (tmp_path / "v" / "README.md").read_text()
     blocks = re.findall(r"^```bash\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    if lang != "python":
+        too_early = run("! python -m pip install -e .", tmp_path / "v", own_environment)
+        assert "tin_npu has no libraries yet: run make" in too_early
     printed = "".join(run(block, tmp_path / "v", own_environment) for block in blocks)
     passed = "5 passed" if lang == "python" else "4 passed"
     assert passed in printed
