@@ -1,1 +1,1 @@
-"""Benchmarks: each file measures one claim. A package proper, since xdsl installs another of this name."""
+"""Benchmarks, one claim in each file. With this file, Python ignores the package `benchmarks` of xdsl."""

@@ -1,6 +1,7 @@
-"""`python -m benchmarks [NAME ...]`: runs the benchmarks named, or all, and prints a table.
+"""`python -m benchmarks [NAME ...]`: runs the named benchmarks, or all benchmarks, and prints a table.
 
-A benchmark is a file of this folder with one claim; its `measure()` returns rows. Others have no `measure`.
+A benchmark is a module of this folder whose function `measure()` returns rows of the table. Modules without
+`measure` are helpers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def main(argv: Sequence[str]) -> None:
     known = _benchmarks()
     unknown = [name for name in argv if name not in known]
     if unknown:
-        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
+        sys.exit(f"unknown benchmark {', '.join(unknown)}; the benchmarks are {', '.join(known)}")
     BUILD.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     for name in argv or known:

@@ -1,6 +1,6 @@
-"""Selfie segmentation gives the same picture with every kind of asset, within 1e-4 of stock's.
+"""Selfie segmentation computes the same mask with every kind of asset, within 1e-4 of stock LiteRT's mask.
 
-The times are of whole runs on two threads, beside those of the `.json`.
+Each row also gives the time of a run on two threads, relative to a run with the `.json` asset.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def measure() -> Sequence[Row]:
     network = networks() / "selfie_segmentation.tflite"
     with Image.open(portrait()) as image:
         picture = np.asarray(image.convert("RGB").resize((256, 256)), np.float32)[None] / 255
-    # First, since stock loads OpenVINO where it is installed, and Intel's OpenCL does not load behind that.
+    # Loaded first, because stock LiteRT loads OpenVINO if it is installed, and Intel's OpenCL does not load after
+    # OpenVINO.
     peer, _ = load(litert, _compile(network, KERNELS / f"{_OP}.json"), "NPU", _THREADS, picture)
     run, read = load(stock, network, "CPU", _THREADS, picture)
     run()
@@ -43,14 +44,14 @@ def measure() -> Sequence[Row]:
         ours, read = load(litert, path, "NPU", _THREADS, picture, allow_native_assets=True)
         times = alternate(ours, peer, _RUNS)
         difference = float(np.abs(read() - expected).max())
-        claim = f"selfie segmentation with a {asset.suffix}, difference to stock"
+        claim = f"selfie segmentation with a {asset.suffix} asset, difference from stock"
         ratio = f"time {times.spread()}"
         rows.append(Row(claim, f"{difference:.1e}", "", ratio, "<= 1e-4", difference <= 1e-4))
     return rows
 
 
 def _assets(network: Path) -> Iterator[Path]:
-    """Yields one asset of each kind; a shared object where there is a C compiler."""
+    """Yields one asset of each kind, including a shared object if a C compiler is installed."""
     for suffix in (".cl", ".json", ".xml"):
         yield KERNELS / f"{_OP}{suffix}"
     binary = BUILD / f"{_OP}.bin"

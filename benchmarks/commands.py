@@ -1,4 +1,4 @@
-"""The two commands that benchmarks compare: ours as installed, and stock's out of the ai-edge-litert wheel."""
+"""The two commands that benchmarks compare: this project's `apply_plugin`, and stock's `apply_plugin_main`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KERNELS = ROOT / "examples" / "kernels"
 
 
 def stock_apply_plugin() -> str:
-    """Returns a copy of stock's `apply_plugin_main`, since the file in the wheel is not executable."""
+    """Makes an executable copy of `apply_plugin_main` from stock LiteRT's wheel, and returns its path."""
     package = find_spec("ai_edge_litert")
     assert package is not None and package.origin is not None
     copy = BUILD / "apply_plugin_main"
@@ -24,7 +24,7 @@ def stock_apply_plugin() -> str:
 
 
 def noop(command: str, model: Path, output: Path) -> list[str]:
-    """Returns the command line that reads a model and writes it again; both commands take the same."""
+    """Returns the command line with which either command reads a model and writes it again."""
     return [command, "--cmd=noop", f"--model={model}", f"--o={output}"]
 
 

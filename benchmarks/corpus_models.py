@@ -1,7 +1,8 @@
-"""Models of a folder with `--reference_ops=all` are right, op by op, or refused in words.
+"""With `--reference_ops=all`, each model of a folder gives correct results op by op, or a clear error message.
 
-LITERT_NPU_CORPUS names the folder, such as one with LiteRT's own test models; its files may also be no models, or
-compiled ones. Each runs in `litert-npu compare`, beside stock's plain kernels, some of which crash.
+The environment variable LITERT_NPU_CORPUS names the folder, for example a folder with LiteRT's own test models.
+Files in the folder may also be compiled models, or not be models at all. `litert-npu compare` runs each model, and
+compares it with stock LiteRT's plain kernels, some of which crash.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from benchmarks.harness import Child, Row, run_child
 _TIMEOUT_S = 120
 _COMPARE = [str(Path(sys.executable).parent / "litert-npu"), "compare", "--quiet"]
 _COMPARE += ["--report=json", "--reference_ops=all"]
-_RIGHT, _WRONG, _REFUSED, _CRASHED = "right", "wrong", "refused in words", "crashed"
+_RIGHT, _WRONG, _REFUSED, _CRASHED = "right", "wrong", "refused with a message", "crashed"
 _DEFECTS = ("This is a defect", "This is a bug in the vendor's code", "Traceback")
-"""Words in errors that report a defect."""
+"""Texts in error messages that report a defect of this project or of a vendor."""
 
 
 def measure() -> Sequence[Row]:
@@ -29,7 +30,14 @@ def measure() -> Sequence[Row]:
     models = sorted(path for path in Path(folder).rglob("*.tflite") if folder and path.is_file())
     if not models:
         return [
-            Row("models of a folder: LITERT_NPU_CORPUS names none", "", "", "", "is told", True)
+            Row(
+                "LITERT_NPU_CORPUS names no folder with .tflite files: no models were compared",
+                "",
+                "",
+                "",
+                "no limit",
+                True,
+            )
         ]
     counts: Counter[str] = Counter()
     num_tensors = 0
@@ -39,10 +47,10 @@ def measure() -> Sequence[Row]:
         counts[verdict] += 1
         num_tensors += found
         if verdict not in (_RIGHT, _REFUSED):
-            print(f"look at {model}: {verdict}")
-    claim = f"{len(models)} models, {num_tensors} results of the NPU, to plain kernels"
+            print(f"{model}: {verdict}")
+    claim = f"{len(models)} models, {num_tensors} results of the NPU, compared with plain kernels"
     ours = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
-    return [Row(claim, ours, "", "", "none wrong", not counts[_WRONG])]
+    return [Row(claim, ours, "", "", "no wrong results", not counts[_WRONG])]
 
 
 def _verdict(child: Child) -> tuple[str, int]:

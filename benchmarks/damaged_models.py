@@ -1,7 +1,8 @@
-"""Damaged models: no crash, no hang, no gigabytes, no traceback, no output left behind.
+"""On damaged models, `apply_plugin` never crashes, hangs, uses over 1 GB, prints a traceback or leaves an output.
 
-Real and made models, each cut short or with bytes overwritten, at places that the seed decides.
-LITERT_NPU_DAMAGED sets the number of models (120).
+The damaged models are real and generated models that are truncated, or have bytes overwritten at random offsets.
+The seed of the random numbers is fixed. The environment variable LITERT_NPU_DAMAGED sets the number of damaged
+models, 120 by default.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def measure() -> Sequence[Row]:
         peer.update(_misbehaviour(stock, damaged))
         if bad:
             kept = damaged.rename(BUILD / f"damaged_{i}.tflite")
-            print(f"look at {kept}: {', '.join(bad)}")
+            print(f"{kept}: {', '.join(bad)}")
     return [Row(f"{number} damaged models", _describe(ours), _describe(peer), "", "none", not ours)]
 
 
@@ -45,7 +46,7 @@ def _damage(data: bytes, seed: random.Random) -> bytes:
     if seed.random() < 0.25:
         return data[: seed.randrange(len(data))]
     changed = bytearray(data)
-    # The tables lie at both ends of real files, the weights between: damage there changes numbers only.
+    # Real files have tables at both ends and weights in between, where damage only changes numbers.
     for _ in range(seed.randint(1, 6)):
         place = seed.randrange(min(len(data), 4096))
         if seed.random() < 0.5:

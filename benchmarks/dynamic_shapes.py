@@ -1,6 +1,7 @@
-"""A run with a new shape costs little more than one with a known shape, where a kernel gets its shapes as buffers.
+"""A run with a new shape takes at most 20 ms, if the kernel reads the shapes of its tensors from buffers.
 
-The same layer with shapes in its text is built for each shape; that is measured beside it.
+The benchmark also measures the same layer with shapes as constants in its source code, which is built for each
+shape.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ _SHAPE_ARGUMENT: Mapping[str, Any] = {
 
 
 def measure() -> Sequence[Row]:
-    """Measures first runs with new shapes, and the runs after them."""
-    stamp = time.time_ns()  # a new text, so that the cache on disk does not have it
+    """Measures the first and the second run with each new shape."""
+    stamp = time.time_ns()  # new source code, which is not in the cache on disk
     buffers = _compile("buffers", f"// {stamp}\n{_BUFFERS}", _SHAPE_ARGUMENT)
     text = _compile("text", f"// {stamp}\n{_TEXT}", {})
     for height in (8, 9):  # both work group sizes
@@ -60,12 +61,19 @@ def measure() -> Sequence[Row]:
             f"at most {_LIMIT_MS:.0f} ms",
             new <= _LIMIT_MS,
         ),
-        Row("a new shape, with shapes in the text", f"{built:.0f} ms", "", "", "is told", True),
+        Row(
+            "a new shape, with shapes as constants in the source code",
+            f"{built:.0f} ms",
+            "",
+            "",
+            "no limit",
+            True,
+        ),
     ]
 
 
 def _times(model: CompiledModel, shapes: Sequence[tuple[int, int]]) -> tuple[float, float]:
-    """Returns the medians of first runs, and of the runs right after them, in ms."""
+    """Returns the median times of the first and of the second run with each shape, in milliseconds."""
     first, again = [], []
     for height, width in shapes:
         first.append(_run(model, height, width))

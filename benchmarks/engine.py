@@ -1,9 +1,10 @@
-"""A network in a process of its own, in one of these engines: ours, stock LiteRT's CPU, OpenVINO's CPU plugin.
+"""Runs a network in a child process, in one of four engines.
 
-A fourth, OpenBLAS, multiplies by the matrices of a `.npz` in a row.
+The engines are this project, stock LiteRT on the CPU, OpenVINO's CPU plugin, and OpenBLAS, which multiplies an
+input by the matrices of a `.npz` file one after the other.
 
-Intel's OpenCL does not load behind OpenVINO's libraries, so that one process cannot have all engines. A process
-runs its network some times when it is told to: two of them take turns.
+One process cannot load all engines, because Intel's OpenCL does not load after OpenVINO's libraries. A child
+process runs its network a few times for each request of its parent, so that two child processes can take turns.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ OURS, STOCK, OPENVINO, OPENBLAS = "ours", "stock", "openvino", "openblas"
 Run = Callable[[], object]
 _WARM_UP = 10
 _UNTIMED_RUNS, _TIMED_RUNS = 2, 3
-"""Runs in a turn. XNNPACK's idle threads spin for some milliseconds into the turn of the other process."""
+"""Numbers of runs in a turn. For a few milliseconds, idle XNNPACK threads of the other process use the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Loaded:
     Attributes:
       open_s: Seconds for importing the engine and opening its device.
       load_s: Seconds from opening the file to the end of the first run.
-      driver_bytes: Resident memory before the load, in bytes: Python, the engine, and its device.
+      driver_bytes: Resident memory of Python, the engine and its device before the load, in bytes.
       resident_bytes: Resident memory after some runs, in bytes.
     """
 
@@ -49,7 +50,7 @@ class Loaded:
 
 
 class Engine:
-    """A process that runs a network; a context manager."""
+    """A child process that runs a network, as a context manager."""
 
     def __init__(
         self,
@@ -66,12 +67,12 @@ class Engine:
           name: Name of the engine.
           network: Path of a TFLite file.
           threads: Number of threads for the engine.
-          inputs: an `.npz`, whose arrays are the inputs in their order.
-          outputs: the `.npz` that gets the outputs by name; of our engine alone.
+          inputs: Path of an `.npz` file, whose arrays are the inputs in their order.
+          outputs: Path of an `.npz` file to write the outputs to, by name; only for this project's engine.
           environment: Environment variables in addition to this process's.
 
         Raises:
-          RuntimeError: with what the engine says, where it cannot.
+          RuntimeError: The engine cannot load the network; the error has the last line that the engine printed.
         """
         command = [sys.executable, "-m", "benchmarks.engine", name, str(network), str(threads)]
         command += [str(inputs), str(outputs or "")]
@@ -117,7 +118,7 @@ class Engine:
 
 
 def _litert(package: Any, accelerator: str, path: str, threads: int, inputs: Sequence[Any]) -> Run:
-    """Loads the `CompiledModel` of our package or stock's, on buffers that it made."""
+    """Loads a `CompiledModel` of this package or of stock LiteRT, and makes its buffers."""
     accelerators = package.HardwareAccelerator
     options = package.Options(
         hardware_accelerators=accelerators[accelerator] | accelerators.CPU,
@@ -160,12 +161,12 @@ def _openblas(path: str, inputs: Sequence[Any]) -> Run:
 
 
 def _open(name: str, threads: int) -> Callable[[str, Sequence[Any]], Run]:
-    """Imports an engine, and opens its device; returns how it loads a network."""
+    """Imports an engine and opens its device; returns the function that loads a network."""
     if name == OURS:
         from benchmarks.loaded import limit_driver_threads
 
         limit_driver_threads(threads)
-        import ai_edge_litert.interpreter  # noqa: F401 (which the first load would import)
+        import ai_edge_litert.interpreter  # noqa: F401 (otherwise imported by the first load)
 
         import litert
         from vendor_reference.dispatch import open_device
@@ -189,7 +190,7 @@ def _resident_bytes() -> int:
 
 
 def _serve(name: str, path: str, threads: str, inputs: str, outputs: str) -> None:
-    """Loads and warms up; then a turn of runs for each line that comes in: the seconds of a run go out."""
+    """Loads and warms up a network; then runs it for each line of standard input, and prints the median time."""
     import numpy as np
 
     with np.load(inputs) as file:
@@ -219,7 +220,7 @@ def _time(run: Run) -> float:
 
 
 def _write_outputs(path: str, inputs: Mapping[str, Any], outputs: str) -> None:
-    """Returns the outputs of our engine, by name."""
+    """Writes the outputs of this project's engine to an `.npz` file, by name."""
     import numpy as np
 
     from litert import CompiledModel, HardwareAccelerator

@@ -1,6 +1,7 @@
-"""In stock LiteRT, a run of a vendor in Python that does nothing costs at most 5 us more than of one in C.
+"""In stock LiteRT, an empty run of a vendor in Python takes at most 5 us longer than of a vendor in C.
 
-Stock takes one dispatch library for a process: each measurement is one of its own, and they alternate.
+Stock LiteRT loads only one dispatch library in a process. Each measurement therefore has its own process, and the
+two vendors alternate.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def measure() -> Sequence[Row]:
     more = median(a - b for a, b in zip(times.ours, times.peer, strict=True))
     return [
         Row(
-            f"in stock, a run of a vendor in Python that does nothing: {seconds(more)} more than in C",
+            f"in stock, an empty run of a vendor in Python: {seconds(more)} more than in C",
             seconds(median(times.ours)),
             seconds(median(times.peer)),
             times.spread(),

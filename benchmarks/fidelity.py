@@ -1,7 +1,9 @@
-"""Any file that stock reads, ours reads, and all that is in it comes back; the same file gives the same bytes.
+"""`apply_plugin --cmd=noop` reads each model that stock LiteRT reads, and writes all of the model's content.
 
-On MediaPipe's networks and models of the builder's; LITERT_NPU_CORPUS names a folder of further `.tflite` files.
-What is in a file is what stock's schema classes read in it. Stock is forgiven what it changes in every file.
+Two runs on the same file write the same bytes. The models are MediaPipe's networks and models that the benchmark
+builds; the environment variable LITERT_NPU_CORPUS names a folder of further `.tflite` files. The content of a file
+is what stock LiteRT's schema classes read from the file. For stock LiteRT's output, the benchmark ignores the
+fields that stock LiteRT changes in every file.
 """
 
 from __future__ import annotations
@@ -34,22 +36,24 @@ def measure() -> Sequence[Row]:
             str(_count(ours, False, True)),
             str(_count(peer, False, True)),
             "",
-            "all that stock reads",
+            "all models that stock reads",
             not refused,
         ),
         Row(
-            f"{len(models)} models, read and written whole",
+            f"{len(models)} models, written with all their content",
             str(_count(ours, True)),
             str(_count(peer, True)),
             "",
-            "all that is read",
+            "all models that were read",
             _count(ours, True) == _count(ours, False, True),
         ),
-        Row("models written with other bytes again", str(len(again)), "", "", "none", not again),
+        Row(
+            "models whose second output has other bytes", str(len(again)), "", "", "none", not again
+        ),
     ]
     for model in models:
         if ours[model] is False or model in refused or model in again:
-            print(f"look at {model}")
+            print(f"not read, not complete or not repeatable: {model}")
     return rows
 
 

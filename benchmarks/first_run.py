@@ -1,7 +1,7 @@
-"""The measurement of two benchmarks: a load and the first run of a network with a custom op.
+"""Measures a load and the first run of a network with a custom op, for two benchmarks.
 
-From opening the file to the end of the run, in a new process that has loaded OpenCL and what a second model would
-find imported.
+The time is from opening the file to the end of the run, in a new process that has already loaded OpenCL and
+imported the modules that any model needs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def first_run_s(model: Path, kernels: str = "", compiled: str = "") -> float:
 
     Args:
       model: Path of the network, raw or compiled.
-      kernels: Folder for built kernels; "" for the user's folder.
-      compiled: Folder for models that are compiled at load; "" for no folder.
+      kernels: Folder of the program cache; "" for the user's folder.
+      compiled: Folder of the cache for models that are compiled at load; "" for no cache.
     """
     environment = {"LITERT_NPU_CACHE_DIR": kernels} if kernels else {}
     child = [sys.executable, "-m", "benchmarks.first_run", str(model), compiled]

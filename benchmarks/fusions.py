@@ -1,8 +1,9 @@
-"""Each fusion of the reference compiler gains: networks with all of them are faster than without one of them.
+"""Each fusion of the reference compiler makes networks faster: all fusions are faster than all fusions but one.
 
-Networks of MediaPipe that have much to fuse are compiled with all fusions, and once more without each, as one NPU
-call. The two files run in turn, each in a process of its own. Files that a fusion does not change are left out.
-LITERT_NPU_NETWORKS names other networks, with commas between.
+The benchmark compiles networks of MediaPipe with many fused ops into one NPU call each: once with all fusions, and
+  once without each fusion. The two files run in turn, each in its own process. If a fusion does not change the
+  file of a network, the table has no row for this network. The environment variable LITERT_NPU_NETWORKS names
+  other networks, separated by commas.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _FUSIONS = {
     "residual": "additions into convolutions",
     "padding": "padding into convolutions",
     "fuse-elementwise": "element-wise chains into one layer",
-    "place-parts": "what is joined or padded, in place",
-    "dequantize": "DEQUANTIZE of constants at the load",
+    "place-parts": "parts of joined or padded tensors written in place",
+    "dequantize": "DEQUANTIZE of constants when the model is loaded",
 }
-"""Names for `_compile_without`: a `Fusion`, a pass, or `dequantize`; and titles of the rows."""
+"""Titles of the rows, by the names that `_compile_without` takes: a `Fusion`, a pass, or `dequantize`."""
 _UNPACKING = ("op_selection", "op_times", "unpacked_constants")
 """Modules of the compiler that check whether a DEQUANTIZE reads a constant."""
 _THREADS = 2
@@ -43,7 +44,7 @@ _NOISE = 1.02
 
 
 def measure() -> Sequence[Row]:
-    """A row for each fusion and network that has it, and one for the fusion."""
+    """Returns a row for each fusion and each network that it changes, and a row with the mean for each fusion."""
     names = os.environ.get("LITERT_NPU_NETWORKS", _NETWORKS).split(",")
     pictures = {name: BUILD / f"{name}.npz" for name in names}
     for name, picture in pictures.items():
@@ -62,7 +63,7 @@ def measure() -> Sequence[Row]:
             ):
                 times = compare(ours.seconds, peer.seconds, _TURNS)
             ratios.append(times.ratio)
-            rows.append(times.row(f"{name}: {title}, to without", _NOISE))
+            rows.append(times.row(f"{name}: {title}, compared with no such fusion", _NOISE))
         if ratios:
             mean, claim = geometric_mean(ratios), f"{title}, {len(ratios)} networks: geometric mean"
             rows.append(Row(claim, "", "", f"{mean:.2f}", "ratio < 1", mean < 1))
@@ -99,7 +100,7 @@ def _compile_without(name: str, fusion: str, path: Path) -> None:
 
 
 def _find_dense(op: Op) -> Tensor | None:
-    """Returns the constants that a load still unpacks if DEQUANTIZE runs in each run."""
+    """Returns the constants that a load still unpacks when DEQUANTIZE ops stay in the run."""
     return unpacked_constant(op) if op.name == "DENSIFY" else None
 
 

@@ -1,7 +1,8 @@
-"""What the benchmarks stand on: two sides measured in turn, and rows that say what came of it.
+"""The basis of all benchmarks: measures two sides in turn, and makes rows of a table from the results.
 
-A machine's speed drifts, and an OpenCL worker wakes on one core or another for seconds: two sides that do not
-alternate cannot be compared. The ratio is the median over pairs, its spread the pairs' quartiles.
+The two sides must alternate, because the speed of a machine drifts, and because an OpenCL worker thread may wake
+on another core for seconds. The ratio is the median of the ratios of all pairs, and its spread is given by their
+quartiles.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ class Row:
     """A claim, with its measurements.
 
     Attributes:
-      ours, peer: Measured values of both sides, with units.
+      ours, peer: Measured values of this project and of the peer, with units.
       ratio: Our value divided by the peer's, with its spread; "" if there is no peer.
       limit: The claimed limit, in words.
-      holds: whether the claim held this time.
+      holds: Whether the claim held in this run.
     """
 
     claim: str
@@ -43,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Times of our side and the peer, pair by pair, in seconds."""
+    """Times of this project and of the peer in seconds, pair by pair."""
 
     ours: Sequence[float]
     peer: Sequence[float]
@@ -58,11 +59,11 @@ class Comparison:
         return f"{middle:.2f} ({low:.2f}-{high:.2f})"
 
     def row(self, claim: str, at_most: float) -> Row:
-        """Returns the row of a claim about the ratio."""
+        """Returns the row of a claim that limits the ratio."""
         return self._row(claim, f"ratio <= {at_most:g}", self.ratio <= at_most)
 
     def absolute_row(self, claim: str, at_most_s: float) -> Row:
-        """Returns the row of a claim about our time alone."""
+        """Returns the row of a claim that limits only this project's time."""
         return self._row(claim, f"<= {seconds(at_most_s)}", median(self.ours) <= at_most_s)
 
     def _row(self, claim: str, limit: str, holds: bool) -> Row:
@@ -76,14 +77,14 @@ class Comparison:
 def alternate(
     ours: Callable[[], object], peer: Callable[[], object], runs: int, warm_up: int = 3
 ) -> Comparison:
-    """Times two functions in turn; which is first in a pair changes from pair to pair."""
+    """Measures the times of two functions in turn; the first of a pair is the second of the next pair."""
     return compare(lambda: _time(ours), lambda: _time(peer), runs, warm_up)
 
 
 def compare(
     ours: Callable[[], float], peer: Callable[[], float], runs: int, warm_up: int = 1
 ) -> Comparison:
-    """Same as `alternate`, but each side measures itself and returns its seconds."""
+    """Same as `alternate`, but the functions measure and return their own times, in seconds."""
     times: tuple[list[float], list[float]] = ([], [])
     for i in range(warm_up + runs):
         pair = [0.0, 0.0]
@@ -101,7 +102,7 @@ class Child:
 
     Attributes:
       status: Exit status; negative for a signal; None if the command ran past its time limit.
-      peak_bytes: Peak of the command's memory, in bytes; at least about 10 MB.
+      peak_bytes: Peak memory of the command, in bytes; at least about 10 MB.
       output, errors: Text that the command wrote to standard output and standard error.
     """
 
@@ -112,8 +113,9 @@ class Child:
     errors: str
 
 
-# A process of its own between us and the command: after exec, a child's peak still counts what its parent had. It
-# waits without a time limit, which Python does in steps of up to 50 ms, and leaves that to a timer.
+# A process between the benchmark and the command, because after exec a child's peak memory still includes its
+# parent's memory. This process waits without a time limit and leaves the limit to a timer, because Python waits
+# with a time limit in steps of up to 50 ms.
 _LAUNCHER = """
 import json, os, resource, subprocess, sys, threading, time
 arguments = json.loads(sys.argv[1])
@@ -137,7 +139,7 @@ def run_child(
     timeout_s: float = 600,
     environment: Mapping[str, str] | None = None,
 ) -> Child:
-    """Runs a command, and measures it from outside."""
+    """Runs a command, and measures its time and its memory."""
     read_end, write_end = os.pipe()
     arguments = {"argv": [os.fspath(a) for a in argv], "timeout_s": timeout_s, "report": write_end}
     try:
@@ -159,14 +161,14 @@ def run_child(
 
 
 def installed_environment() -> dict[str, str]:
-    """This one, where Python may keep compiled modules: an installed package has them from the start."""
+    """Returns this process's environment, but lets Python cache compiled modules, as an installed package does."""
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 def run_checked(
     argv: Sequence[str | os.PathLike[str]], environment: Mapping[str, str] | None = None
 ) -> Child:
-    """Same as `run`, but the command must succeed."""
+    """Same as `run_child`, but raises an error if the command fails."""
     child = run_child(argv, environment=environment)
     if child.status != 0:
         command = " ".join(str(argument) for argument in argv)
@@ -175,7 +177,7 @@ def run_checked(
 
 
 def at_most(claim: str, value: float, limit: float, unit: Callable[[float], str], peer: str) -> Row:
-    """Returns the row of a claim about an absolute number, with the peer's value in words."""
+    """Returns the row of a claim that limits an absolute number; `peer` is the text of the peer's value."""
     return Row(claim, unit(value), peer, "", f"<= {unit(limit)}", value <= limit)
 
 
@@ -194,7 +196,7 @@ def megabytes(value: float) -> str:
 
 
 def machine() -> str:
-    """Describes the machine of the measurement: processor, cores, Python, commit."""
+    """Describes the machine and the software of the measurement: processor, cores, Python, commit."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     commit = _git("rev-parse", "--short", "HEAD") or "no commit"
     changed = " with changes" if _git("status", "--porcelain", "--untracked-files=no") else ""

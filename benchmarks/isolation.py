@@ -1,6 +1,7 @@
-"""A device in a process of its own: a run of a small op takes at most 60 us more, a network at most a tenth.
+"""With the device in a child process, a run of a small op takes at most 60 us longer, and a network at most 10%.
 
-Both sides are `litert.CompiledModel` on buffers that it made itself, in turn. A load starts the process.
+Both sides are a `litert.CompiledModel` on buffers that it made itself, and run in turn. The time of a load
+includes the start of the child process.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LOADS = 15
 
 
 def measure() -> Sequence[Row]:
-    """Runs the stub kernel, the network and the load, isolated and not isolated in turn."""
+    """Measures runs and loads, in turn with the device in a child process and in this process."""
     asset = BUILD / "Stub.cl"
     asset.write_text(_KERNEL)
     stub = compiled("Stub", asset, one_custom_op("Stub", 1))

@@ -1,8 +1,8 @@
-"""What `--reference_ops=all` changes in a network's run, and how fast kernels are alone.
+"""Measures how `--reference_ops=all` changes the time of a network, and how fast single kernels are.
 
-The network is selfie segmentation; its peer is the same with its custom op alone on the NPU. A kernel is LOGISTIC,
-a sum with broadcasting, or `x * LOGISTIC(x)` of such a sum, which is one command, on 64 MB; its peer is stock's
-XNNPACK on as many threads.
+The network is selfie segmentation; its peer is the network with only the custom op on the NPU. The single kernels
+work on 64 MB: LOGISTIC, an ADD with broadcasting, and ADD, LOGISTIC and MUL fused into one kernel. Their peer is
+stock LiteRT's XNNPACK with the same number of threads.
 """
 
 from __future__ import annotations
@@ -26,26 +26,32 @@ _SHAPE = (1, 1000, 1000, 16)
 
 
 def measure() -> Sequence[Row]:
-    """Runs both sides in turn, in a process for each comparison."""
+    """Runs both sides of each comparison in turn, in one child process."""
     network = networks() / "selfie_segmentation.tflite"
     asset = KERNELS / f"{_OP}.json"
     alone, all_ops = BUILD / "library_without.tflite", BUILD / "library_with.tflite"
     run_checked(compile_with(_OP, asset, network, alone))
     run_checked([*compile_with(_OP, asset, network, all_ops), _ALL])
     cost = _run(
-        "selfie segmentation with --reference_ops=all, to without", all_ops, alone, "NPU", 0
+        "selfie segmentation with --reference_ops=all, compared with the flag's default",
+        all_ops,
+        alone,
+        "NPU",
+        0,
     )
-    rows = [replace(cost, limit="is told", holds=True)]
+    rows = [replace(cost, limit="no limit", holds=True)]
     for name, limit in (("LOGISTIC", 2.5), ("ADD", 1.5), ("ADD, LOGISTIC, MUL", 1.0)):
         model = _chain(name.split(", "))
         output = BUILD / f"{model.stem}_npu.tflite"
         run_checked([*compile_with(_OP, asset, model, output), _ALL])
-        rows.append(_run(f"library's {name} of 64 MB, to stock's", output, model, "CPU", limit))
+        rows.append(
+            _run(f"library's {name} on 64 MB, compared with stock's", output, model, "CPU", limit)
+        )
     return rows
 
 
 def _chain(names: Sequence[str]) -> Path:
-    """A chain of ops: ADD adds a constant, MUL multiplies its input by the input of the op before it."""
+    """Builds a chain of ops: ADD adds a constant; MUL multiplies the previous op's output by that op's input."""
     builder = ModelBuilder()
     made = [builder.input("x", "float32", _SHAPE)]
     for index, name in enumerate(names):

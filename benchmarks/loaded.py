@@ -1,4 +1,4 @@
-"""Both sides of a benchmark of runs: a loaded model with its buffers, and a bare OpenCL kernel."""
+"""Makes the two sides of a benchmark of runs: a loaded model with its buffers, and a bare OpenCL kernel."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def load(
     inputs: np.ndarray[Any, Any],
     **more_options: Any,
 ) -> tuple[Run, Read]:
-    """Loads a model with one input and one output, in `litert` or in stock's package.
+    """Loads a model with one input and one output, in `litert` or in stock LiteRT's package.
 
     Args:
       package: Package with CompiledModel and its related classes.
       path: Path of the model.
-      accelerator: Name of the accelerator to use beside the CPU.
+      accelerator: Name of the accelerator to use together with the CPU.
       threads: Number of threads for the CPU parts.
-      inputs: written once to a buffer that the model made.
-      more_options: Options that only one of the packages knows.
+      inputs: Values of the input, which are written once to a buffer that the model made.
+      more_options: Further options, for example options that only one of the two packages has.
 
     Returns:
       A function that runs the model, and a function that reads its output as a flat array.
@@ -54,14 +54,14 @@ def load(
 
 
 def limit_driver_threads(threads: int) -> None:
-    """Limits the OpenCL driver that will be loaded in this process: any, as the best may not load here."""
+    """Limits the threads of all known OpenCL drivers, because any of them may be loaded later in this process."""
     for driver in known_drivers().values():
         if driver.threads_variable:
             os.environ[driver.threads_variable] = str(threads)
 
 
 def bare_kernel(source: str, name: str, inputs: np.ndarray[Any, Any]) -> tuple[Run, Read]:
-    """A kernel of one input and one output of the same size, on pyopencl alone: enqueue, finish."""
+    """Returns a run and a read of a kernel with one input and one output of the same size, on pyopencl alone."""
     import pyopencl as cl
 
     from vendor_reference.device.opencl import load_npu
@@ -75,7 +75,7 @@ def bare_kernel(source: str, name: str, inputs: np.ndarray[Any, Any]) -> tuple[R
         cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=inputs),
         cl.Buffer(context, flags.WRITE_ONLY, inputs.nbytes),
     )
-    kernel.set_args(*buffers)  # which does not keep them
+    kernel.set_args(*buffers)  # the kernel does not keep the buffers alive
     size = (inputs.size,)
 
     def run() -> None:

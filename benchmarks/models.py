@@ -1,4 +1,4 @@
-"""Models and kernels that benchmarks make."""
+"""Makes the models and files that the benchmarks need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def written(name: str, model: Model) -> Path:
 
 
 def chain(num_ops: int) -> Path:
-    """Returns a chain of ADD ops."""
+    """Writes a model that is a chain of ADD ops, and returns its path."""
     builder = ModelBuilder()
     first = last = builder.input("x", "float32", (1, 8))
     for i in range(num_ops):
@@ -36,7 +36,7 @@ def chain(num_ops: int) -> Path:
 
 
 def branches(num_ops: int, count: int) -> Path:
-    """Returns parallel chains of ops without constants."""
+    """Writes a model of parallel chains of ops without constants, and returns its path."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 8, 8, 8))
     last = [x] * count
@@ -50,7 +50,7 @@ def branches(num_ops: int, count: int) -> Path:
 
 
 def composites(count: int) -> Path:
-    """Composites that no vendor knows by name, of ops that many know; each has one within it, and its own body."""
+    """Writes a model of nested composites with unknown names and common ops, and returns its path."""
     shape = ("float32", (1, 8))
     builder = ModelBuilder()
     first = last = builder.input("x", *shape)
@@ -62,7 +62,8 @@ def composites(count: int) -> Path:
         square = outer.op("MUL", [b, b], [(f"square{i}", *shape)])
         inside = _composite(outer, "bench.inner", square, inner)
         outer.output(outer.op("SUB", [inside, b], [(f"out{i}", *shape)]))
-        # Stock names what comes of a composite as its decomposition does, and we as the composite: here the same.
+        # Stock LiteRT names the output like the decomposition's output, this project like the composite's: here
+        # both are equal.
         last = _composite(builder, "bench.outer", last, outer if i % 2 else inner)
         last = _one(builder.op("ADD", [last, first], [(f"t{i}", *shape)]))
     builder.output(last)
@@ -70,7 +71,7 @@ def composites(count: int) -> Path:
 
 
 def mobile_blocks(num_ops: int) -> Path:
-    """Blocks as MobileNet has them, of four ops: CONV_2D, DEPTHWISE_CONV_2D, CONV_2D, ADD."""
+    """Writes a model of blocks CONV_2D, DEPTHWISE_CONV_2D, CONV_2D, ADD, as in MobileNet; returns its path."""
     builder = ModelBuilder()
     generator = np.random.default_rng(0)
     shape = (1, 14, 14, 16)
@@ -97,7 +98,7 @@ def mobile_blocks(num_ops: int) -> Path:
 
 
 def swishes(count: int) -> Path:
-    """A chain of x * sigmoid(x), then eight other ops; and again."""
+    """Writes a chain in which x * sigmoid(x) and eight other ops alternate, and returns its path."""
     builder = ModelBuilder()
     last = builder.input("x", "float32", (1, 64))
     ones = builder.constant("ones", np.ones(64, np.float32))
@@ -112,7 +113,7 @@ def swishes(count: int) -> Path:
 
 
 def one_custom_op(op: str, num_elements: int) -> Path:
-    """Returns a model of one custom op without options, with as many floats in as out."""
+    """Writes a model of a custom op without options, with equal shapes of input and output; returns its path."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (num_elements,))
     builder.output(_one(builder.custom(op, [x], [("y", "float32", (num_elements,))])))
@@ -120,7 +121,7 @@ def one_custom_op(op: str, num_elements: int) -> Path:
 
 
 def with_weights(op: str, size_bytes: int) -> Path:
-    """Returns a model with a table of weights, from which the CPU gathers a row for a custom op."""
+    """Writes a model in which the CPU gathers a row from a table of weights for a custom op; returns its path."""
     width = 1024
     rows = size_bytes // width // 4
     with MappedFile(noise(size_bytes)) as weights:
@@ -133,7 +134,7 @@ def with_weights(op: str, size_bytes: int) -> Path:
 
 
 def noise(size_bytes: int) -> Path:
-    """A file of bytes that a file system cannot make smaller."""
+    """Writes a file of random bytes, which a file system cannot compress, and returns its path."""
     path = BUILD / f"noise_{size_bytes}"
     if not path.exists() or path.stat().st_size != size_bytes:
         piece = 1 << 24
@@ -141,7 +142,7 @@ def noise(size_bytes: int) -> Path:
             random = np.random.default_rng(0)
             for start in range(0, size_bytes, piece):
                 file.write(random.bytes(min(piece, size_bytes - start)))
-            os.fsync(file.fileno())  # or it is written back while something is measured
+            os.fsync(file.fileno())  # otherwise the disk is busy during a measurement
     return path
 
 

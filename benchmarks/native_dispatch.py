@@ -1,7 +1,8 @@
-"""A vendor's dispatch library costs at most 1.3 times as much a run here as in stock LiteRT's compiled model.
+"""A run of a vendor's dispatch library takes at most 1.3 times as long here as in stock LiteRT.
 
-The library is Intel's of the wheel, on its CPU device; stock's tool has compiled the models. Both hosts are in one
-process, with one copy of the library. The device's threads sleep between runs, and wake on one core or another.
+The library is Intel's library in stock LiteRT's wheel, with its CPU device, and stock LiteRT's tool compiled the
+model. Both hosts are in one process and share one copy of the library. The hosts run in turn, because the device's
+threads sleep between runs, and wake on different cores.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from litert.model.builder import ModelBuilder
 
 _SHAPE = (1, 8)
 _LIMIT = 1.3
-_WHOLE_LIMIT = 2.0  # our host writes and reads in Python, stock's in C++
+_WHOLE_LIMIT = 2.0  # this host writes and reads buffers in Python, stock LiteRT in C++
 _RUNS = 5000
 _INTEL = Path(ai_edge_litert.__file__).parent / "vendors" / "intel_openvino"
 
 
 def measure() -> Sequence[Row]:
-    """Runs both in turn, with buffers that stay, and with inputs written and outputs read."""
+    """Runs both hosts in turn, first only the run, then also writing the inputs and reading the output."""
     model = _compiled()
     ours = _Loaded(litert, litert.Environment, model)
     peer = _Loaded(stock_package, stock_environment.Environment, model)
@@ -38,12 +39,14 @@ def measure() -> Sequence[Row]:
     whole = alternate(ours.write_run_read, peer.write_run_read, _RUNS, warm_up=500)
     return [
         bare.row("a run of Intel's library, one ADD of 8 floats", _LIMIT),
-        whole.row("the same, inputs written and the output read", _WHOLE_LIMIT),
+        whole.row(
+            "a run of Intel's library, with writing the inputs and reading the output", _WHOLE_LIMIT
+        ),
     ]
 
 
 class _Loaded:
-    """Loads a model in one of the hosts, with its buffers."""
+    """A model that one of the hosts has loaded, with its buffers."""
 
     def __init__(self, package: Any, environment: Any, model: Path) -> None:
         accelerators = package.HardwareAccelerator
@@ -72,7 +75,7 @@ class _Loaded:
 
 
 def _compiled() -> Path:
-    """One ADD, compiled by stock's tool and Intel's plugin."""
+    """Returns the path of a model with one ADD op, compiled by stock LiteRT's tool with Intel's plugin."""
     builder = ModelBuilder()
     x, z = builder.input("x", "float32", _SHAPE), builder.input("z", "float32", _SHAPE)
     builder.output(builder.op("ADD", [x, z], [("y", "float32", _SHAPE)]))

@@ -1,9 +1,9 @@
-"""Intel's real compiler plugin in our `apply_plugin`: stock's partitions, and at most 1.5 times its time.
+"""With Intel's compiler plugin, `apply_plugin` makes stock LiteRT's partitions, in at most 1.5 times its time.
 
-The plugin runs in a process of its own, as it does by default, and in ours. Partitions are those of MediaPipe's
-networks, of LITERT_NPU_MODELS and of one with composites, op by op; times are of 1,000 ops in blocks as
-MobileNet has them, and of the network that has the most. Of 1,000 elementwise ops, which stock compiles in 0.3 s,
-starting Python is a third of the time: there the limit is 2.
+The plugin runs in a child process, which is the default, and in the command's process. The benchmark compares the
+ops of all partitions for MediaPipe's networks, the models of the folder LITERT_NPU_MODELS, and a model with
+composites. It measures times for 1,000 ops in MobileNet's blocks, and for the network with the most ops. For 1,000
+element-wise ops the limit is 2 times stock LiteRT's 0.3 s, since starting Python takes a third of the time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RUNS = 5
 
 
 def measure() -> Sequence[Row]:
-    """Compiles for OpenVINO's CPU device, which needs no NPU."""
+    """Compiles for OpenVINO's CPU device, so that no NPU is needed."""
     stock = stock_apply_plugin()
     largest = networks() / "face_landmark_with_attention.tflite"
     rows = [_same_partitions(stock, _models())]
@@ -33,11 +33,14 @@ def measure() -> Sequence[Row]:
         ("a network of 712 ops", largest, 1.5),
         ("1,000 elementwise ops", branches(1_000, 10), 2.0),
     ):
-        for where, flags in (("its own process", ()), ("ours", ("--plugin_in_process",))):
+        for where, flags in (
+            ("its own process", ()),
+            ("the command's process", ("--plugin_in_process",)),
+        ):
             comparison = compare(
                 _time(APPLY_PLUGIN, "apply", model, *flags), _time(stock, "apply", model), _RUNS
             )
-            rows.append(comparison.row(f"apply with Intel's plugin, {what}, in {where}", limit))
+            rows.append(comparison.row(f"apply with Intel's plugin in {where}, {what}", limit))
     return rows
 
 
@@ -48,7 +51,7 @@ def _models() -> Sequence[Path]:
 
 
 def _same_partitions(stock: str, models: Sequence[Path]) -> Row:
-    """Ops and their order, as `--cmd=partition` writes them."""
+    """Compares the ops and their order in the partitions that `--cmd=partition` writes."""
     differ: list[str] = []
     num_partitions = 0
     for model in models:
@@ -60,16 +63,16 @@ def _same_partitions(stock: str, models: Sequence[Path]) -> Row:
         num_partitions += len(ours)
     return Row(
         f"partitions of {len(models)} models by Intel's plugin",
-        f"{num_partitions}, {len(models) - len(differ)} models as stock",
+        f"{num_partitions}; in {len(models) - len(differ)} models as in stock",
         "",
         "",
-        "all models as stock",
+        "in all models as in stock",
         not differ,
     )
 
 
 def _partitions() -> list[list[tuple[str, list[str]]]]:
-    """Of what was written last: they are behind what there is of the model's subgraphs."""
+    """Returns the partitions in the last output, whose subgraphs follow the other subgraphs of the model."""
     with read_model(_output()) as model:
         count = sum(is_dispatch_op(op) for op in model.ops())
         return [

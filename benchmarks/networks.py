@@ -1,9 +1,10 @@
-"""MediaPipe's fourteen networks whole on the NPU: one call each, right, and faster than stock LiteRT and OpenVINO.
+"""MediaPipe's 14 networks run as one correct NPU call each, faster than in stock LiteRT and OpenVINO.
 
-Every network is compiled with `--reference_ops=all`, its custom ops with the kernels of the examples. Each engine
-is a process of its own (`engine.py`) with as many threads, and two of them run in turn, on a picture. The truth is
-stock's plain kernels, and custom ops in NumPy. Stock does not know the custom ops of one network, and runs it
-without them. LITERT_NPU_NETWORKS names networks to measure alone, with commas between.
+All networks are compiled with `--reference_ops=all`, and their custom ops with the kernels in `examples`. Each
+engine is a child process (`engine.py`); both engines of a comparison have the same number of threads, and run in
+turn on a picture. The expected outputs come from stock LiteRT's plain kernels, and from custom ops in NumPy. Stock
+LiteRT does not know the custom ops of one network, and runs this network without them. The environment variable
+LITERT_NPU_NETWORKS limits the benchmark to some networks, separated by commas.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from litert.model.stock_custom_ops import find_not_runnable
 _TURNS = 25
 _THREADS = (1, 2)
 _MOST_DIFFERENT = 1e-4
-"""Greatest difference, relative to the largest magnitude. A probability near 0 may differ more, as in XNNPACK."""
+"""Greatest allowed difference relative to the largest magnitude, unless XNNPACK also differs more."""
 _PEERS = {STOCK: "stock", OPENVINO: "OpenVINO"}
 _MEAN_LIMITS = {STOCK: 1.0, OPENVINO: 1.1}
 _WORST_LIMITS = {STOCK: 1.3}
@@ -53,9 +54,9 @@ class _Network:
     """A network, with the result of its compilation.
 
     Attributes:
-      path, compiled: the file, and ours.
-      picture: the `.npz` with its input.
-      num_ops, num_npu_ops, num_calls: of the model.
+      path, compiled: Paths of the network and of the compiled file.
+      picture: Path of the `.npz` file with the input.
+      num_ops, num_npu_ops, num_calls: Numbers of ops, of ops on the NPU, and of NPU calls.
     """
 
     path: Path
@@ -71,14 +72,14 @@ class _Network:
 
 
 def measure() -> Sequence[Row]:
-    """Compiles the networks, compares their outputs, and runs them beside their peers."""
+    """Compiles the networks, compares their outputs, and runs each in turn with the peers."""
     named = os.environ.get("LITERT_NPU_NETWORKS", "")
     paths = [networks() / f"{name}.tflite" for name in named.split(",") if name]
     found = [_compile(path) for path in paths or sorted(networks().glob("*.tflite"))]
     rows = [_right_row(network) for network in found]
     for peer in (STOCK, OPENVINO):
         if find_spec("openvino") is None and peer == OPENVINO:
-            rows.append(_told("networks beside OpenVINO: openvino is not installed"))
+            rows.append(_told("networks compared with OpenVINO: openvino is not installed"))
             continue
         for threads in _THREADS:
             rows += _time_rows(found, peer, threads)
@@ -101,7 +102,7 @@ def _command(path: Path, compiled: Path) -> Sequence[str | Path]:
 
 
 def _right_row(network: _Network) -> Row:
-    """Whether a network is one call, and gives what stock gives; XNNPACK's own difference is beside it."""
+    """Returns the row about a network's correctness: it is one call, and its outputs are stock LiteRT's."""
     outputs = BUILD / f"{network.name}_outputs.npz"
     with Engine(OURS, network.compiled, 1, network.picture, outputs), np.load(outputs) as file:
         ours = dict(file)
@@ -111,7 +112,7 @@ def _right_row(network: _Network) -> Row:
     in_words = f"{network.num_npu_ops} of {network.num_ops} ops in {network.num_calls} calls"
     is_whole = (network.num_npu_ops, network.num_calls) == (network.num_ops, 1)
     return Row(
-        f"{network.name}, {in_words}: difference to plain kernels",
+        f"{network.name}, {in_words}: difference from plain kernels",
         f"{difference:.1e}",
         f"XNNPACK {peers:.1e}",
         "",
@@ -121,9 +122,9 @@ def _right_row(network: _Network) -> Row:
 
 
 def _time_rows(found: Sequence[_Network], peer: str, threads: int) -> Sequence[Row]:
-    """Yields a row for each network that the peer reads, the geometric mean, and the worst ratio."""
+    """Returns a row for each network, and a row with the geometric mean and the worst ratio."""
     rows, ratios = [], []
-    of = f"to {_PEERS[peer]}, {threads} thread{'s' * (threads > 1)}"
+    of = f"compared with {_PEERS[peer]}, {threads} thread{'s' * (threads > 1)}"
     for network in found:
         try:
             times = _alternate(network, peer, threads)
@@ -149,7 +150,7 @@ def _limit(network: _Network, peer: str) -> float | None:
 
 def _time_row(claim: str, times: Comparison, limit: float | None) -> Row:
     if limit is None:
-        return replace(times.row(claim, 1), limit="is told", holds=True)
+        return replace(times.row(claim, 1), limit="no limit", holds=True)
     return times.row(claim, limit)
 
 
@@ -165,7 +166,7 @@ def _alternate(network: _Network, peer: str, threads: int) -> Comparison:
 
 
 def _known_to_stock(network: _Network) -> tuple[Path, Path]:
-    """The network and its inputs, without custom ops where stock does not know them: their results are inputs."""
+    """Returns a network and its inputs; results of ops unknown to stock LiteRT become further inputs."""
     with read_model(network.path) as model:
         if not find_not_runnable(model):
             return network.path, network.picture
@@ -180,7 +181,7 @@ def _known_to_stock(network: _Network) -> tuple[Path, Path]:
 
 
 def _largest_rows(largest: _Network) -> Sequence[Row]:
-    """Measures the load time and the memory of the largest network."""
+    """Measures the compilation, the load and the memory of the largest network."""
     compile_s = median(
         run_checked(_command(largest.path, largest.compiled)).wall_s for _ in range(3)
     )
@@ -201,17 +202,17 @@ def _largest_rows(largest: _Network) -> Sequence[Row]:
     return [
         at_most(f"compile of {name}", compile_s, 3, seconds, ""),
         at_most(
-            f"first load of {name}, caches empty", first.open_s + first.load_s, 15, seconds, ""
+            f"first load of {name}, with empty caches", first.open_s + first.load_s, 15, seconds, ""
         ),
         at_most(
-            f"load and first run of {name}, cached programs",
+            f"load and first run of {name}, with cached programs",
             median(loaded.load_s for loaded in ours),
             0.2,
             seconds,
             f"stock {seconds(stock.load_s)}",
         ),
         Row(
-            f"resident memory of {name}, without {driver} of driver",
+            f"resident memory of {name}, without {driver} for the driver",
             megabytes(grown),
             megabytes(stock_grown),
             f"{grown / stock_grown:.2f}",
@@ -222,4 +223,4 @@ def _largest_rows(largest: _Network) -> Sequence[Row]:
 
 
 def _told(claim: str) -> Row:
-    return Row(claim, "", "", "", "is told", True)
+    return Row(claim, "", "", "", "no limit", True)

@@ -1,7 +1,9 @@
-"""Pointwise convolutions of MediaPipe's networks run at 0.6 of OpenBLAS's speed on the same products, or more.
+"""Pointwise convolutions have at least 0.6 times OpenBLAS's speed on the same matrix products.
 
-The largest of them, each in a chain of ten to and fro, as one NPU call; OpenBLAS is NumPy's, without bias. In the
-mean a product weighs what the networks have of it.
+The benchmark measures the most expensive pointwise convolutions of MediaPipe's networks. An NPU call contains a
+chain of ten convolutions, which alternately change the number of channels from one to the other and back. OpenBLAS
+is the library in NumPy, and adds no bias. In the mean, each product has the weight of its arithmetic in the
+networks.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ _RUNS = 30
 _LIMIT = 1 / 0.6
 
 _Product = tuple[int, int, int]
-"""Rows, depth, columns."""
+"""Numbers of rows, depth and columns of a matrix product."""
 
 
 def measure() -> Sequence[Row]:
-    """Runs chains in turn, on one thread and on two."""
+    """Runs the chains in turn with OpenBLAS, on one thread and on two threads."""
     counts = _products()
     largest = sorted(counts, key=lambda p: -p[0] * p[1] * p[2] * counts[p])[:_PRODUCTS]
     rows = []
@@ -44,16 +46,16 @@ def measure() -> Sequence[Row]:
         for (m, k, n), times in found.items():
             speed = 2e-9 * m * k * n * _CHAIN / median(times.ours)
             row = times.row(f"{m} x {k} x {n}, {of}: {speed:.0f} GFLOP/s", _LIMIT)
-            rows.append(replace(row, limit="is told", holds=True))
+            rows.append(replace(row, limit="no limit", holds=True))
         work = {product: prod(product) * counts[product] for product in found}
         ratio = sum(found[p].ratio * work[p] for p in found) / sum(work.values())
-        claim = f"{len(found)} pointwise convolutions to OpenBLAS, {of}: time"
+        claim = f"{len(found)} pointwise convolutions, time compared with OpenBLAS, {of}"
         rows.append(Row(claim, "", "", f"{ratio:.2f}", f"ratio <= {_LIMIT:.2f}", ratio <= _LIMIT))
     return rows
 
 
 def _products() -> Counter[_Product]:
-    """The products that the networks' convolutions of 1 x 1 are, and how often."""
+    """Counts the matrix products that the networks' 1 x 1 convolutions compute."""
     counts: Counter[_Product] = Counter()
     for path in networks().glob("*.tflite"):
         with read_model(path) as model:

@@ -1,6 +1,7 @@
-"""The content of a TFLite file, read with stock's own schema classes, so that two files can be compared.
+"""Reads the content of a TFLite file with stock LiteRT's schema classes, so that two files can be compared.
 
-Indices become what they point at: two files that number their buffers or operator codes in another way are equal.
+The referenced objects replace the indices, so that two files with other numbers for their buffers or operator
+codes are equal.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ _REFERENCES = ("buffer", "opcodeIndex", "largeCustomOptionsOffset", "largeCustom
 
 
 def view_model(path: Path, without: Collection[str] = ()) -> Any:
-    """Nested dicts and lists, equal for files that say the same; an empty vector or table is as good as none.
+    """Returns nested dictionaries and lists, which are equal for files with equal content.
 
     Args:
-      path: of the model.
-      without: fields that are left out wherever they occur.
+      path: Path of the model.
+      without: Names of fields to omit in all tables.
     """
     from ai_edge_litert.schema_py_generated import ModelT
 
@@ -58,7 +59,7 @@ class _Viewer:
         return {name: view for name, view in views.items() if view is not None} or None
 
     def _resolved(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """A table's fields, with what it points at in place of indices and offsets."""
+        """Returns a table's fields, with the referenced objects in place of indices and offsets."""
         references = {name: fields.pop(name) for name in _REFERENCES if name in fields}
         if "buffer" in references:
             fields["buffer"] = self._buffers[references["buffer"]]
@@ -75,7 +76,7 @@ class _Viewer:
         return fields
 
     def _dispatch_options(self, options: np.ndarray[Any, Any]) -> Any:
-        """A call's name and byte code, wherever that lies in the file; other options as they are."""
+        """Returns a call's name and the hash of its byte code; returns other options unchanged."""
         from flatbuffers import flexbuffers  # type: ignore[import-untyped]
 
         call = flexbuffers.Loads(bytes(options))

@@ -1,8 +1,9 @@
-"""`--reference_ops=auto` makes no network slower than `none`, and runs take the times that the report expects.
+"""No network is slower with `--reference_ops=auto` than with `none`; rows also show the report's expected times.
 
-MediaPipe's fourteen networks are compiled with `none`, `auto` and `all`, custom ops with the kernels of the
-examples. Each file runs in a process of its own, and takes turns with the one of `none`, where it has other ops on
-the NPU. LITERT_NPU_NETWORKS names networks to measure alone, with commas between.
+MediaPipe's 14 networks are compiled with the values `none`, `auto` and `all`, and their custom ops with the
+kernels in `examples`. A file with other ops on the NPU than the file of `none` runs in turn with that file, each
+in its own process. The environment variable LITERT_NPU_NETWORKS limits the benchmark to some networks, separated
+by commas.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class _Compiled:
     """A network that was compiled with one value of `--reference_ops`.
 
     Attributes:
-      path: of the file.
-      num_npu_ops, num_ops, num_calls: of the network.
-      expected_s: of its NPU calls.
+      path: Path of the compiled file.
+      num_npu_ops, num_ops, num_calls: Numbers of ops on the NPU, of all ops, and of NPU calls.
+      expected_s: Expected time of all NPU calls, in seconds.
     """
 
     path: Path
@@ -56,7 +57,7 @@ class _Compiled:
 
 
 def measure() -> Sequence[Row]:
-    """Compiles the networks in three ways, and runs them beside each other; then selects among many ops."""
+    """Compiles the networks in three ways, and runs the files in turn; measures the selection among many ops."""
     named = os.environ.get("LITERT_NPU_NETWORKS", "")
     paths = [networks() / f"{name}.tflite" for name in named.split(",") if name]
     rows = [row for path in paths or sorted(networks().glob("*.tflite")) for row in _rows(path)]
@@ -70,7 +71,7 @@ def _rows(path: Path) -> Sequence[Row]:
     rows = []
     for choice, made in zip(_CHOICES[1:], others, strict=True):
         for threads in _THREADS:
-            claim = f"{path.stem}, {choice}: {made}, to none, {threads} thread{'s' * (threads > 1)}"
+            claim = f"{path.stem}, {choice} against none, {threads} thread{'s' * (threads > 1)}: {made} on the NPU"
             if made.num_npu_ops == none.num_npu_ops:
                 rows.append(Row(claim, "", "", "1.00", "the same ops", True))
                 continue
@@ -84,8 +85,8 @@ def _rows(path: Path) -> Sequence[Row]:
 
 
 def _time_row(claim: str, found: Comparison, made: _Compiled, choice: str) -> Row:
-    row = found.row(f"{claim}; expected of its calls {seconds(made.expected_s)}", _NOISE)
-    return row if choice == "auto" else replace(row, limit="is told", holds=True)
+    row = found.row(f"{claim}, expected time of the calls {seconds(made.expected_s)}", _NOISE)
+    return row if choice == "auto" else replace(row, limit="no limit", holds=True)
 
 
 def _compile(path: Path, choice: str) -> _Compiled:
@@ -102,7 +103,7 @@ def _compile(path: Path, choice: str) -> _Compiled:
 
 
 def _scale_row() -> Row:
-    """Measures the time of the choice in a model of many ops."""
+    """Measures the time of the selection in a model of many ops."""
     b = ModelBuilder()
     shape = (1, 16, 16, 8)
     made = [b.input("x", "float32", shape)]
@@ -115,6 +116,4 @@ def _scale_row() -> Row:
     taken = {op for op in subgraph.ops if op.name == "LOGISTIC"}
     start = time.perf_counter()
     find_losses(subgraph, taken, (), OpTimes(EMULATED, {}, lambda op: False))
-    return at_most(
-        f"the choice among {_NUM_OPS:,} ops", time.perf_counter() - start, 5, seconds, ""
-    )
+    return at_most(f"selection among {_NUM_OPS:,} ops", time.perf_counter() - start, 5, seconds, "")

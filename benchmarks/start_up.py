@@ -1,7 +1,7 @@
-"""`apply_plugin` starts at once: --help, info, noop, and compiling a model whose kernel was built before.
+"""`apply_plugin` takes at most 0.15 s for --help, 0.25 s for info and noop, and 0.5 s for a small compilation.
 
-Stock's is a native program that needs a few milliseconds for any of them: it is shown beside, and the claims are
-absolute.
+The compiled model's kernel is already in the program cache. The claims limit only this project's times, because
+stock LiteRT's command, which rows also show, is a native program and needs only a few milliseconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RUNS = 11
 
 
 def measure() -> Sequence[Row]:
-    """Starts each command and its peer in turn."""
+    """Runs each command and its peer in turn."""
     stock = stock_apply_plugin()
     network = networks() / "selfie_segmentation.tflite"
     output = BUILD / "start_up.tflite"
@@ -33,7 +33,7 @@ def measure() -> Sequence[Row]:
             0.25,
         ),
         _row(
-            "apply_plugin, kernel built before",
+            "apply_plugin, kernel in the program cache",
             compile_selfie,
             noop(stock, network, output),
             0.5,

@@ -1,7 +1,7 @@
-"""Our own transformations on real networks: fewer ops, no slower in stock LiteRT, the same outputs within 1e-5.
+"""Transformed networks have fewer ops, are at most 10% slower in stock LiteRT, and have equal outputs within 1e-5.
 
-On MediaPipe's networks, with all that are enabled; then with each alone, enabled or not. At custom ops, which
-stock does not know, a network is opened (`stock_outputs.py`).
+The benchmark applies all enabled built-in transformations to MediaPipe's networks, and then each transformation
+alone, enabled or not. Custom ops that stock LiteRT does not know are cut out of the networks (`stock_outputs.py`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _REPEATS = 3
 _TOLERANCE = 1e-5
 _SLOWER = 1.1
 _UNKNOWN = ("fuse_swish",)
-"""Those that make ops which stock does not know."""
+"""Transformations that make ops unknown to stock LiteRT."""
 
 
 def measure() -> Sequence[Row]:
-    """Transforms each network, and runs both in turn."""
+    """Transforms each network, and runs the old and the new network in turn."""
     paths = sorted(networks().glob("*.tflite"))
     return [*(_network_row(path) for path in paths), _alone_row(paths)]
 
@@ -66,7 +66,7 @@ def _network_row(path: Path) -> Row:
     ours, peer = interpreter_of(after, True), interpreter_of(before, True)
     times = compare(lambda: _run(ours), lambda: _run(peer), _RUNS)
     difference = _difference(path, result.data)
-    claim = f"{path.stem}: {result.before} ops become {result.after} in {seconds(spent)}"
+    claim = f"{path.stem}: {result.before} ops become {result.after} ops in {seconds(spent)}"
     limit = f"ratio <= {_SLOWER:g}, differs by {difference:.0e} <= {_TOLERANCE:g}"
     holds = times.ratio <= _SLOWER and difference <= _TOLERANCE and result.after <= result.before
     ours_s, peer_s = (seconds(median(side)) for side in (times.ours, times.peer))
@@ -74,7 +74,7 @@ def _network_row(path: Path) -> Row:
 
 
 def _alone_row(paths: Sequence[Path]) -> Row:
-    """Returns the largest difference that one transformation makes alone."""
+    """Returns a row with the largest difference that a single transformation causes."""
     loaded = Transformations(TransformOptions()).extensions.transformations
     names = [item.name for item in loaded if item.origin.is_builtin and item.name not in _UNKNOWN]
     largest, matches = 0.0, 0
@@ -100,14 +100,14 @@ def _transform(path: Path, selection: str) -> _Result:
 
 
 def _run(interpreter: Any) -> float:
-    """Seconds of the processor: the run has one thread, this one, and what else is busy does not count."""
+    """Returns the CPU time of a run in seconds; the run uses only this thread, so other threads do not count."""
     start = time.thread_time()
     interpreter.invoke()
     return time.thread_time() - start
 
 
 def _difference(path: Path, data: bytes) -> float:
-    """Returns the largest difference, with XNNPACK and without."""
+    """Returns the largest difference of outputs, with XNNPACK and without XNNPACK."""
     before, after = open_model(path.read_bytes()), open_model(data)
     return max(
         largest_difference(run_values(before, xnnpack), run_values(after, xnnpack))

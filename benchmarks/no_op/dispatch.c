@@ -1,4 +1,4 @@
-/* The same vendor in C: runs that do nothing. */
+/* The vendor of LiteRtDispatch_NoOp.py in C: its runs do nothing. */
 #include "litert_npu/dispatch.h"
 
 static const LiteRtRuntimeContext* host;
