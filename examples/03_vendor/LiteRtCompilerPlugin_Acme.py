@@ -1,7 +1,7 @@
-"""Acme's compiler: takes the custom ops that have an asset, one call for each.
+"""Acme's compiler: makes an NPU call from each custom op that has an asset.
 
-Its byte code says which custom op each of its functions is, in JSON. What the op does stands in its asset, which
-the driver gets when the model is loaded.
+The byte code is JSON with the name of the custom op for each function. The asset says what the op computes; the
+driver receives the asset when the model is loaded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AcmePlugin(CompilerPlugin):
             if [len(op.inputs), len(op.outputs)] == [1, 1]:
                 op_list.push(op, partition_index=len(op_list.selected))
             else:
-                op_list.refuse(op, "Acme's NPU takes ops of one input and one output")
+                op_list.refuse(op, "Acme's NPU only supports ops with one input and one output")
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         functions = {f"f{i}": subgraph.ops[0].name for i, subgraph in enumerate(partitions)}

@@ -1,4 +1,4 @@
-"""Acme's driver: each op multiplies by the `gain` that its asset has. Other methods have defaults."""
+"""Acme's driver: each op multiplies its input by the number `gain` in the op's asset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from litert.core.status import Status
 
 
 class AcmeDispatch(Dispatch[dict[str, MemBuffer], HostInvocationContext]):
-    """Acme's dispatch table. A device context holds the asset of each op."""
+    """Acme's dispatch table, in which a device context is a dictionary of the ops' assets."""
 
     vendor_id = "Acme"
 
@@ -36,7 +36,11 @@ class AcmeDispatch(Dispatch[dict[str, MemBuffer], HostInvocationContext]):
         num_outputs: int,
     ) -> HostInvocationContext:
         if function_name not in read_functions(byte_code) or (num_inputs, num_outputs) != (1, 1):
-            raise LiteRtError(Status.NOT_FOUND, "no such function of one input", function_name)
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                "the byte code has no function of this name with one input and one output",
+                function_name,
+            )
         return super().invocation_context_create(
             device_context, executable_type, byte_code, function_name, num_inputs, num_outputs
         )
@@ -48,7 +52,7 @@ class AcmeDispatch(Dispatch[dict[str, MemBuffer], HostInvocationContext]):
 
 
 def read_functions(byte_code: MemBuffer) -> Mapping[str, str]:
-    """Returns the name of the custom op of each function.
+    """Returns the name of each function's custom op, by the function's name.
 
     Raises:
       LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, for bytes that Acme's compiler did not write.
@@ -56,7 +60,9 @@ def read_functions(byte_code: MemBuffer) -> Mapping[str, str]:
     try:
         functions: Mapping[str, str] = json.loads(bytes(byte_code.view))
     except ValueError as error:
-        raise LiteRtError(Status.INCOMPATIBLE_BYTE_CODE_VERSION, f"no JSON: {error}") from error
+        raise LiteRtError(
+            Status.INCOMPATIBLE_BYTE_CODE_VERSION, f"the byte code is not JSON: {error}"
+        ) from error
     return functions
 
 

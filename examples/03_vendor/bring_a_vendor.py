@@ -1,4 +1,4 @@
-"""The vendor's first steps: Acme's two files are in this folder, found by path, with nothing installed.
+"""First steps for NPU vendors: uses the vendor Acme by the path of its two files, without an installation.
 
 python examples/03_vendor/bring_a_vendor.py [folder]
 """

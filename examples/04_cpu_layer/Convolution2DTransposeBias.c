@@ -2,8 +2,8 @@
 // weights O, H, W, I. The op's options are the C struct TfLiteTransposeConvParams: padding (1: SAME, 2: VALID),
 // stride_width, stride_height.
 //
-// When the model is loaded, the weights are brought into the order H, W, O, I: so the innermost loops run over input
-// channels, which lie side by side. Output rows are spread over threads, where it is built with -fopenmp.
+// When the model is loaded, the layer transposes the weights to the order H, W, O, I, so that the innermost loops run
+// over adjacent input channels. With -fopenmp, several threads compute the output rows.
 //
 //   include=$(python -m vendor_reference.cpu_layer)
 //   cc -std=c11 -O3 -march=native -shared -fPIC -I"$include" Convolution2DTransposeBias.c -o transpose_conv.so
@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
   int64_t batches, in_h, in_w, in_c, filter_h, filter_w, out_h, out_w, out_c;
   int64_t stride_h, stride_w, pad_top, pad_left;
-  float* weights;  // H, W, O, I; NULL where they were not there yet
+  float* weights;  // H, W, O, I; NULL if `init` got no weights
 } Convolution;
 
 static size_t GetNumLayerTypes(void) { return 1; }
@@ -60,7 +60,7 @@ static int64_t PadBefore(int32_t padding, int64_t in, int64_t filter, int64_t st
   return padding == 1 && all > 0 ? all / 2 : 0;
 }
 
-// Brings weights O, H, W, I into the order H, W, O, I.
+// Transposes weights O, H, W, I to the order H, W, O, I.
 static void Transpose(const Convolution* c, const float* from, float* to) {
   const int64_t taps = c->filter_h * c->filter_w;
   for (int64_t o = 0; o < c->out_c; ++o)
@@ -105,7 +105,7 @@ static LiteRtNpuStatus Init(const LiteRtNpuOp* op, size_t implementation, LiteRt
   return kLiteRtNpuOk;
 }
 
-// The sum of products. Eight sums at a time: compilers make vectors of them, without leave to reorder a single one.
+// Dot product, as eight partial sums, which compilers can vectorize without reordering any floating-point sum.
 static float Dot(const float* a, const float* b, int64_t count) {
   float sums[8] = {0};
   int64_t i = 0;
@@ -138,7 +138,7 @@ static void ComputeRow(const Convolution* c, const float* input, const float* bi
 static LiteRtNpuStatus Execute(void* kernel, const LiteRtNpuTensor* inputs, const LiteRtNpuTensor* outputs,
                                LiteRtNpuMessage* message) {
   const Convolution* c = kernel;
-  if (c->weights == NULL) return LiteRtNpuFail(message, kLiteRtNpuError, "init saw no weights");
+  if (c->weights == NULL) return LiteRtNpuFail(message, kLiteRtNpuError, "the weights were not constant in init");
   const float* input = inputs[0].data;
   const float* bias = inputs[2].data;
   float* output = outputs[0].data;

@@ -1,6 +1,6 @@
-// PReLU as a CPU layer: y = x where x > 0, else slope[c] * x, with one slope for each channel (the last dimension).
-// Inputs: the tensor, and its slopes, a constant. It has two implementations: for memory in row order, and for memory
-// in blocks of 8 channels (nChw8c), where a layer before or after it works in blocks too. Both can work in place.
+// PReLU as a CPU layer: y = x where x > 0, otherwise slope[c] * x, with one slope for each channel (the last dimension).
+// The inputs are a tensor and constant slopes. There are two implementations: for memory in row order, and for memory in
+// blocks of 8 channels (nChw8c), if a neighbouring layer also uses blocks. Both implementations can work in place.
 //
 //   cc -std=c11 -O3 -shared -fPIC -I"$(python -m vendor_reference.cpu_layer)" prelu.c -o prelu.so
 
@@ -29,7 +29,7 @@ static LiteRtNpuStatus GetOutputShapes(const LiteRtNpuOp* op, LiteRtNpuTensorTyp
 
 static size_t GetNumImplementations(const LiteRtNpuOp* op, LiteRtNpuMessage* message) {
   if (op->num_inputs != 2 || op->num_outputs != 1 || op->inputs[0].type.rank < 2) {
-    LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "PReLU has a tensor of rank 2 or more, and its slopes");
+    LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "PReLU needs a tensor of rank 2 or more, and its slopes");
     return 0;
   }
   return 2;
@@ -82,7 +82,7 @@ static void ExecutePlain(int64_t channels, int64_t size, const float* x, const f
     for (int64_t c = 0; c < channels; ++c) y[i + c] = x[i + c] > 0 ? x[i + c] : slopes[c] * x[i + c];
 }
 
-// Memory is [batch][block of channels][pixel][channel in its block].
+// The memory has the order [batch][block of channels][pixel][channel in the block].
 static void ExecuteBlocked(int64_t channels, int64_t batches, int64_t blocks, int64_t pixels, const float* x,
                            const float* slopes, float* y) {
   for (int64_t b = 0; b < batches * blocks; ++b) {

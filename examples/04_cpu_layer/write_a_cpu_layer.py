@@ -1,4 +1,4 @@
-"""A CPU layer's first steps: build it, compile a model with it, run the model, and see a refusal.
+"""First steps for authors of CPU layers: builds a layer, compiles a model with it, and runs the model.
 
 python examples/04_cpu_layer/write_a_cpu_layer.py [folder]
 """
@@ -26,7 +26,7 @@ SLOPES = np.array([0.5, 0.25, 0], np.float32)
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp())
 compiler = shutil.which("cc")
 if compiler is None:
-    sys.exit("A C compiler is needed: install gcc or clang.")
+    sys.exit("This example needs a C compiler: install gcc or clang.")
 
 # Build the library. The header is in the folder that `python -m vendor_reference.cpu_layer` prints.
 command = [sys.executable, "-m", "vendor_reference.cpu_layer"]
@@ -55,7 +55,7 @@ values = np.linspace(-6, 5, 12, dtype=np.float32).reshape(SHAPE)
 try:
     CompiledModel.from_file(str(compiled), accelerators)
 except LiteRtError as error:
-    print("Without leave:", error)
+    print("Without allow_native_assets:", error)
 with CompiledModel.from_file(
     str(compiled), options=Options(accelerators, allow_native_assets=True)
 ) as npu:

@@ -1,8 +1,8 @@
-// x / sqrt(mean(x * x) + epsilon) along the last axis of [N, T, C], of which T is F, and C is Y. One work item a row.
+// x / sqrt(mean(x * x) + epsilon) along the last axis of [N, T, C]: dimension T is F, and C is Y. One work item per row.
 
 #define COLUMNS INPUT0_DIMS[2]
 
-// The loops of a row become vectors, as the hint says; Intel's driver would join rows to vectors otherwise, and gather.
+// The hint vectorizes the loops over a row. Without it, Intel's driver vectorizes over rows, with slow gather loads.
 __attribute__((vec_type_hint(float8)))
 __kernel void RmsNorm(const __global float* x, __global float* y) {
   const size_t row = (get_global_id(1) * INPUT0_DIMS[1] + get_global_id(0)) * COLUMNS;

@@ -1,4 +1,4 @@
-// [N, T, C] to [N, T / count, C * count]: the elements lie as they did.
+// [N, T, C] becomes [N, T / count, C * count]: the order of the elements in memory stays the same.
 
 __kernel void StackFrames(const __global float* x, __global float* y) {
   const size_t i = get_global_id(0);

@@ -1,4 +1,4 @@
-"""The three reasons for transformations: an op that no NPU knows, a group of ops, a custom op of your own.
+"""Transforms a model: replaces an op that no NPU supports, fuses five ops, and infers the shape of a custom op.
 
 python examples/05_transformations/transform_a_model.py [folder]
 """
@@ -26,8 +26,8 @@ SHAPE = (1, 6, 4)  # N, frames, channels
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp())
 folder.mkdir(parents=True, exist_ok=True)
 
-# The model: a custom op Snake, whose options are a C struct; a normalization in five ops; and a custom op
-# StackFrames, whose output shape the converter did not know.
+# The model has a custom op Snake, whose options are a C struct; a normalization of five ops; and a custom op
+# StackFrames, for which the converter did not infer an output shape.
 builder = ModelBuilder()
 x = builder.input("x", "float32", SHAPE)
 options = struct.pack("<fi", np.log(ALPHA), 1)
@@ -45,7 +45,8 @@ builder.signature("serving_default", {"x": x}, {"y": y})
 model, compiled = folder / "frames.tflite", folder / "frames_npu.tflite"
 write_model(builder.build(), model)
 
-# Compile the model, with this folder as extensions. Two ops have kernels; the vendor has the other three.
+# Compile the model with the extensions in this folder. RmsNorm and StackFrames have kernels; the vendor supports
+# MUL, SIN and ADD.
 kernels = [
     CustomOpInfo("RmsNorm", str(HERE / "RmsNorm.json")),
     CustomOpInfo("StackFrames", str(HERE / "StackFrames.cl")),
@@ -70,5 +71,5 @@ accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 with CompiledModel.from_file(str(compiled), accelerators) as npu:
     result = npu.run({"x": value})["y"]
 difference = np.abs(result - expected.reshape(result.shape)).max()
-print(f"y has shape {list(result.shape)}; the largest difference to NumPy is {difference:.0e}")
+print(f"y has shape {list(result.shape)}; the largest difference from NumPy is {difference:.0e}")
 assert result.shape == (1, 3, 8) and difference < 1e-5

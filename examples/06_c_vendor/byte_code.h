@@ -1,5 +1,5 @@
-/* Cobalt's byte code, which its compiler writes and its driver reads: the header, then functions until the end, in
- * 4-byte numbers of this machine's order. It may begin at any address. */
+/* Cobalt's byte code, which its compiler writes and its driver reads: a header, and then functions until the end.
+ * Numbers have 4 bytes in this machine's byte order. The byte code may begin at any address. */
 #ifndef COBALT_BYTE_CODE_H_
 #define COBALT_BYTE_CODE_H_
 
@@ -11,15 +11,15 @@ typedef struct {
 
 static const Header kHeader = {"Cobalt byte code 1"};
 
-/* YOUR OPS: what a function may do. */
+/* YOUR OPS: the ops that a function may compute. */
 enum { kMul = 1, kGain = 2, kSub = 3 };
 
 typedef struct {
   char name[24];
   uint32_t op;
-  uint32_t num_elements; /* of each input and of the output: 32-bit floats */
-  uint32_t num_inputs;   /* of a call: 2, or 1 for kGain and for an op of a tensor with itself */
-  uint32_t operands[2];  /* the call's input that is each input of the op; a call has the subgraph's, in its order */
+  uint32_t num_elements; /* number of 32-bit floats in each input and in the output */
+  uint32_t num_inputs;   /* number of inputs of the call: 2, or 1 for kGain and for x * x and x - x */
+  uint32_t operands[2];  /* for each input of the op, the index of the call's input, which is an input of the subgraph */
 } Function;
 
 #endif /* COBALT_BYTE_CODE_H_ */

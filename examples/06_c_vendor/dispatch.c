@@ -1,5 +1,6 @@
-/* Cobalt's dispatch table: its NPU multiplies and subtracts, on the host. What a function promises stands in litert_npu/dispatch.h;
- * those that are not here are in litert_npu/support. The asset of Gain is a text file with one number. */
+/* Cobalt's dispatch table. Its NPU multiplies and subtracts, in the host's process. The asset of op Gain is a text file
+ * with one number. The header litert_npu/dispatch.h describes each function, and the headers in litert_npu/support define
+ * the functions that are not in this file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,23 +9,23 @@
 #include "litert_npu/support/errors.h"
 #include "litert_npu/support/host_memory.h"
 
-/* YOUR NPU: its driver's name and version. */
+/* YOUR NPU: the name and the version of its driver. */
 const LiteRtNpuDispatchIdentity kLiteRtNpuDispatch = {.vendor_id = "Cobalt", .build_id = "1.0"};
 
 struct LiteRtDispatchDeviceContextT {
   LiteRtNpuDevice base;
-  LiteRtMemBuffer gain; /* asset of Gain; without an address if there is none */
+  LiteRtMemBuffer gain; /* asset of op Gain; its address is NULL if there is no asset */
 };
 
 struct LiteRtDispatchInvocationContextT {
   LiteRtNpuCall base;
-  LiteRtNpuPort ports[3]; /* one input or two, and the output */
+  LiteRtNpuPort ports[3]; /* one or two inputs, then the output */
   LiteRtNpuCounter runs;
   Function function;
   float gain;
 };
 
-/* The device, with a model's assets. */
+/* Functions for the device and the assets of a model. */
 
 static LiteRtStatus device_context_create(
     const LiteRtRuntimeContext* runtime, LiteRtOptions options, LiteRtDispatchDeviceContext* device) {
@@ -51,18 +52,18 @@ LiteRtStatus LiteRtDispatchRegisterAsset(
   return kLiteRtStatusOk;
 }
 
-/* A function of the byte code. */
+/* Functions that load a function of the byte code. */
 
 static LiteRtStatus read_function(const LiteRtMemBuffer* byte_code, const char* name, Function* function) {
   const char* bytes = (const char*)byte_code->base_addr + byte_code->offset;
   size_t size = byte_code->size;
   if (size < sizeof(Header) || memcmp(bytes, &kHeader, sizeof(Header)) != 0 ||
       (size - sizeof(Header)) % sizeof(Function) != 0) {
-    LiteRtNpuSay("Cobalt", "this is no byte code of Cobalt's, or is damaged");
+    LiteRtNpuSay("Cobalt", "the byte code is damaged, or was not written by Cobalt's compiler");
     return kLiteRtStatusErrorIncompatibleByteCodeVersion;
   }
   for (size_t at = sizeof(Header); at < size; at += sizeof(Function)) {
-    memcpy(function, bytes + at, sizeof(Function)); /* a copy: in the file it may stand at any address */
+    memcpy(function, bytes + at, sizeof(Function)); /* copied, because it may be unaligned */
     if (strncmp(function->name, name, sizeof(function->name)) == 0) return kLiteRtStatusOk;
   }
   LiteRtNpuSay("Cobalt", "the byte code has no function '%s'", name);
@@ -76,7 +77,7 @@ static LiteRtStatus read_gain(const LiteRtMemBuffer* asset, float* gain) {
     *gain = strtof(text, &end);
   }
   if (end != text) return kLiteRtStatusOk;
-  LiteRtNpuSay("Cobalt", "op Gain has no asset, or one that is not a number");
+  LiteRtNpuSay("Cobalt", "the asset of op Gain is missing or not a number");
   return kLiteRtStatusErrorInvalidArgument;
 }
 
@@ -110,7 +111,7 @@ static LiteRtStatus invocation_context_destroy(LiteRtDispatchInvocationContext c
   return kLiteRtStatusOk;
 }
 
-/* YOUR OPS: what the device does. */
+/* YOUR OPS: computes the output of a call. */
 static void compute(LiteRtDispatchInvocationContext context) {
   const Function* function = &context->function;
   const float* left = context->ports[function->operands[0]].memory;

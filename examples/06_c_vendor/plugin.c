@@ -1,6 +1,6 @@
-/* Cobalt's compiler plugin: takes MUL and SUB of two float tensors of one shape, and the custom op `Gain` if the user
- * has an asset for it; each op is a call of its own. What a function promises stands in litert_npu/compiler_plugin.h;
- * those that are not here are in litert_npu/support. */
+/* Cobalt's compiler plugin: takes MUL and SUB of two float32 tensors of equal shapes, and the custom op `Gain` if the user
+ * gave an asset for it. Each op becomes one NPU call. The header litert_npu/compiler_plugin.h describes each function, and
+ * the headers in litert_npu/support define the functions that are not in this file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +14,12 @@
 #include "litert_npu/support/plugin_identity.h"
 #include "litert_npu/support/plugin_options.h"
 
-/* YOUR NPU: its SoC models, the default first, and the version of your compiler. */
+/* YOUR NPU: its SoC models, of which the first is the default, and the version of your compiler. */
 static const char* const kSocModels[] = {"C1"};
 const LiteRtNpuPluginIdentity kLiteRtNpuPlugin = {
     .manufacturer = "Cobalt", .sdk_version = "1.0", .soc_models = kSocModels, .num_soc_models = 1};
 
-/* A plugin lives for one run of the host's compiler. */
+/* A plugin exists during one run of the host's compiler. */
 
 struct LiteRtCompilerPluginT {
   const LiteRtCompilerContext* context;
@@ -31,9 +31,9 @@ LiteRtStatus LiteRtCreateCompilerPlugin(
     LiteRtOptions options) {
   (void)env;
   LITERT_NPU_CHECK(context != NULL && plugin != NULL);
-  const char* unknown = LiteRtNpuFindOptions(context, options, "cobalt"); /* YOUR OPTIONS: refuse what is none */
+  const char* unknown = LiteRtNpuFindOptions(context, options, "cobalt"); /* YOUR OPTIONS: refuse unknown options */
   if (unknown != NULL) {
-    LiteRtNpuSay("Cobalt", "it has no options, and was given %s", unknown);
+    LiteRtNpuSay("Cobalt", "Cobalt has no options, but the command line has %s", unknown);
     return kLiteRtStatusErrorInvalidToolConfig;
   }
   LiteRtCompilerPlugin made = calloc(1, sizeof(*made));
@@ -46,14 +46,14 @@ LiteRtStatus LiteRtCreateCompilerPlugin(
 
 void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin plugin) { free(plugin); }
 
-/* Which ops it takes. */
+/* Functions that select the ops for the NPU. */
 
-/* Whether it is a float tensor that is an input or computed. */
+/* Whether a tensor is float32 and not constant. */
 static bool is_float(const LiteRtNpuTensorInfo* tensor) {
   return tensor->type.element_type == kLiteRtElementTypeFloat32 && tensor->data_size == 0;
 }
 
-/* YOUR OPS: says what the driver is to do for an op; Unsupported leaves it to the CPU. */
+/* YOUR OPS: fills in the function for an op; returns Unsupported if the op stays on the CPU. */
 static LiteRtStatus classify(LiteRtCompilerPlugin plugin, LiteRtOp op, Function* function) {
   const LiteRtCompilerContext* context = plugin->context;
   LiteRtNpuOpInfo info;
@@ -94,12 +94,12 @@ LiteRtStatus LiteRtCompilerPluginPartition(
     LiteRtStatus status = classify(plugin, op, &function);
     if (status == kLiteRtStatusErrorUnsupported) continue;
     LITERT_NPU_TRY(status);
-    LITERT_NPU_TRY(plugin->context->push_op(selected_ops, op, num_taken++)); /* each is a partition */
+    LITERT_NPU_TRY(plugin->context->push_op(selected_ops, op, num_taken++)); /* each op is a partition of its own */
   }
   return kLiteRtStatusOk;
 }
 
-/* What becomes of them. */
+/* Functions that compile the selected ops. */
 
 static LiteRtStatus write_function(
     LiteRtCompilerPlugin plugin, LiteRtModel partitions, LiteRtParamIndex i, const char* name, Function* function) {

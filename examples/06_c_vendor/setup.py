@@ -1,4 +1,4 @@
-"""Marks the wheel as built for one platform and any Python, because it has shared libraries."""
+"""Builds a wheel for one platform and any Python version, because the wheel contains shared libraries."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ class BuildPackage(build_py):
 
 
 class PlatformWheel(bdist_wheel):
-    """A wheel with machine code that does not touch Python."""
+    """A wheel whose machine code does not use Python's C interface."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
         self.root_is_pure = False
 
     def get_tag(self) -> tuple[str, str, str]:
-        """The platform's name is setuptools' own."""
+        """Returns the tags for Python, its ABI and the platform; setuptools chooses the platform's tag."""
         return "py3", "none", super().get_tag()[2]
 
 

@@ -1,8 +1,8 @@
-/* Non-maximum suppression: of boxes that overlap, the one with the highest score stays. One work item does it all. */
+/* Non-maximum suppression: keeps the box with the highest score among boxes that overlap. There is a single work item. */
 #define ANCHORS INPUT1_DIMS[1]
-#define SIDE 128.0f /* of the network's picture, in pixels */
+#define SIDE 128.0f /* width and height of the network's picture, in pixels */
 
-/* ymin, xmin, ymax, xmax of an anchor's box, from 0 to 1; a row of regressors begins with its centre's x and y, width and height. */
+/* Returns ymin, xmin, ymax, xmax of a box, from 0 to 1. Regressors begin with x, y of the centre, width and height. */
 float4 box_of(__global const float* regressors, __global const float* anchors, int i) {
   const float2 center = vload2(0, regressors + 16 * i) / SIDE + vload2(i, anchors);
   const float2 reach = vload2(0, regressors + 16 * i + 2) / SIDE / 2;

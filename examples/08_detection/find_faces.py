@@ -1,7 +1,7 @@
-"""A model whose outputs have one row for each face in the picture.
+"""Finds faces with a model whose outputs have one row for each face in the picture.
 
-MediaPipe's face detection gets an op behind it, DetectFaces, whose kernel finds the shapes of its outputs. An op
-on the CPU goes on with these.
+The model is MediaPipe's face detection, followed by the custom op DetectFaces, whose kernel computes the shapes of
+its outputs, and by a LOGISTIC op on the CPU.
 
 python examples/08_detection/find_faces.py NETWORK PICTURE [folder]
 """
@@ -35,7 +35,8 @@ network, picture = sys.argv[1:3]
 folder = Path(sys.argv[3] if sys.argv[3:] else tempfile.mkdtemp())
 model, compiled = folder / "faces.tflite", folder / "faces_npu.tflite"
 
-# The centres of the network's anchors, [896, 2]: two for each cell of 16 x 16, six for each of 8 x 8.
+# The centres of the network's anchors, [896, 2]: two for each cell of a 16 x 16 grid, six for each cell of an 8 x
+# 8 grid.
 cells = [
     (cell % n, cell // n, n)
     for n, times in ((16, 2), (8, 6))
@@ -43,7 +44,7 @@ cells = [
 ]
 anchors = np.array([((x + 0.5) / n, (y + 0.5) / n) for x, y, n in cells], np.float32)
 
-# The model: the op is joined to the network's outputs, and LOGISTIC turns its logits into scores.
+# Append DetectFaces to the network's outputs, and LOGISTIC to convert its logits to scores.
 with read_model(network) as detection:
     with edit_model(detection, [str(HERE)]) as (graph,):
         regressors, logits = (result.in_port(0) for result in graph.results)
@@ -60,7 +61,7 @@ with read_model(network) as detection:
         tensor.name = name
     write_model(detection, model)
 
-# Compile the model. The bounds give memory for 16 faces, the most that the kernel finds.
+# Compile the model. The shape bounds give memory for 16 faces, which is the most that the kernel finds.
 kernel = CustomOpInfo("DetectFaces", str(HERE / "DetectFaces.json"))
 bounds = {"boxes": (16, 4), "logits": (16,)}
 compiler = CompilerOptions([kernel], shape_bounds=bounds)
@@ -69,7 +70,7 @@ print(report.to_text())
 
 
 def find_faces(regressors: Array, logits: Array) -> tuple[Array, Array]:
-    """Computes the op and LOGISTIC in NumPy: returns boxes, [N, 4], and scores, [N]."""
+    """Computes DetectFaces and LOGISTIC in NumPy, and returns boxes `[N, 4]` and scores `[N]`."""
     center = regressors[0, :, :2] / SIDE + anchors
     reach = regressors[0, :, 2:4] / SIDE / 2
     low, high = (center - reach)[:, ::-1], (center + reach)[:, ::-1]
@@ -86,7 +87,7 @@ def find_faces(regressors: Array, logits: Array) -> tuple[Array, Array]:
     return np.hstack([low, high])[found], 1 / (1 + np.exp(-logits[0, found, 0]))
 
 
-# Run it on pictures with no face, one face and two faces, and compare with NumPy.
+# Run the model on pictures with no face, one face and two faces, and compare with NumPy.
 portrait = Image.open(picture).convert("RGB")
 pair = Image.new("RGB", (2 * portrait.width, portrait.height))
 pair.paste(portrait)

@@ -1,4 +1,4 @@
-// y = x W^T: each element of [rows, columns] is a row of x times a row of the weights, [columns, depth].
+// y = x W^T: each element of y is the dot product of a row of x and a row of the weights [columns, depth].
 
 #define COLUMNS OUTPUT0_DIMS[1]
 #define DEPTH INPUT0_DIMS[1]

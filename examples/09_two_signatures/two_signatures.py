@@ -1,8 +1,9 @@
-"""One model with two signatures, for many rows and for one row, like a language model; both use the same weights.
+"""Compiles a model with two signatures that share weights: one for many rows, one for a single row.
 
 python examples/09_two_signatures/two_signatures.py [folder]
 
-The tensors of both signatures have one buffer. The compiled file has the weights once, and so has the device.
+Language models often have such signatures. The weights of both signatures are one buffer, so that the compiled
+file and the device's memory contain the weights only once.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ weights = np.random.default_rng(0).normal(0, 0.05, (SIZE, SIZE)).astype(np.float
 
 
 def add_signature(builder: SubgraphBuilder, key: str, rows: int, data: DataLike | Buffer) -> Buffer:
-    """Adds a signature for inputs of `rows` rows; `data` has the weights, or is a buffer with them."""
+    """Adds a signature for inputs with `rows` rows; `data` is the weights, or the buffer that contains them."""
     x = builder.input("x", "float32", (rows, SIZE))
     w = builder.constant("w", data, "float32", (SIZE, SIZE))
     y = builder.custom("Project", [x, w], [("y", "float32", (rows, SIZE))])
@@ -37,14 +38,14 @@ def add_signature(builder: SubgraphBuilder, key: str, rows: int, data: DataLike 
     return w.buffer
 
 
-# The model: 1 MiB of weights, which two subgraphs read.
+# Write a model with two subgraphs that read the same 1 MiB of weights.
 model = ModelBuilder()
 shared = add_signature(model, "prefill", 64, weights)
 add_signature(model.subgraph("decode"), "decode", 1, shared)
 source, compiled = folder / "two.tflite", folder / "two_npu.tflite"
 write_model(model.build(), source)
 
-# Compile it: a call for each signature, in one byte code module.
+# Compile the model: one byte code module contains a call for each signature.
 info = CustomOpInfo("Project", str(KERNEL))
 report = apply_plugin(source, compiled, ApplyOptions(compiler=CompilerOptions([info])))
 calls = ", ".join(call.name for call in report.calls)
@@ -52,7 +53,7 @@ print(f"{calls} in {len(report.modules)} module")
 for path in (source, compiled):
     print(f"{path.name}: {path.stat().st_size / 2**20:.2f} MiB")
 
-# Run both.
+# Run both signatures, and compare with NumPy.
 accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 with CompiledModel.from_file(str(compiled), accelerators) as runner:
     for key, rows in (("prefill", 64), ("decode", 1)):

@@ -1,4 +1,4 @@
-"""Extensions from the Model Optimizer's guide run here with changed import lines.
+"""Runs extensions in the style of the Model Optimizer's guide, in which only the import lines are changed.
 
 python examples/10_model_optimizer/keep_your_extensions.py [folder]
 """
@@ -25,12 +25,12 @@ SHAPE = (2, 8)
 folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp())
 folder.mkdir(parents=True, exist_ok=True)
 
-# The model: a custom op Mish, a Swish in four ops, a clip in two, and a softmax in three.
+# Write a model with a custom op Mish, a Swish of four ops, a clip of two ops, and a softmax of three ops.
 builder = ModelBuilder()
 
 
 def add(op: str, name: str, *inputs: Tensor | float) -> Tensor:
-    """Adds a TFLite op; numbers become constants."""
+    """Adds a builtin op; inputs that are numbers become constants."""
     read = [
         builder.constant(f"{name}/{index}", value, "float32") if isinstance(value, float) else value
         for index, value in enumerate(inputs)
@@ -52,7 +52,7 @@ builder.signature("serving_default")
 model, compiled = folder / "activations.tflite", folder / "activations_npu.tflite"
 write_model(builder.build(), model)
 
-# Compile it, with this folder as extensions, and the file that says which scope is a softmax.
+# Compile the model with the extensions in this folder, and the file that names the scope of the softmax.
 report = apply_plugin(
     model,
     compiled,
@@ -75,5 +75,5 @@ accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 with CompiledModel.from_file(str(compiled), accelerators) as npu:
     (result,) = npu.run({"x": value}).values()
 difference = np.abs(result - expected).max()
-print(f"the largest difference to NumPy is {difference:.0e}")
+print(f"the largest difference from NumPy is {difference:.0e}")
 assert difference < 1e-5

@@ -1,4 +1,4 @@
-// Groups of GROUP places of one channel; the last group has some to spare.
+// A work group computes GROUP pixels of one channel; the last work group may have unused work items.
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void channel_affine(const __global INPUT0_TYPE* x, const __global INPUT1_TYPE* scale,
                              const __global INPUT2_TYPE* bias, __global OUTPUT0_TYPE* y) {

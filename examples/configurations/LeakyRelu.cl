@@ -1,4 +1,4 @@
-// One work item for each element. Pitches and offsets are in elements: they hold for any format and padding.
+// One work item for each element. Pitches and offsets are in elements, so the kernel works for each format and padding.
 __kernel void leaky_relu(const __global INPUT0_TYPE* x, __global OUTPUT0_TYPE* y) {
   const size_t b = get_global_id(2) / OUTPUT0_DIMS[1];
   const size_t f = get_global_id(2) % OUTPUT0_DIMS[1];

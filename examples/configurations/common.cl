@@ -1,2 +1,2 @@
-// Helpers that several layers have in front of their own source.
+// Functions for several layers, whose configurations list this file before their own source file.
 inline float clip(float value, float low, float high) { return fmin(fmax(value, low), high); }

@@ -1,10 +1,10 @@
 // Transposed convolution with bias, as in MediaPipe's networks: TFLite's TRANSPOSE_CONV, plus a bias.
 // Input and output are N, H, W, C; weights are O, H, W, I. One work item computes one output row, to which it adds
-// what each input pixel gives.
+// the products of each input pixel.
 //
-// All sizes are constants when this is built, so the inner loops unroll. STRIDE_H, STRIDE_W and PADDING come from
-// the op's options, by the description beside this file; the DIMS are built in: B, F, Y, X of each tensor.
-#ifndef STRIDE_H  // without a description: as in the selfie segmentation network
+// All sizes are constants in the build, so the inner loops unroll. The description beside this file takes STRIDE_H,
+// STRIDE_W and PADDING from the op's options. The host defines the DIMS: B, F, Y, X of each tensor.
+#ifndef STRIDE_H  // without a description: the values of the selfie segmentation network
 #define STRIDE_H 2
 #define STRIDE_W 2
 #define PADDING SAME
@@ -25,16 +25,16 @@
 #define PAD_TOP PAD(IN_H, FILTER_H, STRIDE_H)
 #define PAD_LEFT PAD(IN_W, FILTER_W, STRIDE_W)
 
-// Whether each output element has one filter tap: then it is written once, and never read.
+// Whether each output element has one filter tap: the kernel then writes the element once, and never reads it.
 #define IS_TILED (FILTER_H == STRIDE_H && FILTER_W == STRIDE_W)
-// Whether, besides, an input pixel makes two neighbours of a row: then they are summed up and written together.
+// Whether also an input pixel makes two neighbouring elements of a row: the kernel then writes both at once.
 #define MAKES_PAIRS (IS_TILED && FILTER_W == 2 && OUT_C == 1 && PAD_LEFT == 0 && OUT_W == 2 * IN_W)
 
-// Any address will do for them: a tensor's pixels are aligned to a float only.
+// Unaligned vectors: the pixels of a tensor are only aligned to a float.
 typedef float8 __attribute__((aligned(4))) float8u;
 typedef float2 __attribute__((aligned(4))) float2u;
 
-// Products over the input channels in eight sums: PoCL 3.0 crashes on some 16-wide vectors.
+// Dot product over the input channels, as eight partial sums: PoCL 3.0 crashes on some 16-wide vectors.
 static inline float8 dot_channels(const __global float* a, const __global float* b) {
   float8 sums = 0.0f;
   int c = 0;
@@ -45,21 +45,21 @@ static inline float8 dot_channels(const __global float* a, const __global float*
   return sums;
 }
 
-// The totals of two times eight sums, which take fewer steps together.
+// Adds up two vectors of eight partial sums; both together take fewer steps.
 static inline float2 totals(float8 a, float8 b) {
   const float8 halves = (float8)(a.lo + a.hi, b.lo + b.hi);
   const float4 quarters = halves.even + halves.odd;
   return quarters.even + quarters.odd;
 }
 
-// A work item has vectors of its own, as the hint says: Intel's driver would join eight rows to a vector otherwise, and
-// gather what it reads, which takes twelve times as long.
+// The hint vectorizes inside a work item. Without it, Intel's driver would vectorize over eight rows with gather loads,
+// which takes twelve times as long.
 __attribute__((vec_type_hint(float8)))
 __kernel void Convolution2DTransposeBias(const __global float* restrict input,
                                          const __global float* restrict weights,
                                          const __global float* restrict bias,
                                          __global float* restrict output) {
-  if (get_global_id(0) >= INPUT0_DIMS[0] * OUT_H) return;  // without a description: one for each element
+  if (get_global_id(0) >= INPUT0_DIMS[0] * OUT_H) return;  // without a description: one work item for each element
   const size_t n = get_global_id(0) / OUT_H;
   const size_t y = get_global_id(0) % OUT_H;
   __global float* row = output + get_global_id(0) * OUT_W * OUT_C;

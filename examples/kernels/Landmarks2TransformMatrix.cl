@@ -1,6 +1,6 @@
-// MediaPipe's matrix, [1, 4, 4], from a box of output_width x output_height elements to a picture: the box is around
-// some of the landmarks, [1, N, 3], by scale_x and scale_y larger than they need, and turned as two of them lie. Each of
-// the 16 work items computes the whole, and writes one number.
+// Computes MediaPipe's matrix [1, 4, 4], which maps a box of output_width x output_height elements to a picture. The box
+// contains some of the landmarks [1, N, 3], is enlarged by scale_x and scale_y, and is rotated by the angle between two
+// landmarks. Each of the 16 work items computes the whole matrix, and writes one number.
 
 __constant int subset[] = {PARAM_subset_idxs};
 
@@ -10,7 +10,7 @@ __kernel void Landmarks2TransformMatrix(const __global float* landmarks, __globa
   const float angle = atan2(right[1] - left[1], right[0] - left[0]) - PARAM_target_rotation_radians;
   const float c = cos(angle), s = sin(angle);
 
-  float2 low = INFINITY, high = -INFINITY;  // of the landmarks, turned upright
+  float2 low = INFINITY, high = -INFINITY;  // bounds of the landmarks after the rotation
   for (size_t i = 0; i < sizeof(subset) / sizeof(subset[0]); ++i) {
     const __global float* landmark = landmarks + 3 * subset[i];
     const float2 upright = (float2)(c * landmark[0] + s * landmark[1],

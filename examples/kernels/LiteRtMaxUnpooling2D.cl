@@ -1,5 +1,5 @@
-// Max unpooling: each value goes to the place that its index names, flat over H, W, C of its own batch element;
-// the rest of the output is zero. One work group serves one batch element: first it clears, then it scatters.
+// Max unpooling: writes each value to the element with its index, which is flat over H, W, C of its batch element; the
+// other elements of the output are zero. One work group first clears one batch element, and then scatters its values.
 
 #define SIZE(dims) ((size_t)dims[1] * dims[2] * dims[3])
 

@@ -1,5 +1,5 @@
-// MediaPipe's landmarks, [1, N, 2 or 3], moved by the first two rows of a matrix, [1, 4, 4]; a third number stays as
-// it is. One work item computes one number.
+// Transforms MediaPipe's landmarks [1, N, 2 or 3] by the first two rows of a matrix [1, 4, 4], and copies a third number
+// unchanged. One work item computes one number.
 
 #define NUMBERS INPUT0_DIMS[2]
 

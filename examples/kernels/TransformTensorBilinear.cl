@@ -1,5 +1,5 @@
-// MediaPipe's part of a picture, [1, H, W, C], read where the first two rows of a matrix, [1, 4, 4], take the centres of
-// the output's pixels; outside of the picture it is zero. One work item computes one number.
+// Samples a picture [1, H, W, C] at the centres of the output's pixels, which the first two rows of a matrix [1, 4, 4]
+// transform. Pixels outside of the picture are zero. One work item computes one number.
 
 #define IN_H ((size_t)INPUT0_DIMS[2])
 #define IN_W ((size_t)INPUT0_DIMS[3])

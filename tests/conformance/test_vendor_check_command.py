@@ -172,7 +172,7 @@ def test_what_a_vendor_prints_as_it_fails_is_shown_with_it(
     (tmp_path / "gain.txt").write_text("loud")
     arguments = (c_vendor, f"--npu_custom_op_info=Gain,{tmp_path}/gain.txt")
     report = check_json(capsys, *arguments)
-    said = "ERROR: [Cobalt] op Gain has no asset, or one that is not a number"
+    said = "ERROR: [Cobalt] the asset of op Gain is missing or not a number"
     findings = [finding for part in report["parts"] for finding in part["findings"]]
     printed = {f["rule"]: f["printed"] for f in findings if f["printed"]}
     assert printed["invocation.ok"] == said

@@ -53,7 +53,9 @@ def test_an_option_that_it_does_not_have_is_refused(
         libs=[str(c_vendor)],
         compiler=CompilerOptions(vendor_options={"cobalt_tiles": "4"}),
     )
-    with pytest.raises(LiteRtError, match="it has no options, and was given tiles = 4") as error:
+    with pytest.raises(
+        LiteRtError, match="Cobalt has no options, but the command line has tiles = 4"
+    ) as error:
         apply_plugin(products, tmp_path / "out.tflite", options)
     assert error.value.status is Status.INVALID_TOOL_CONFIG
 

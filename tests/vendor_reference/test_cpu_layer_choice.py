@@ -168,7 +168,7 @@ def test_a_library_that_always_proposes_another_comes_to_an_end(tmp_path: Path) 
 
 def test_an_op_that_a_layer_cannot_do_is_refused_with_its_words(tmp_path: Path) -> None:
     op = CpuOp("PReLU", "y", (operand(4), operand(4)), (operand(4),))
-    with pytest.raises(LiteRtError, match="PReLU has a tensor of rank 2 or more"):
+    with pytest.raises(LiteRtError, match="PReLU needs a tensor of rank 2 or more"):
         chosen(prelu(tmp_path), op)
 
 

@@ -1,4 +1,4 @@
-"""Fuses a normalization of five ops into one op that has a kernel."""
+"""Fuses the five ops of a normalization into one custom op with a kernel."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class FuseRmsNorm(PatternReplacement):
     def rewrite(
         self, graph: Graph, x: OutPort, axis: Node, epsilon: Node, product: Node
     ) -> Node | None:
-        """The new op replaces the last product; the other four ops, now unused, disappear."""
+        """Returns an RmsNorm op that replaces the last MUL; the host deletes the other four unused ops."""
         shape = x.data.get_shape()
         axes = axis.out_port(0).data.get_value()
         value = epsilon.out_port(0).data.get_value()
         if shape is None or axes is None or value is None:
             return None
         if axes.ravel().tolist() not in ([-1], [len(shape) - 1]):
-            return None  # another kind of normalization: leave it unchanged
+            return None  # another kind of normalization stays unchanged
         rms_norm = Op.get_op_class_by_name("RmsNorm")
         return rms_norm(graph, {"epsilon": float(value)}).create_node([x], {"name": product.name})

@@ -1,4 +1,4 @@
-"""RmsNorm divides each row by the root of the mean of its squares. `RmsNorm.cl` computes it."""
+"""The custom op RmsNorm, whose kernel is in `RmsNorm.cl`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class RmsNorm(Op):
         super().__init__(graph, defaults, attrs)
 
     def backend_attrs(self) -> Sequence[str]:
-        """Written to the file; the kernel has it as PARAM_epsilon."""
+        """Returns the attributes to write to the file; the kernel gets `epsilon` as PARAM_epsilon."""
         return ["epsilon"]
 
     @staticmethod
     def infer(node: Node) -> None:
-        """Gives the output the input's shape."""
+        """Sets the shape of the output to the shape of the input."""
         shape = node.in_port(0).data.get_shape()
         if shape is not None:
             node.out_port(0).data.set_shape(shape)

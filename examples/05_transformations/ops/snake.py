@@ -1,4 +1,4 @@
-"""Snake: x + sin(alpha x)^2 / alpha (arXiv:2006.08195), which is in the model, but not on the NPU."""
+"""The custom op Snake, x + sin(alpha x)^2 / alpha (arXiv:2006.08195), which the NPU does not support."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler_plugin.transformations import Graph, Op
 
 
 class Snake(Op):
-    """A helper for transformations: an op without a type must be replaced in the end."""
+    """Declares Snake without a type, so that the host reports an error if a Snake op is not replaced."""
 
     op = "Snake"
 

@@ -1,4 +1,4 @@
-"""StackFrames joins neighbouring frames: `[N, T, C]` to `[N, T / count, C * count]`."""
+"""The custom op StackFrames joins neighbouring frames: `[N, T, C]` becomes `[N, T / count, C * count]`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler_plugin.transformations import Graph, Node, Op
 
 
 class StackFrames(Op):
-    """Declares the op of the model, and the shape of its output. Its options are a FlexBuffer map."""
+    """Declares the op, and infers the shape of its output; the op's options are a FlexBuffer map."""
 
     op = "StackFrames"
 
@@ -18,7 +18,7 @@ class StackFrames(Op):
 
     @staticmethod
     def infer(node: Node) -> None:
-        """Computes the output's shape; T is -1 if the number of frames is open."""
+        """Infers the shape of the output; T is -1 if the number of frames is dynamic."""
         shape = node.in_port(0).data.get_shape()
         if shape is not None:
             batch, frames, channels = shape

@@ -1,4 +1,4 @@
-"""Where the libraries are: `make` builds them into this folder."""
+"""The paths of the two libraries, which `make` builds into this folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Cobalt's compiler and driver on a model, once the package is installed."""
+"""Tests Cobalt's compiler and driver on a model; the package must be installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from litert.model.reader import read_model
 
 
 def compile_model(folder: Path, asset: str) -> Path:
-    """Compiles the model for Cobalt, with an asset that contains the given text."""
+    """Compiles the example model for Cobalt, with an asset that contains the given text."""
     write_example_model(folder / "model.tflite")
     (folder / "gain.txt").write_text(asset)
     infos = [CustomOpInfo("Gain", str(folder / "gain.txt"))]

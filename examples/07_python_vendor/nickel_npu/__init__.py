@@ -1,1 +1,1 @@
-"""Nickel: a compiler plugin and a dispatch table for LiteRT. The entry points in `pyproject.toml` name them."""
+"""Nickel: a compiler plugin and a dispatch table for LiteRT, named by the entry points in `pyproject.toml`."""

@@ -1,6 +1,6 @@
-"""Nickel's byte code, which its compiler writes and its driver reads: JSON, from a function's name to its work.
+"""Reads and writes Nickel's byte code, which is JSON with an op and its operands for each function.
 
-YOUR FORMAT: any bytes will do. A call in the model names one function of them.
+YOUR FORMAT: Byte code may have any format. An NPU call in the model contains the name of one function.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ OPS = {"MUL": 2, "SUB": 2, "Gain": 1}
 
 
 class Function(NamedTuple):
-    """The work of one function.
+    """A function of the byte code, which computes one op.
 
     Attributes:
-      op: of `OPS`.
-      operands: for each input of the op, the index of the call's input. A call has the subgraph's inputs, in the
-        subgraph's order: MUL of input 0 with itself has [0, 0], and SUB of inputs 1 and 0 has [1, 0].
+      op: Name of the op, a key of `OPS`.
+      operands: For each input of the op, the index of the call's input. The inputs of a call are the inputs of its
+        subgraph, in order. For example, MUL of input 0 with itself has the operands [0, 0].
     """
 
     op: str
@@ -35,15 +35,15 @@ class Function(NamedTuple):
 
 
 def write_byte_code(functions: Mapping[str, Function]) -> bytes:
-    """Returns the byte code of functions, by name."""
+    """Returns the byte code for functions, which are given by their names."""
     return json.dumps({"nickel": 1, "functions": functions}).encode()
 
 
 def read_byte_code(data: memoryview) -> Mapping[str, Function]:
-    """Returns the functions in byte code, by name.
+    """Returns the functions in byte code, by their names.
 
     Raises:
-      LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, for bytes that are no byte code of Nickel's.
+      LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, for bytes that Nickel's compiler did not write.
     """
     try:
         content = json.loads(bytes(data))
@@ -53,12 +53,13 @@ def read_byte_code(data: memoryview) -> Mapping[str, Function]:
         is_ours = False
     if not is_ours:
         raise LiteRtError(
-            Status.INCOMPATIBLE_BYTE_CODE_VERSION, "these bytes are no byte code of Nickel's"
+            Status.INCOMPATIBLE_BYTE_CODE_VERSION,
+            "the byte code was not written by Nickel's compiler",
         )
     return functions
 
 
 def _is_sound(function: Function) -> bool:
-    """Whether the driver can run it: a known op, and all of the call's inputs are read."""
+    """Whether the driver can run a function: its op is known, and it reads all inputs of the call."""
     inputs = set(range(function.num_inputs))
     return OPS[function.op] == len(function.operands) and inputs == set(function.operands)

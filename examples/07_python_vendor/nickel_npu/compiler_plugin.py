@@ -1,6 +1,6 @@
-"""Nickel's compiler plugin: takes MUL and SUB of two float tensors of one shape, and `Gain` if it has an asset.
+"""Nickel's compiler plugin: takes MUL and SUB of float32 tensors of equal shapes, and `Gain` if it has an asset.
 
-`compiler_plugin/plugin.py` of litert-npu has the rules for each function.
+The docstrings in `compiler_plugin/plugin.py` of litert-npu are the rules for each function.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from litert.model.graph import Op, Subgraph
 from nickel_npu.byte_code import OPS, Function, write_byte_code
 
 OPTIONS: Sequence[str] = ()
-"""YOUR OPTIONS: with `nickel_tiles` in here, `--nickel_tiles=4` on the command line is
-`compiler_options.vendor_options["nickel_tiles"]`."""
+"""YOUR OPTIONS: names of the compiler's options. If they include `nickel_tiles`, `--nickel_tiles=4` on the command
+line sets `compiler_options.vendor_options["nickel_tiles"]`."""
 
 
 class NickelPlugin(CompilerPlugin):
@@ -35,7 +35,7 @@ class NickelPlugin(CompilerPlugin):
     def __init__(self, compiler_options: CompilerOptions) -> None:
         for name in compiler_options.vendor_options:
             if name not in OPTIONS:
-                known = f"It has {', '.join(OPTIONS)}." if OPTIONS else "It has none."
+                known = f"Use {', '.join(OPTIONS)}." if OPTIONS else "Nickel has no options."
                 raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no option '{name}'", hint=known)
         self._assets = {info.op_name for info in compiler_options.custom_op_infos}
 
@@ -46,34 +46,39 @@ class NickelPlugin(CompilerPlugin):
             reason = self._why_not(op)
             if reason:
                 op_list.refuse(op, reason)  # the report shows this sentence
-            else:  # one call for each op; with index 0 for all ops, connected ops are one call
+            else:  # one call for each op; with index 0 for all ops, connected ops would become one call
                 op_list.push(op, partition_index=len(op_list.selected))
 
     def _why_not(self, op: Op) -> str:
-        """YOUR LIMITS: returns the reason that keeps an op on the CPU; "" if the NPU takes it."""
+        """YOUR LIMITS: returns the reason why an op stays on the CPU; "" if the NPU takes the op."""
         if op.name == "Gain" and "Gain" not in self._assets:
-            return "there is no asset for it: --npu_custom_op_info=Gain,FILE"
+            return "op Gain has no asset: give a file by --npu_custom_op_info=Gain,FILE"
         if len(op.inputs) != OPS[op.name] or len(op.outputs) != 1:
-            return "it has other inputs or outputs"
+            return "the op has another number of inputs or outputs than the NPU supports"
         output = op.outputs[0].type
         for tensor in op.inputs:
             if tensor is None or tensor.type != output:
-                return "its tensors are of several shapes or types"
+                return "the op's tensors have different shapes or types"
             if tensor.is_constant:
-                return "an input is constant"
+                return "an input of the op is constant"
         if output.element_type is not ElementType.FLOAT32 or not output.layout.is_static:
-            return "its tensors are not of float32, or of unknown shape"
+            return "the op's tensors are not float32, or their shape is not known"
         if op.options and op.options.fields().get("fused_activation_function"):
-            return "it has a fused activation"
+            return "the op has a fused activation"
         return ""
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
-        """YOUR COMPILER: makes a byte code module, with a function for each partition."""
+        """YOUR COMPILER: returns a byte code module with a function for each partition."""
         for op in [op for subgraph in partitions for op in subgraph.ops]:
             if op.name not in OPS or self._why_not(op):
-                raise LiteRtError(Status.UNSUPPORTED, f"no {op.name} like this", str(op))
+                raise LiteRtError(
+                    Status.UNSUPPORTED, f"the NPU does not support this {op.name}", str(op)
+                )
         if any(len(subgraph.ops) != 1 for subgraph in partitions):
-            raise LiteRtError(Status.UNSUPPORTED, "a call is one op")
+            raise LiteRtError(
+                Status.UNSUPPORTED,
+                "the partition has several ops, but an NPU call can have only one",
+            )
         functions = {f"f{i}": _function_of(subgraph) for i, subgraph in enumerate(partitions)}
         byte_code = Blob(write_byte_code(functions))
         return CompiledResult([byte_code], [CallInfo(name) for name in functions])
@@ -93,7 +98,7 @@ def _function_of(subgraph: Subgraph) -> Function:
 
 
 class NickelPluginFactory(CompilerPluginFactory):
-    """Nickel's description. This module is imported to list vendors: import a big compiler inside `create`."""
+    """Describes Nickel. Listing all vendors imports this module: import a big compiler only inside `create`."""
 
     soc_manufacturer = "Nickel"
     soc_models = ("N1",)  # YOUR CHIPS: the first is the default

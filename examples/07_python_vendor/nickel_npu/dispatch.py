@@ -1,7 +1,8 @@
-"""Nickel's dispatch table: its NPU multiplies and subtracts, with NumPy. Gain's asset is a text file: a number.
+"""Nickel's dispatch table, whose NPU multiplies and subtracts with NumPy.
 
-`dispatch/api.py` of litert-npu has the rules for each function, and the order of calls. What is not
-overridden has a default, for buffers in the host's memory.
+The asset of op Gain is a text file with a number. The docstrings in `dispatch/api.py` of litert-npu are the rules
+for each function, and list the order of calls. Methods that a table does not override have defaults for buffers in
+host memory.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ COMPUTE: Mapping[str, Callable[..., object]] = {
     "SUB": np.subtract,
     "Gain": np.multiply,
 }
-"""YOUR OPS: what a run of each does with the op's inputs, behind which Gain has its asset's number."""
+"""YOUR OPS: the function for each op, called with the op's inputs; Gain also gets the number in its asset."""
 
 
 @dataclass
 class NickelDevice:
-    """YOUR DEVICE: what is opened for one loaded model."""
+    """YOUR DEVICE: the state of the device for one loaded model."""
 
     assets: dict[str, MemBuffer] = field(default_factory=dict)
 
@@ -42,7 +43,7 @@ class NickelCall(HostInvocationContext):
 
 
 class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
-    """Nickel's table."""
+    """Nickel's dispatch table."""
 
     vendor_id = "Nickel"
     build_id = "1.0"
@@ -70,12 +71,15 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         function = functions.get(function_name)
         if function is None:
             raise LiteRtError(
-                Status.NOT_FOUND, f"the byte code has only {', '.join(functions)}", function_name
+                Status.NOT_FOUND,
+                f"the byte code has no such function, only {', '.join(functions)}",
+                function_name,
             )
         if (num_inputs, num_outputs) != (function.num_inputs, 1):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"it has {function.num_inputs} inputs and 1 output, not {num_inputs} and {num_outputs}",
+                f"the function has {function.num_inputs} inputs and 1 output, but the call has {num_inputs} "
+                f"and {num_outputs}",
                 function_name,
             )
         gain = _read_gain(device_context) if function.op == "Gain" else None
@@ -92,10 +96,14 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         )
 
     def invoke(self, invocation_context: NickelCall) -> None:
-        """YOUR RUN, on arrays over the buffers that are attached."""
+        """YOUR RUN: computes the call's op on arrays that are views of the attached buffers."""
         call = invocation_context
         if any(array is None for array in (*call.inputs, *call.outputs)):
-            raise LiteRtError(Status.INVALID_ARGUMENT, "a buffer is missing", call.function_name)
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                "an input or output of the call has no buffer",
+                call.function_name,
+            )
         operands = [call.inputs[index] for index in call.operands]
         if call.gain is not None:
             operands.append(np.float32(call.gain))
@@ -103,7 +111,7 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
 
 
 def _read_gain(device: NickelDevice) -> float:
-    """YOUR ASSETS: reads the number in the user's file."""
+    """YOUR ASSETS: returns the number in Gain's asset."""
     if "Gain" not in device.assets:
         raise LiteRtError(Status.NOT_FOUND, "op Gain has no asset")
     try:

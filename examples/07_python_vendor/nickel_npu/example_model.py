@@ -1,4 +1,4 @@
-"""Writes a model to try the NPU with: y = Gain(x * z), with float32 tensors of shape [2, 3].
+"""Writes a small model for this NPU: y = Gain(x * z), with float32 tensors of shape [2, 3].
 
 python -m nickel_npu.example_model model.tflite
 """
@@ -15,7 +15,7 @@ SHAPE = (2, 3)
 
 
 def write_example_model(path: Path) -> None:
-    """YOUR OPS: make a small model that has them."""
+    """YOUR OPS: writes a small model with the ops that the NPU supports."""
     builder = ModelBuilder()
     x, z = builder.input("x", "float32", SHAPE), builder.input("z", "float32", SHAPE)
     product = builder.op("MUL", [x, z], [("product", "float32", SHAPE)])

@@ -1,4 +1,4 @@
-"""DetectFaces selects faces from the outputs of MediaPipe's face detection. `DetectFaces.cl` computes it."""
+"""The custom op DetectFaces, which selects faces from the outputs of MediaPipe's face detection."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from compiler_plugin.transformations import Graph, Node, Op
 
 
 class DetectFaces(Op):
-    """Selects boxes `[N, 4]` and logits `[N]` of faces.
+    """Returns boxes `[N, 4]` and logits `[N]` of N faces.
 
-    Its inputs are regressors `[1, 896, 16]`, logits `[1, 896, 1]` and anchors `[896, 2]`.
+    The inputs are regressors `[1, 896, 16]`, logits `[1, 896, 1]` and anchors `[896, 2]`. The kernel is in
+    `DetectFaces.cl`.
     """
 
     op = "DetectFaces"
@@ -22,6 +23,6 @@ class DetectFaces(Op):
 
     @staticmethod
     def infer(node: Node) -> None:
-        """Leaves the number of faces open, because only a run tells it."""
+        """Sets output shapes with an unknown number of faces, because the number is known only after a run."""
         node.out_port(0).data.set_shape([-1, 4])
         node.out_port(1).data.set_shape([-1])

@@ -1,4 +1,4 @@
-"""Replaces an op without a kernel by ops that TFLite has."""
+"""Replaces the custom op Mish, which has no kernel, by builtin ops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DecomposeMish(FrontReplacementOp):
     enabled = True
 
     def replace_op(self, graph: Graph, node: Node) -> list[str]:
-        """The product gets the place and the name of the Mish op."""
+        """Returns the id of the MUL op that replaces the Mish op, with the name of the Mish op."""
         name = node.soft_get("name", node.id)
         x = node.in_port(0).get_source()
         power = Exp(graph, {"name": f"{name}/exp"}).create_node([x])

@@ -1,4 +1,4 @@
-"""Fuses a sub-graph into one op that has a kernel."""
+"""Fuses a sub-graph of four ops into one custom op with a kernel."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .decompose_mish import DecomposeMish  # type: ignore[import-not-found]
 
 
 class SwishFusion(FrontReplacementSubgraph):
-    """Fuses x / (1 + exp(-beta * x)) into Swish."""
+    """Fuses the ops x / (1 + exp(-beta * x)) into one Swish op."""
 
     enabled = True
 
     def run_after(self) -> list[type]:
-        """What Mish becomes is no Swish, but has parts of one."""
+        """Returns DecomposeMish, so that the fusion also sees the ops that replace Mish."""
         return [DecomposeMish]
 
     def pattern(self) -> dict[str, Any]:
-        """Returns the pattern: nodes by names, and the edges between them."""
+        """Returns the pattern: the nodes with names, and the edges between the nodes."""
         return {
             "nodes": [
                 ("beta", {"op": "Const"}),
@@ -39,7 +39,7 @@ class SwishFusion(FrontReplacementSubgraph):
         }
 
     def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
-        """Connects a Swish to the readers of the quotient."""
+        """Replaces the DIV op of a match by a Swish op."""
         mul, div, beta = match["mul"], match["div"], match["beta"]
         x = div.in_port(0).get_source()
         if x not in [port.get_source() for port in mul.in_ports().values()] or beta.value.size > 1:

@@ -1,4 +1,4 @@
-"""A pattern of the middle phase, with the data between its ops: their shapes and values are known."""
+"""Replaces a clip of two ops by RELU6, in the middle phase, in which shapes and constant values are known."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from compiler_plugin.transformations.model_optimizer import Graph, MiddleReplace
 
 
 class ClipToRelu6(MiddleReplacementPattern):
-    """Replaces min(max(x, 0), 6) by RELU6."""
+    """Replaces the ops min(max(x, 0), 6) by one RELU6 op."""
 
     enabled = True
     graph_condition = [lambda graph: graph.layout == "NHWC"]  # noqa: RUF012
     force_clean_up = True
 
     def pattern(self) -> dict[str, Any]:
-        """Returns the pattern: ops and data by names."""
+        """Returns the pattern: op nodes and data nodes with names, and the edges between the nodes."""
         return {
             "nodes": [
                 ("x", {"kind": "data"}),
@@ -39,7 +39,7 @@ class ClipToRelu6(MiddleReplacementPattern):
         }
 
     def replace_pattern(self, graph: Graph, match: dict[str, Any]) -> None:
-        """Connects the readers of the minimum to RELU6, unless a constant has broadcast x."""
+        """Connects the readers of MINIMUM to a new RELU6 op, unless the ops broadcast x to a larger shape."""
         if np.array_equal(match["x"].shape, match["min_data"].shape):
             relu = Relu6(graph, {"name": f"{match['min'].name}/relu6"}).create_node([match["x"]])
             match["min"].out_port(0).get_connection().set_source(relu.out_port(0))

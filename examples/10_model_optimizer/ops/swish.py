@@ -1,4 +1,4 @@
-"""Swish, written like an op of the Model Optimizer. `Swish.cl` computes it."""
+"""The custom op Swish, declared like an op of the Model Optimizer; its kernel is in `Swish.cl`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Swish(Op):
         )
 
     def backend_attrs(self) -> list[str]:
-        """Written to the file; the kernel has it as PARAM_beta."""
+        """Returns the attributes to write to the file; the kernel gets `beta` as PARAM_beta."""
         return ["beta"]
 
     @staticmethod
     def infer(node: Node) -> None:
-        """Gives the output the input's shape."""
+        """Sets the shape of the output to the shape of the input."""
         node.out_port(0).data.set_shape(node.in_port(0).data.get_shape() or ())

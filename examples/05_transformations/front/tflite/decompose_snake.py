@@ -1,4 +1,4 @@
-"""Replaces Snake by ops that every NPU has."""
+"""Replaces the custom op Snake by builtin ops that every NPU supports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class DecomposeSnake(OpReplacement):
     op = "Snake"
 
     def replace_op(self, graph: Graph, node: Node) -> Node:
-        """The sum gets the place and the name of the Snake op. No shape is needed, so any shape will do."""
+        """Returns the ADD op that replaces the Snake op and takes its name; the shapes need not be known."""
         x = node.in_port(0).get_source()
         name = node.name
         wave = graph.create_op("SIN", [graph.create_op("MUL", [x, node.alpha])], name=f"{name}/sin")

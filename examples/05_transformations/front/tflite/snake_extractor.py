@@ -10,12 +10,12 @@ FIELDS = raw_fields(("value", "float32"), ("is_logarithm", "int32"))
 
 
 class SnakeExtractor(Extractor):
-    """Finds `alpha` in them, whichever way it was stored."""
+    """Reads the attribute `alpha` of Snake ops, whose options contain either alpha or its logarithm."""
 
     op = "Snake"
 
     def extract(self, node: Node) -> bool:
-        """Reads the options of one Snake op; called for each Snake op of the model."""
+        """Sets `alpha` of a Snake op from its options; the host calls this method for each Snake op."""
         options = raw_options(node, FIELDS)
         alpha = exp(options["value"]) if options["is_logarithm"] else options["value"]
         Op.get_op_class_by_name("Snake").update_node_stat(node, {"alpha": alpha})

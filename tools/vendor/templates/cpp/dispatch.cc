@@ -1,6 +1,6 @@
-// Cobalt's dispatch table: its NPU multiplies and subtracts, on the host. What a function promises stands in
-// litert_npu/dispatch.h; those that are not here are in litert_npu/support. The asset of Gain is a text file with one
-// number. No exception leaves a function: the host is in C.
+// Cobalt's dispatch table. Its NPU multiplies and subtracts, in the host's process. The asset of op Gain is a text file
+// with one number. The header litert_npu/dispatch.h describes each function, and the headers in litert_npu/support define
+// the functions that are not in this file. Functions throw no exceptions, because the host calls them through C.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -11,12 +11,12 @@
 #include "litert_npu/support/errors.h"
 #include "litert_npu/support/host_memory.h"
 
-// YOUR NPU: its driver's name and version.
+// YOUR NPU: the name and the version of its driver.
 const LiteRtNpuDispatchIdentity kLiteRtNpuDispatch = {"Cobalt", "1.0"};
 
 struct LiteRtDispatchDeviceContextT {
-  LiteRtNpuDevice base{};  // first: the support headers find it there
-  LiteRtMemBuffer gain{};  // asset of Gain; without an address if there is none
+  LiteRtNpuDevice base{};  // first member, where the support headers expect it
+  LiteRtMemBuffer gain{};  // asset of op Gain; its address is NULL if there is no asset
 
   LiteRtDispatchDeviceContextT() = default;
   LiteRtDispatchDeviceContextT(const LiteRtDispatchDeviceContextT&) = delete;
@@ -25,8 +25,8 @@ struct LiteRtDispatchDeviceContextT {
 };
 
 struct LiteRtDispatchInvocationContextT {
-  LiteRtNpuCall base{};      // first: the support headers find it there
-  LiteRtNpuPort ports[3]{};  // one input or two, and the output
+  LiteRtNpuCall base{};      // first member, where the support headers expect it
+  LiteRtNpuPort ports[3]{};  // one or two inputs, then the output
   LiteRtNpuCounter runs{"runs", 0};
   Function function{};
   float gain = 0;
@@ -34,7 +34,7 @@ struct LiteRtDispatchInvocationContextT {
 
 namespace {
 
-// Holds the locks of all buffers: ports have their memory while it lives.
+// Locks all buffers of a call during its lifetime, in which the ports have memory.
 class LockedPorts {
  public:
   explicit LockedPorts(LiteRtNpuCall& call) : call_(call), status_(LiteRtNpuBeginRun(&call)) {}
@@ -42,10 +42,10 @@ class LockedPorts {
   LockedPorts& operator=(const LockedPorts&) = delete;
   ~LockedPorts() { unlock(); }
 
-  // Whether locking went well.
+  // Returns Ok if all buffers are locked.
   LiteRtStatus status() const { return status_; }
 
-  // Unlocks before the end, where its failure is to be known.
+  // Unlocks the buffers early, and returns the status, which the destructor cannot return.
   LiteRtStatus unlock() {
     if (is_done_ || status_ != kLiteRtStatusOk) return kLiteRtStatusOk;
     is_done_ = true;
@@ -58,7 +58,7 @@ class LockedPorts {
   bool is_done_ = false;
 };
 
-// The device, with a model's assets.
+// Functions for the device and the assets of a model.
 
 LiteRtStatus device_context_create(
     const LiteRtRuntimeContext* runtime, LiteRtOptions, LiteRtDispatchDeviceContext* device) {
@@ -76,18 +76,18 @@ LiteRtStatus device_context_destroy(LiteRtDispatchDeviceContext device) {
   return kLiteRtStatusOk;
 }
 
-// A function of the byte code.
+// Functions that load a function of the byte code.
 
 LiteRtStatus read_function(const LiteRtMemBuffer& byte_code, const char* name, Function& function) {
   const char* bytes = static_cast<const char*>(byte_code.base_addr) + byte_code.offset;
   const size_t size = byte_code.size;
   if (size < sizeof(Header) || std::memcmp(bytes, &kHeader, sizeof(Header)) != 0 ||
       (size - sizeof(Header)) % sizeof(Function) != 0) {
-    LiteRtNpuSay("Cobalt", "this is no byte code of Cobalt's, or is damaged");
+    LiteRtNpuSay("Cobalt", "the byte code is damaged, or was not written by Cobalt's compiler");
     return kLiteRtStatusErrorIncompatibleByteCodeVersion;
   }
   for (size_t at = sizeof(Header); at < size; at += sizeof(Function)) {
-    std::memcpy(&function, bytes + at, sizeof(Function));  // a copy: in the file it may stand at any address
+    std::memcpy(&function, bytes + at, sizeof(Function));  // copied, because it may be unaligned
     if (std::strncmp(function.name, name, sizeof(function.name)) == 0) return kLiteRtStatusOk;
   }
   LiteRtNpuSay("Cobalt", "the byte code has no function '%s'", name);
@@ -101,7 +101,7 @@ LiteRtStatus read_gain(const LiteRtMemBuffer& asset, float& gain) {
     gain = std::strtof(text, &end);
   }
   if (end != text) return kLiteRtStatusOk;
-  LiteRtNpuSay("Cobalt", "op Gain has no asset, or one that is not a number");
+  LiteRtNpuSay("Cobalt", "the asset of op Gain is missing or not a number");
   return kLiteRtStatusErrorInvalidArgument;
 }
 
@@ -132,7 +132,7 @@ LiteRtStatus invocation_context_destroy(LiteRtDispatchInvocationContext context)
   return kLiteRtStatusOk;
 }
 
-// YOUR OPS: what the device does.
+// YOUR OPS: computes the output of a call.
 void compute(const LiteRtDispatchInvocationContextT& context) {
   const Function& function = context.function;
   const auto* left = static_cast<const float*>(context.ports[function.operands[0]].memory);

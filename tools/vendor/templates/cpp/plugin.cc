@@ -1,6 +1,7 @@
-// Cobalt's compiler plugin: takes MUL and SUB of two float tensors of one shape, and the custom op `Gain` if the user
-// has an asset for it; each op is a call of its own. What a function promises stands in litert_npu/compiler_plugin.h;
-// those that are not here are in litert_npu/support. No exception leaves a function: the host is in C.
+// Cobalt's compiler plugin: takes MUL and SUB of two float32 tensors of equal shapes, and the custom op `Gain` if the user
+// gave an asset for it. Each op becomes one NPU call. The header litert_npu/compiler_plugin.h describes each function, and
+// the headers in litert_npu/support define the functions that are not in this file. Functions throw no exceptions, because
+// the host calls them through C.
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -15,11 +16,11 @@
 #include "litert_npu/support/plugin_identity.h"
 #include "litert_npu/support/plugin_options.h"
 
-// YOUR NPU: its SoC models, the default first, and the version of your compiler.
+// YOUR NPU: its SoC models, of which the first is the default, and the version of your compiler.
 static const char* const kSocModels[] = {"C1"};
 const LiteRtNpuPluginIdentity kLiteRtNpuPlugin = {"Cobalt", "1.0", kSocModels, 1};
 
-// A plugin lives for one run of the host's compiler.
+// A plugin exists during one run of the host's compiler.
 struct LiteRtCompilerPluginT {
   const LiteRtCompilerContext* context;
   bool has_gain;
@@ -32,12 +33,12 @@ struct DestroyResult {
 };
 using Result = std::unique_ptr<LiteRtCompiledResultT, DestroyResult>;
 
-// Whether it is a float tensor that is an input or computed.
+// Whether a tensor is float32 and not constant.
 bool is_float(const LiteRtNpuTensorInfo& tensor) {
   return tensor.type.element_type == kLiteRtElementTypeFloat32 && tensor.data_size == 0;
 }
 
-// YOUR OPS: says what the driver is to do for an op; Unsupported leaves it to the CPU.
+// YOUR OPS: fills in the function for an op; returns Unsupported if the op stays on the CPU.
 LiteRtStatus classify(const LiteRtCompilerPluginT& plugin, LiteRtOp op, Function& function) {
   const LiteRtCompilerContext* context = plugin.context;
   LiteRtNpuOpInfo info;
@@ -91,9 +92,9 @@ LiteRtStatus LiteRtCreateCompilerPlugin(
     const LiteRtCompilerContext* context, LiteRtCompilerPlugin* plugin, LiteRtEnvironmentOptions,
     LiteRtOptions options) {
   LITERT_NPU_CHECK(context != nullptr && plugin != nullptr);
-  const char* unknown = LiteRtNpuFindOptions(context, options, "cobalt");  // YOUR OPTIONS: refuse what is none
+  const char* unknown = LiteRtNpuFindOptions(context, options, "cobalt");  // YOUR OPTIONS: refuse unknown options
   if (unknown != nullptr) {
-    LiteRtNpuSay("Cobalt", "it has no options, and was given %s", unknown);
+    LiteRtNpuSay("Cobalt", "Cobalt has no options, but the command line has %s", unknown);
     return kLiteRtStatusErrorInvalidToolConfig;
   }
   *plugin = new (std::nothrow)
@@ -115,7 +116,7 @@ LiteRtStatus LiteRtCompilerPluginPartition(
     const LiteRtStatus status = classify(*plugin, op, function);
     if (status == kLiteRtStatusErrorUnsupported) continue;
     LITERT_NPU_TRY(status);
-    LITERT_NPU_TRY(plugin->context->push_op(selected_ops, op, num_taken++));  // each is a partition
+    LITERT_NPU_TRY(plugin->context->push_op(selected_ops, op, num_taken++));  // each op is a partition of its own
   }
   return kLiteRtStatusOk;
 }
@@ -127,7 +128,7 @@ LiteRtStatus LiteRtCompilerPluginCompile(
   LiteRtCompiledResult allocated;
   LITERT_NPU_TRY(plugin->context->get_num_model_subgraphs(partitions, &number));
   LITERT_NPU_TRY(LiteRtNpuCreateResult(number, sizeof(Header) + number * sizeof(Function), &allocated));
-  Result made(allocated);  // destroyed on each way out but the last
+  Result made(allocated);  // destroyed by each return but the last
   std::memcpy(made->byte_code, &kHeader, sizeof(Header));
   for (LiteRtParamIndex i = 0; i < number; i++) {
     Function function{};
