@@ -123,7 +123,7 @@ class _LoadCompiler:
             reasons.append(f"{name}: {found.why}")
         for warning in warnings:
             _LOG.warning("%s: %s", self.where, warning)
-        told = "; ".join(filter(None, [*reasons, self.candidates.left_out]))
+        told = "; ".join(filter(None, [self.candidates.left_out, *reasons]))
         nothing = Nothing(told or "no compiler plugin can be used")
         if error is not None:
             self._fail(error if len(reasons) == 1 else LiteRtError(error.status, nothing.why))

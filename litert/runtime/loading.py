@@ -41,7 +41,7 @@ from litert.runtime.trial_opening import check_opens
 _LOG = logging.getLogger(__name__)
 
 _COMPILE_IT = "Compile it with apply_plugin."
-_NOT_COMPILED = "Compile the model with apply_plugin and an asset for the op."
+_GIVE_ASSET = "Give an asset for the op with --npu_custom_op_info=<op>,<file>; in Python, with custom_op_infos."
 _LEFT_ON_CPU = (
     "apply_plugin left the op on the CPU, which has no kernel for it: the report of apply_plugin "
     "says why, and --require_npu=<op> or --require_runnable makes this an error."
@@ -77,7 +77,7 @@ class _OpenedModel(NamedTuple):
     def why_on_cpu(self, unless_tried: str) -> str:
         """Returns the reason why a model is not compiled, or the given hint."""
         if self.why_not_compiled:
-            return f"Compiling at load did not help either: {self.why_not_compiled}."
+            return f"No vendor compiled the model at load: {self.why_not_compiled}."
         return unless_tried
 
 
@@ -178,7 +178,9 @@ def load_unplanned(
             num_threads,
             kernel_mode,
             kernels.make,
-            custom_op_hint=_LEFT_ON_CPU if opened.is_compiled else opened.why_on_cpu(_NOT_COMPILED),
+            custom_op_hint=_LEFT_ON_CPU
+            if opened.is_compiled
+            else f"{_GIVE_ASSET} {opened.why_on_cpu('')}".rstrip(),
             stock_arguments=stock_arguments or {},
             profiler=_open_profiler() if options.enable_profiling else None,
         )
@@ -204,7 +206,7 @@ def _open_profiler() -> Profiler | None:
         check_profiler()
         return Profiler()
     except LiteRtError as error:
-        _LOG.warning("%s: cannot measure XNNPACK's operators: %s", error)
+        _LOG.warning("cannot measure XNNPACK's operators: %s", error)
         return None
 
 
