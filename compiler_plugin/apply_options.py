@@ -1,4 +1,4 @@
-"""Options of `apply_plugin`, which flags or programs set."""
+"""Options of `apply_plugin`, set by command-line flags or by a program."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ class ApplyOptions:
     Attributes:
       soc_manufacturer: Vendor of the NPU; "" for the reference vendor.
       soc_model: SoC model; "" for the first model of the vendor's plugin.
-      libs: Folders with plugins, searched beside the installed plugins.
-      subgraphs: Indices of the subgraphs to compile; empty for all.
-      require_npu: Names of ops that must not stay on the CPU, or `all`.
+      libs: Folders that are searched for plugins, in addition to the installed plugins.
+      subgraphs: Indices of the subgraphs to compile; an empty list selects all subgraphs.
+      require_npu: Names of ops that must run on the NPU; `all` means every op.
       compiler: Options for the vendor's plugin.
-      transform: Transformations of the model before the plugin gets the model; None for no transformation.
-      hosting: Processes and limits in which plugins run.
+      transform: Transformations that change the model before the plugin gets it; None means no transformations.
+      hosting: In which process plugins run, and with which time and memory limits.
       require_runnable: Whether compiling fails if neither the NPU nor stock LiteRT's CPU runs an op.
-      digest_weights: Whether a compiled file larger than 64 MiB gets a digest of the whole file, and a seal.
+      digest_weights: Whether a digest of the whole file and a seal are stored even if the compiled file is larger
+        than 64 MiB.
     """
 
     soc_manufacturer: str = option(
@@ -54,8 +55,8 @@ class ApplyOptions:
         Flag(
             "soc_model",
             "",
-            "Name of the SoC model, as the vendor's plugin lists it. By default the first of "
-            "the list.",
+            "Name of the SoC model, spelled as in the list of the vendor's plugin. The default "
+            "is the first SoC model in the plugin's list.",
         ),
         Section.TARGET,
         Goes.LOAD,
@@ -74,7 +75,9 @@ class ApplyOptions:
         Flag(
             "subgraphs",
             (),
-            ("Indices of the subgraphs to compile, as 0,2. By default all subgraphs are compiled."),
+            (
+                "Indices of the subgraphs to compile, for example 0,2. By default all subgraphs are compiled."
+            ),
         ),
         Section.PARTITIONS,
         Goes.MANIFEST,
@@ -84,7 +87,8 @@ class ApplyOptions:
         Flag(
             "require_npu",
             (),
-            "Names of ops that must go to the NPU, separated by commas, or all. The command "
+            "Names of ops that must run on the NPU, separated by commas; all means every op. The "
+            "command "
             "fails if one of these ops stays on the CPU.",
         ),
         Section.LAYERS,
@@ -108,8 +112,8 @@ class ApplyOptions:
         Flag(
             "digest_weights",
             False,
-            "Store a digest of the file even if it is larger than 64 MiB, so that a load notices "
-            "damaged weights.",
+            "Store a digest of the compiled file even if the file is larger than 64 MiB. With a "
+            "digest, damaged weights are detected when the model is loaded.",
         ),
         Section.TARGET,
     )
@@ -120,6 +124,6 @@ class ApplyOptions:
 
     @property
     def asset_paths(self) -> Sequence[str]:
-        """Paths of the user's files that the plugin reads: assets and edited IR."""
+        """Paths of the user's files that the plugin reads: asset files and edited IR files."""
         infos = self.compiler.custom_op_infos
         return [*(info.asset_path for info in infos), *self.compiler.replace_ir.values()]

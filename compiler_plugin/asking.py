@@ -1,8 +1,9 @@
-"""Asks a plugin which ops of a subgraph it takes, and asks again after it takes refused composites apart.
+"""Asks a plugin which ops of a subgraph it takes; decomposes the composites it refuses, and asks again.
 
-The procedure is that of stock LiteRT (`litert/compiler/plugin/compiler_plugin.cc`, `PartitionModel`), with two
-differences. A composite without any part on the NPU is restored, since the CPU may know the composite. A composite
-within another composite is taken apart too, unless the plugin asks for the partitions of stock LiteRT.
+The procedure is the same as in stock LiteRT (`litert/compiler/plugin/compiler_plugin.cc`, `PartitionModel`), with
+two differences. If no op of a decomposed composite goes to the NPU, the composite is restored, because the CPU may
+have a kernel for it. Composites nested in composites are decomposed too, unless the plugin requests the same
+partitions as in stock LiteRT.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from litert.model.positions import Edge
 
 @dataclass(frozen=True, slots=True)
 class CompositeFate:
-    """The state of a composite after the plugin was asked.
+    """The state of a composite after the plugin has chosen its ops.
 
     Attributes:
       op: The composite op.
       name: Name of the operation that the composite computes.
-      ops: Positions of the composite, or of its parts if the composite is taken apart.
-      is_apart: Whether the composite is taken apart.
+      ops: Position of the composite op in the subgraph; if the composite is decomposed, positions of the ops that
+        replace it.
+      is_apart: Whether the ops of the decomposition replace the composite.
     """
 
     op: Op
@@ -40,11 +42,12 @@ class NpuShare:
     """The ops of a subgraph that go to the NPU.
 
     Attributes:
-      selected: Partition index by position of the op. The host assigns negative indices.
-      reasons: Why each other op stays on the CPU, by position of the op.
-      bodies: Decomposition of each composite that goes to the NPU as its parts, by position of the composite.
+      selected: Partition index of each op on the NPU, by position of the op; the host itself assigns negative
+        indices.
+      reasons: The reason why an op stays on the CPU, by position of the op.
+      bodies: Decompositions of the composites that the NPU runs as separate ops, by position of the composite.
       composites: States of the composites in the subgraph.
-      edges: Control dependencies of the subgraph, if they have changed.
+      edges: New control dependencies of the subgraph; None if the control dependencies have not changed.
     """
 
     selected: Mapping[int, int]
@@ -57,7 +60,7 @@ class NpuShare:
 def ask(
     model: Model, index: int, plugin: VendorPlugin, edges: Sequence[Sequence[Edge]]
 ) -> NpuShare:
-    """Asks the plugin which ops of one subgraph it takes; composites in the subgraph may be taken apart.
+    """Asks the plugin which ops of one subgraph it takes; decomposes composites in the subgraph if necessary.
 
     `edges` holds the control dependencies of each subgraph of the model.
     """
@@ -71,7 +74,7 @@ def ask(
             if op not in taken.selected and composite.name not in (NPU_CALL, CPU_CALL):
                 closed[op] = taken.reasons.get(op, NO_REASON)
                 if why := opened.admit(op, composite):
-                    closed[op] += f", and the composite cannot be taken apart: {why}"
+                    closed[op] += f", and the composite cannot be decomposed: {why}"
         parts = opened.take_apart()
         if not parts:
             break
@@ -86,7 +89,8 @@ def ask(
     unused = [op for op in opened.parts if taken.selected.keys().isdisjoint(opened.leaves(op))]
     taken.reasons.update(closed)
     taken.reasons.update(
-        (op, f"{closed[op]}, and the plugin takes no op of its decomposition") for op in unused
+        (op, f"{closed[op]}, and the plugin takes no op of the composite's decomposition")
+        for op in unused
     )
     opened.put_back(unused)
     position = {op: number for number, op in enumerate(subgraph.ops)}
@@ -112,10 +116,11 @@ def _read_composites(ops: Sequence[Op]) -> dict[Op, Composite]:
 def _heed_author(
     model: Model, subgraph: Subgraph, composites: Mapping[Op, Composite], taken: Taken
 ) -> dict[Op, Subgraph]:
-    """Sends composites where the model's author wants them, whatever the plugin says of the op.
+    """Assigns composites to the NPU or the CPU if the model's author prescribes this, whatever the plugin says.
 
     Returns:
-      What is compiled in the place of those that go to the NPU. Each is a partition of its own.
+      The decompositions to compile in place of the composites on the NPU. Each decomposition is a separate
+      partition.
     """
     bodies: dict[Op, Subgraph] = {}
     for op in subgraph.ops:
@@ -124,9 +129,9 @@ def _heed_author(
             continue
         taken.selected.pop(op, None)
         if composite.name == CPU_CALL:
-            taken.reasons[op] = "the model's author wants it on the CPU"
+            taken.reasons[op] = "the model's author has placed the op on the CPU"
         elif why := _why_no_call(model, op, composite):
-            taken.reasons[op] = f"the model's author wants it on the NPU, but {why}"
+            taken.reasons[op] = f"the model's author has placed the op on the NPU, but {why}"
         else:
             bodies[op] = model.subgraphs[composite.decomposition]
             taken.selected[op] = -len(bodies)
@@ -138,5 +143,5 @@ def _why_no_call(model: Model, op: Op, composite: Composite) -> str:
         return why
     for part in model.subgraphs[composite.decomposition].ops:
         if why := why_cpu_only(part):
-            return f"{part.name} in its decomposition cannot run on the NPU: {why}"
+            return f"{part.name} in the composite's decomposition cannot run on the NPU: {why}"
     return ""

@@ -1,4 +1,4 @@
-"""Finds and opens the user's asset files, asks the plugin for their companions, and embeds the files."""
+"""Finds and opens the user's asset files, asks the plugin for their companion files, and embeds all of them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def open_assets(
     infos: Sequence[CustomOpInfo],
     hint: str = "Check the path after the comma of --npu_custom_op_info.",
 ) -> Iterator[Mapping[str, MappedFile]]:
-    """Opens and maps the asset of each op, so that a missing or unreadable file is an error before other work.
+    """Opens and maps the asset file of each op first, so that a missing file is reported before any other work.
 
     Raises:
-      LiteRtError: NOT_FOUND or FILE_IO, with the op and the file; INVALID_TOOL_CONFIG, if an op name is invalid.
+      LiteRtError: NOT_FOUND or FILE_IO, if a file cannot be read; INVALID_TOOL_CONFIG, if an op name is invalid.
     """
     with ExitStack() as stack:
         files: dict[str, MappedFile] = {}
@@ -44,7 +44,7 @@ def open_assets(
             except LiteRtError as error:
                 raise LiteRtError(
                     error.status,
-                    f"asset of op '{info.op_name}': {error.what}",
+                    f"cannot read the asset of op '{info.op_name}': {error.what}",
                     error.where,
                     hint,
                 ) from error
@@ -55,7 +55,7 @@ def open_assets(
 def read_assets(
     plugin: VendorPlugin, infos: Sequence[CustomOpInfo], files: Mapping[str, MappedFile]
 ) -> list[Asset]:
-    """Returns the assets in the order of the flags, each asset followed by the companions that it names."""
+    """Returns the assets in the order of the flags; the companion files of an asset follow the asset."""
     assets: list[Asset] = []
     for info in infos:
         blob = files[info.op_name].blob()
@@ -68,9 +68,10 @@ def read_assets(
 def companion_paths(
     infos: Sequence[CustomOpInfo], assets: Sequence[Asset], asset_root: str = ""
 ) -> list[str]:
-    """Returns all paths where the companions of some assets may lie.
+    """Returns all paths where the companion files of some assets may be stored.
 
-    These are the asset's folder, the folder of the file that the asset links to, and the asset root.
+    A companion file may be in the asset's folder, in the folder that a symbolic link leads to, or in the asset
+    root.
     """
     folders = {
         info.op_name: {
@@ -91,25 +92,26 @@ def companion_paths(
 def find_custom_layers(
     plugin: VendorPlugin, options: CompilerOptions, model: Model, report: Report
 ) -> Sequence[CustomOpInfo]:
-    """Returns the assets from layer libraries for those ops of the model that no flag gives an asset for.
+    """Returns assets from layer libraries, for the ops of the model that have no asset from a flag.
 
-    The plugin uses these assets from now on. The report gets a warning if there are `--custom_layers`, but no
-    layer fits an op of the model.
+    The plugin uses these assets from now on. If no layer in `--custom_layers` is for an op of the model, the
+    report gets a warning.
     """
     by_flag = {info.op_name for info in options.custom_op_infos}
     found = layers_for_any_model(plugin, options, {op.name for op in model.ops()} - by_flag)
     if options.custom_layers and not found:
-        report.warnings.append("no layer of --custom_layers is for an op of the model")
+        report.warnings.append("--custom_layers has no layer for any op of the model")
     return found
 
 
 def layers_for_any_model(
     plugin: VendorPlugin, options: CompilerOptions, op_names: Collection[str]
 ) -> Sequence[CustomOpInfo]:
-    """Returns the assets for some ops from the layers in the options, and then from those in the environment.
+    """Returns assets for some ops, from the layers in the options first, then from the layers in the environment.
 
     Raises:
-      LiteRtError: The error of the plugin. If the layers come from the environment, the error names the variable.
+      LiteRtError: Any error of the plugin; if the layers come from the environment, the error contains the
+        variable's name.
     """
     found: list[CustomOpInfo] = []
     if options.custom_layers:
@@ -128,10 +130,10 @@ def layers_for_any_model(
 def check_native_assets(
     names: Collection[str], assets: Sequence[Asset], vendor: str
 ) -> Collection[str]:
-    """Returns the names after a check that each name is the name of an embedded asset.
+    """Checks that each name belongs to an embedded asset, and returns the names.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the vendor returned the name of an asset that does not exist.
+      LiteRtError: INVALID_ARGUMENT, if a name that the vendor returned belongs to no asset.
     """
     unknown = sorted(set(names) - {asset.name for asset in assets})
     if unknown:

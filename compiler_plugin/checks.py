@@ -1,4 +1,4 @@
-"""Checks before and after a command's work: paths, model, output, and what the user requires."""
+"""Checks of a command: its paths, its model, its output, and the ops that must run on the NPU."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_output(target: str, sources: Iterable[str]) -> None:
     """Refuses an output path that would replace an input or whose folder does not exist, before any work is done.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT or NOT_FOUND, if the output cannot be written there.
+      LiteRtError: INVALID_ARGUMENT or NOT_FOUND, if no output file can be written at the path.
     """
     if not target:
         return
@@ -36,7 +36,9 @@ def check_output(target: str, sources: Iterable[str]) -> None:
         if os.path.exists(source) and os.path.exists(target) and os.path.samefile(source, target):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "the output is the input" if source == target else f"the output is {source}",
+                "the output file is also an input file"
+                if source == target
+                else f"the output file is also an input file: {source}",
                 target,
                 "Write to another file.",
             )
@@ -44,9 +46,9 @@ def check_output(target: str, sources: Iterable[str]) -> None:
     if os.path.isdir(target):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the output is a folder",
+            "the output path is a folder",
             target,
-            "Name a file to write.",
+            "Give the path of a file.",
         )
 
 
@@ -55,8 +57,8 @@ def read_uncompiled(source: str | bytes) -> Model:
     """Reads a model from a file or from bytes; refuses compiled models and models without a subgraph.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS, if the model is compiled already; the errors of `check_subgraphs` and
-        `read_model`.
+      LiteRtError: ALREADY_EXISTS, if the model is compiled already; all errors that `check_subgraphs` and
+        `read_model` raise.
     """
     where = source if isinstance(source, str) else "model from a buffer"
     with ExitStack() as stack:
@@ -82,34 +84,34 @@ def write_output(
     seal: Seal | None = None,
     digest_weights: bool = False,
 ) -> None:
-    """Writes a model as `write_model` does, unless `target` is "", and adds the output to the report."""
+    """Calls `write_model` unless `target` is "", and adds the path and size of the output file to the report."""
     if target:
         written = write_model(model, target, seal=seal, digest_weights=digest_weights)
         report.output_path, report.output_size = written.path, written.size
 
 
 def check_required(report: Report, required: Sequence[str]) -> None:
-    """Checks that all ops that the user requires on the NPU are on the NPU.
+    """Checks that the ops named by `--require_npu` run on the NPU.
 
     Raises:
-      LiteRtError: UNSUPPORTED, with the reason for each op that stays on the CPU; NOT_FOUND, if no op has the
-        name.
+      LiteRtError: UNSUPPORTED, if one of the ops stays on the CPU; NOT_FOUND, if the model has no op with a
+        required name.
     """
     names = {op.name for op in report.ops}
     composites = {composite.name for composite in report.composites}
     for name in required:
         if name != ALL and name not in names:
-            kind = ", but it has a composite with this name" if name in composites else ""
+            kind = ", only a composite with this name" if name in composites else ""
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"the model has no op '{name}'{kind}, but --require_npu names this op",
+                f"--require_npu names op '{name}', but the model has no such op{kind}",
                 report.model_path,
-                f"It has {', '.join(sorted(names)) or 'no ops'}.",
+                f"The model has {', '.join(sorted(names)) or 'no ops'}.",
             )
     left = [op for op in report.cpu_ops if ALL in required or op.name in required]
     if left:
         reasons = dict.fromkeys(f"{op.name}: {op.reason}" for op in left)
-        subject = "the op that is" if len(left) == 1 else "the ops that are"
+        subject = "an op" if len(left) == 1 else "several ops"
         stay = "stays" if len(left) == 1 else "stay"
         raise LiteRtError(
             Status.UNSUPPORTED,
@@ -120,10 +122,10 @@ def check_required(report: Report, required: Sequence[str]) -> None:
 
 
 def check_runnable(report: Report, model: Model, *, is_required: bool) -> None:
-    """Adds to the report the ops that run nowhere, unless a program registers kernels for these ops.
+    """Adds to the report the ops for which neither the NPU nor stock LiteRT's CPU has a kernel.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if there are such ops and the user forbids them.
+      LiteRtError: UNSUPPORTED, if the model has an op that cannot run, and `is_required` is set.
     """
     report.not_runnable = list(dict.fromkeys(find_not_runnable(model)))
     if is_required and report.not_runnable:
@@ -145,10 +147,10 @@ def _target(model: Model) -> str:
 
 
 def check_shape_bounds(model: Model, bounds: Mapping[str, Sequence[int]]) -> None:
-    """Refuses a shape bound for a tensor that does not exist, or that does not fit the tensor's shape.
+    """Raises an error for a shape bound whose tensor does not exist, or whose tensor has another shape.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, with the names of the tensors that can have a bound.
+      LiteRtError: INVALID_TOOL_CONFIG, if a bound is wrong; the message lists the tensors that can have a bound.
     """
     for name, bound in bounds.items():
         tensors = [t for s in model.subgraphs for t in s.tensors if t.name == name]
@@ -170,7 +172,7 @@ def check_shape_bounds(model: Model, bounds: Mapping[str, Sequence[int]]) -> Non
                 "Give bounds only for tensors of dynamic shape: "
                 f"{', '.join([*named][:_MOST_NAMED])}{more}."
                 if named
-                else "All tensors of the model have fixed shapes, which need no bound.",
+                else "All tensors of the model have fixed shapes; remove the shape bounds.",
             )
         for tensor in open_tensors:
             _check_bound(tensor, bound)
@@ -184,16 +186,16 @@ def _check_bound(tensor: Tensor, bound: Sequence[int]) -> None:
     if not fits or any(p not in (-1, b) for p, b in zip(pattern, bound, strict=True)):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"{shown} is not a bound of {tensor.type}",
+            f"{shown} is not a shape bound for {tensor.type}",
             where,
-            "Give a number for each unknown dimension (?), and repeat the other dimensions "
+            "Give a number for each unknown dimension (?), and repeat the known dimensions "
             "unchanged.",
         )
     if any(d > b for d, b in zip(tensor.shape, bound, strict=True)):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"{shown} is smaller than {'x'.join(map(str, tensor.shape))}, the shape in the file "
-            "before it is resized",
+            f"the shape bound {shown} is smaller than the shape in the model file, "
+            f"{'x'.join(map(str, tensor.shape))}",
             where,
-            "Give a bound that is at least this shape.",
+            "Give a bound that is at least as large as the shape in the file.",
         )

@@ -38,9 +38,9 @@ def partition_model(
     options: ApplyOptions | None = None,
     watch: Watch = lambda model, report: None,
 ) -> Report:
-    """Shows what a vendor takes: writes dispatch ops without byte code, and partitions as extra subgraphs.
+    """Writes a partitioned, uncompiled model: dispatch ops without byte code, and a subgraph per partition.
 
-    The function compiles nothing and embeds no assets.
+    This function does not compile the partitions and does not embed assets.
     Arguments, result and errors are the same as those of `apply_plugin`.
     """
     options = options or ApplyOptions()
@@ -79,7 +79,7 @@ def compile_model(
     output_path: str | os.PathLike[str],
     options: ApplyOptions | None = None,
 ) -> Report:
-    """Has a vendor compile whole subgraphs, even ops that the vendor does not take, and writes only the byte code.
+    """Lets the vendor's plugin compile whole subgraphs, without a partition step, and writes only the byte code.
 
     As in stock LiteRT, the output is the first byte code module. Arguments, result and errors are the same as
     those of `apply_plugin`.
@@ -107,7 +107,7 @@ def compile_model(
         if len(result.byte_code) > 1:
             report.warnings.append(
                 f"the vendor returned {len(result.byte_code)} byte code modules, but only the "
-                "first is written"
+                "first module is written"
             )
         if target:
             module = result.byte_code[0]
@@ -121,10 +121,10 @@ def copy_model(
     model_path: str | os.PathLike[str],
     output_path: str | os.PathLike[str],
 ) -> Report:
-    """Reads a model and writes it again without a plugin (`--cmd=noop`); the content stays the same.
+    """Reads a model and writes it unchanged to another file, without a plugin (`--cmd=noop`).
 
     Raises:
-      LiteRtError: The errors of reading and writing a model; no file is written then.
+      LiteRtError: Any error of `read_model` or `write_model`; after an error, no file is written.
     """
     start = time.perf_counter()
     source, target = os.fspath(model_path), os.fspath(output_path)
@@ -144,9 +144,10 @@ class PluginInfo:
     """What `--cmd=info` prints about one plugin.
 
     Attributes:
-      soc_manufacturer, soc_models, sdk_version: What the plugin says of itself; empty if the plugin does not load.
-      origin: Place where the plugin was found.
-      problem: Why the plugin does not load; "" if the plugin loads.
+      soc_manufacturer, soc_models, sdk_version: The plugin's own description of itself; empty if the plugin cannot
+        be loaded.
+      origin: Where the plugin was found: a file path or an installed package.
+      problem: Why the plugin cannot be loaded; "" if it can be loaded.
     """
 
     soc_manufacturer: str
@@ -163,10 +164,11 @@ class PluginInfo:
 
 
 def list_plugins(libs: Sequence[str] = (), hosting: Hosting | None = None) -> list[PluginInfo]:
-    """Returns all plugins that are installed or in the folders, also plugins that do not load.
+    """Returns all plugins that are installed or in the folders, including plugins that cannot be loaded.
 
     Raises:
-      LiteRtError: NOT_FOUND, if a folder does not exist; ALREADY_EXISTS, if two plugins have one manufacturer.
+      LiteRtError: NOT_FOUND, if a folder does not exist; ALREADY_EXISTS, if two plugins have the same
+        manufacturer.
     """
     registry = find_plugins(libs, hosting)
     infos: list[PluginInfo] = []

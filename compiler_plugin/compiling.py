@@ -1,4 +1,4 @@
-"""Compiles partitions to byte code; tries smaller parts of what the vendor refuses, then leaves ops on the CPU."""
+"""Compiles partitions to byte code; splits partitions that the vendor refuses, or leaves them on the CPU."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from litert.model.graph import Buffer, Subgraph
 from litert.model.memory_plan import CallMemory
 
 Prepare: TypeAlias = Callable[[Sequence[Subgraph]], Sequence[str]]
-"""Prepares copies of partitions for the vendor, and returns sentences for the report about the changes."""
+"""Function that changes copies of partitions for the vendor, and returns notes about the changes."""
 
 _WORTH_SHARING = 64 << 10
-"""Bytes of constants for which partitions are compiled once more, so that these are stored once."""
+"""Partitions that share at least this many bytes of constants are compiled together to store the bytes once."""
 
 
 def leave_as_is(copies: Sequence[Subgraph]) -> Sequence[str]:
-    """Gives the vendor the ops unchanged."""
+    """Leaves the copies of partitions unchanged."""
     return ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledPartition:
-    """A compiled partition: its call, in a byte code module that other partitions may share."""
+    """A compiled partition: a byte code module, which partitions may share, and the call of a function in it."""
 
     module: Blob
     call: CallInfo
@@ -49,8 +49,8 @@ class Compilation:
 
     Attributes:
       partitions: Compiled partition for each partition of the plan.
-      notes: Sentences for the report, without duplicates: changes to the partitions, and notes of the vendor.
-      native_assets: Names of the assets whose machine code the calls run.
+      notes: Notes for the report, without duplicates, about changes to the partitions and from the vendor.
+      native_assets: Names of the assets that contain machine code which the NPU calls run.
       warnings: Warnings of the host for the report.
     """
 
@@ -67,18 +67,19 @@ def compile_partitions(
     max_partitions: int = 0,
     prepare: Prepare = leave_as_is,
 ) -> Compilation:
-    """Compiles the partitions of plans; partitions that the vendor refuses leave the plans.
+    """Compiles the partitions of plans, and removes partitions that the vendor refuses from the plans.
 
-    The vendor compiles all partitions together, so that they can share byte code. If the vendor refuses them
-    (UNSUPPORTED), each partition is compiled alone, then in halves, and finally single ops stay on the CPU with a
-    reason in the plan. The remaining partitions are then compiled together once more if they share weights.
+    The vendor compiles all partitions together, so that they can share byte code. If the vendor refuses the
+    partitions (UNSUPPORTED), each partition is compiled alone. If the vendor refuses a single partition, its
+    halves are compiled, and so on. A refused partition of one op stays on the CPU, with the reason in the plan. If
+    the compiled partitions share large weights, they are then compiled together once more.
 
     Args:
-      plugin: Plugin of the vendor; its errors with another status are raised.
+      plugin: Plugin of the vendor; an error of the plugin with any status except UNSUPPORTED is raised.
       plans: Plans with the partitions to compile.
       max_partitions: Largest number of partitions in all plans together, counted after partitions are split; 0
         means no limit.
-      prepare: Function that gets the copies of partitions before the vendor does; if the function raises
+      prepare: Function that changes the copies of partitions before the vendor gets them; if the function raises
         UNSUPPORTED, the partitions count as refused by the vendor.
     """
     compilation = Compilation()
@@ -127,8 +128,8 @@ def _compile_together(
     except LiteRtError as error:
         if error.status is not Status.UNSUPPORTED:
             apart.warnings.append(
-                "weights that several partitions use are stored once for each partition, since "
-                f"the plugin failed to compile the partitions together: {error}"
+                "weights that several partitions share are stored once for each partition, "
+                f"because the plugin failed to compile the partitions together: {error}"
             )
         return apart
     return together
@@ -155,7 +156,7 @@ def _copy(partitions: Sequence[Partition]) -> list[Subgraph]:
 def compile_copies(
     plugin: VendorPlugin, copies: Sequence[Subgraph], prepare: Prepare
 ) -> CompiledResult:
-    """Prepares copies of partitions and compiles them; the notes begin with those of the preparation."""
+    """Prepares copies of partitions and compiles the copies; the notes of the preparation come first."""
     notes = prepare(copies)
     result = plugin.compile(copies)
     return replace(result, notes=[*notes, *result.notes])
@@ -171,7 +172,8 @@ def _keep(
     for index in sorted(unused):
         size = result.byte_code[index].size
         compilation.warnings.append(
-            f"byte code module {index} ({size} bytes) contains no call and is left out"
+            f"byte code module {index} ({size} bytes) is not stored, because no NPU call uses the "
+            "module"
         )
     for note in result.notes:
         if note not in compilation.notes:
@@ -193,7 +195,7 @@ def report_calls(
     compilation: Compilation,
     modules: Sequence[Blob],
 ) -> None:
-    """Adds the calls, and the notes and warnings of their compilation, to the report."""
+    """Adds the NPU calls to the report, with the notes and warnings from their compilation."""
     index = {id(module): number for number, module in enumerate(modules)}
     report.calls = [
         CallReport.of(part.name, plan.index, part, made.call.name, index[id(made.module)])

@@ -1,4 +1,4 @@
-"""Takes composites apart and restores them: the ops of the decomposition replace the composite op."""
+"""Replaces composite ops by the ops of their decompositions, and restores the composite ops."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from litert.model.graph import Model, Op, Subgraph, Tensor
 from litert.model.positions import Edge, referenced_subgraphs
 
 MAX_OPS = 100_000
-"""Largest number of ops that decompositions may add to a subgraph; without it, nested ones grow without limit."""
+"""Largest number of ops that decompositions may add to a subgraph; nested composites need a limit."""
 
 MAX_DEPTH = 100
-"""Largest depth of composites within composites: the host asks a plugin once for each level."""
+"""Largest nesting depth of composites; the host calls the plugin's `partition` once for each level."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The ops and tensors in the place of a composite: copies of the ops and tensors of its decomposition."""
+    """Copies of the ops and tensors of a decomposition, which replace a composite op."""
 
     composite: Composite
     ops: Sequence[Op]
@@ -29,14 +29,15 @@ class Parts:
 
 
 class OpenComposites:
-    """The composites of one subgraph, some of which are taken apart.
+    """The composites of one subgraph, some of which are replaced by the ops of their decompositions.
 
     Attributes:
-      parts: Parts of each composite that is taken apart, by the composite op, outer composites first.
+      parts: The replacement of each decomposed composite, by composite op; outer composites come before nested
+        composites.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
-        """Begins with all composites whole."""
+        """Starts with no composite decomposed."""
         self.parts: dict[Op, Parts] = {}
         self._model = model
         self._subgraph = subgraph
@@ -46,15 +47,15 @@ class OpenComposites:
         self._num_ops = 0  # that came, or will come, with all that was admitted
 
     def admit(self, op: Op, composite: Composite) -> str:
-        """Marks a composite to be taken apart next and returns ""; otherwise returns why this is not possible."""
+        """Marks a composite for decomposition and returns ""; if it cannot be decomposed, returns the reason."""
         if why := why_closed(self._model, op, composite):
             return why
         index = composite.decomposition
         outer = [self.parts[each].composite.decomposition for each in self._all_outer(op)]
         if index in outer or self._model.subgraphs[index] is self._subgraph:
-            return "its decomposition contains the composite itself"
+            return "the decomposition contains the composite itself"
         if len(outer) >= MAX_DEPTH:
-            return f"it is nested in {MAX_DEPTH} other composites"
+            return f"the composite is nested in {MAX_DEPTH} other composites"
         num_ops = self._num_ops + len(self._model.subgraphs[index].ops)
         if num_ops > MAX_OPS:
             return f"the decompositions would have more than {MAX_OPS:,} ops"
@@ -80,7 +81,7 @@ class OpenComposites:
         return [part for op in composites for part in self.parts[op].ops]
 
     def put_back(self, ops: Collection[Op]) -> None:
-        """Restores composites, and removes their parts with all composites within them."""
+        """Restores composite ops, and removes the ops that replaced them, including nested composites."""
         every = set(ops)
         outermost = [op for op in ops if every.isdisjoint(self._all_outer(op))]
         places: dict[Op, Op] = {}
@@ -101,7 +102,7 @@ class OpenComposites:
         self._subgraph.remove_tensors(tensors)
 
     def leaves(self, op: Op) -> Iterator[Op]:
-        """Yields the ops of the subgraph that stand for an op: the op itself, or all ops of its decomposition."""
+        """Yields the ops that replace a decomposed composite; for any other op, yields the op itself."""
         waiting = [op]
         while waiting:
             one = waiting.pop()
@@ -111,11 +112,11 @@ class OpenComposites:
                 yield one
 
     def move_edges(self, index: int, edges: Sequence[Sequence[Edge]]) -> list[Edge]:
-        """Returns the control dependencies of the changed subgraph, with those within decompositions.
+        """Returns the control dependencies of the changed subgraph, including those inside decompositions.
 
-        If a composite has control dependencies, its parts run in the order of the decomposition. Then the first
-        and the last part represent all parts; dependencies between all parts of two large composites would need
-        too much memory.
+        If a composite has control dependencies, the ops that replace it run in the order of the decomposition.
+        Therefore only the first and the last of these ops get the composite's dependencies. Dependencies between
+        all ops of two large composites would need too much memory.
 
         `edges` holds the control dependencies of all subgraphs of the unchanged model.
         """
@@ -153,7 +154,7 @@ class OpenComposites:
 
 
 def find_decompositions(model: Model) -> dict[int, str]:
-    """Returns the index of each subgraph that only composites use, with the name of one such composite."""
+    """Returns the indices of subgraphs that only composites use, each with the name of one of these composites."""
     found: dict[int, str] = {}
     if not model.subgraphs:
         return found
@@ -169,7 +170,7 @@ def find_decompositions(model: Model) -> dict[int, str]:
 
 
 def find_unused(model: Model, decompositions: Collection[int], gone: Collection[Op]) -> list[int]:
-    """Returns the indices of those decompositions that the model no longer uses without the removed ops."""
+    """Returns the indices of the decompositions that no op of the model uses after some ops are removed."""
     used: set[int] = set()
     waiting = [index for index in range(len(model.subgraphs)) if index not in decompositions]
     while waiting:
@@ -184,31 +185,31 @@ def find_unused(model: Model, decompositions: Collection[int], gone: Collection[
 
 
 def why_closed(model: Model, op: Op, composite: Composite) -> str:
-    """Returns why the decomposition cannot replace a composite; "" if it can."""
+    """Returns why a composite cannot be replaced by its decomposition; "" if it can be replaced."""
     index = composite.decomposition
     if not 0 <= index < len(model.subgraphs):
-        return f"its decomposition is subgraph {index}, but the model has no such subgraph"
+        return f"the decomposition is subgraph {index}, but the model has no such subgraph"
     body = model.subgraphs[index]
     if not body.ops:
-        return "its decomposition has no ops"
+        return "the decomposition has no ops"
     outer, inner = [*op.inputs, *op.outputs], [*body.inputs, *body.outputs]
     if len(op.inputs) != len(body.inputs) or len(op.outputs) != len(body.outputs):
-        return "its decomposition and the composite differ in their inputs or outputs"
+        return "the decomposition and the composite differ in the number of inputs or outputs"
     if len(set(inner)) != len(inner) or any(t.is_constant for t in body.inputs):
         return (
-            "its decomposition returns an input unchanged, or lists a tensor twice in its inputs "
-            "or outputs"
+            "the decomposition returns an input unchanged, has a constant input, or lists a "
+            "tensor twice in its inputs or outputs"
         )
     own = set(body.ops)
     if any(tensor.producer not in own for tensor in body.outputs):
-        return "no op of its decomposition computes one of the outputs"
+        return "one of the decomposition's outputs is computed by no op of the decomposition"
     if any(t.is_variable for t in (*body.tensors, *filter(None, op.inputs))):
-        return "its decomposition keeps values between runs"
+        return "the decomposition keeps values between runs"
     for ours, theirs in zip(outer, inner, strict=True):
         if ours is None or ours.type != theirs.type or _numbers(ours) != _numbers(theirs):
             return (
-                "its decomposition and the composite have different types for tensor "
-                f"'{theirs.name}'"
+                f"tensor '{theirs.name}' has different types in the decomposition and in the "
+                "composite"
             )
     return ""
 
@@ -216,12 +217,12 @@ def why_closed(model: Model, op: Op, composite: Composite) -> str:
 def copy_decomposition(
     subgraph: Subgraph, op: Op, body: Subgraph, *, data: CopiedData | None
 ) -> list[Op]:
-    """Copies the ops of a decomposition, with the tensors of the composite as inputs and outputs.
+    """Copies the ops of a decomposition; the copies read and write the composite's input and output tensors.
 
     Args:
       subgraph: Subgraph that gets the new tensors; the caller adds the returned ops to the subgraph.
-      op: Composite op; the caller has already released the tensors of the composite.
-      body: Subgraph with the decomposition.
+      op: Composite op that the copies replace; the caller has already disconnected its inputs and outputs.
+      body: Subgraph that contains the decomposition.
       data: Same as for `GraphCopy`.
     """
     inner, outer = (*body.inputs, *body.outputs), (*op.inputs, *op.outputs)
@@ -230,7 +231,7 @@ def copy_decomposition(
 
 
 def forget_decompositions(subgraph: Subgraph) -> None:
-    """Removes the references to decompositions from a subgraph without a model, as stock LiteRT does."""
+    """Removes the references to decompositions from a subgraph that leaves its model, as stock LiteRT does."""
     for op in subgraph.ops:
         if read_composite(op):
             forget_decomposition(op)

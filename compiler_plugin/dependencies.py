@@ -1,4 +1,4 @@
-"""Finds which ops of a subgraph must run before which, by data and side effects, and an order of execution."""
+"""Finds the ops that each op of a subgraph must wait for (data or side effects), and an execution order."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from litert.model.positions import Edge
 def find_dependencies(
     subgraph: Subgraph, selected: Container[Op], edges: Iterable[Edge] = ()
 ) -> list[list[int]]:
-    """Finds the ops that each op must wait for.
+    """Finds the ops that each op of a subgraph must wait for.
 
     Args:
       subgraph: Subgraph with its ops in execution order.
-      selected: Ops that a plugin takes; the plugin declares thereby that these ops have no side effects.
+      selected: Ops that a plugin takes; these ops count as ops without side effects.
       edges: Control dependencies from the model's metadata.
 
     Returns:
-      For each op, the positions of the earlier ops that it waits for, ascending and without duplicates.
+      For each op, the positions of the earlier ops that it must wait for, in ascending order and without
+      duplicates.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT, if two ops write one tensor, or an op reads a tensor before another op
-        writes it.
+      LiteRtError: INVALID_GRAPH_INVARIANT, if two ops write the same tensor, or if an op reads a tensor that a
+        later op writes.
     """
     position = {op: index for index, op in enumerate(subgraph.ops)}
     added: dict[int, list[int]] = {}
@@ -47,7 +48,7 @@ def find_dependencies(
                     op,
                     index,
                     tensor.name,
-                    "reads the tensor before an op writes the tensor",
+                    "reads the tensor before the tensor is written",
                 )
             before.add(producer)
         for tensor in op.outputs:
@@ -66,7 +67,7 @@ def find_dependencies(
 def _bad_order(subgraph: Subgraph, op: Op, index: int, tensor: str, what: str) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_GRAPH_INVARIANT,
-        f"tensor '{tensor}' has no unique value: {op.name} {what}",
+        f"tensor '{tensor}' has an ambiguous value: {op.name} {what}",
         f"op {index} of subgraph '{subgraph.name}'",
         "The subgraph cannot be partitioned; convert the model again.",
     )
@@ -75,17 +76,18 @@ def _bad_order(subgraph: Subgraph, op: Op, index: int, tensor: str, what: str) -
 def find_execution_order(
     dependencies: Sequence[Sequence[int]], partitions: Sequence[Sequence[int]]
 ) -> list[int]:
-    """Orders ops and calls so that each one runs after its dependencies; otherwise the order stays the same.
+    """Finds an order in which each op and each NPU call runs after the ops that it depends on, with few changes.
 
-    A call runs at the position of the last op of its partition, or earlier if another op needs the result earlier.
+    An NPU call runs at the position of its partition's last op, or earlier if another op needs its result earlier.
 
     Args:
-      dependencies: For each op, the positions of the ops that it waits for.
-      partitions: For each call, the positions of its ops, ascending. Partitions have no op in common and form no
-        cycle.
+      dependencies: For each op, the positions of the ops that it must wait for.
+      partitions: For each NPU call, the positions of its ops in ascending order; an op is in one partition at
+        most, and the partitions form no cycle.
 
     Returns:
-      Positions of ops in the new order; a call appears as the complement (`~index`) of its partition's index.
+      Positions of ops in the new order; an NPU call appears as the bitwise complement (`~index`) of its
+      partition's index.
     """
     owner = {op: ~index for index, partition in enumerate(partitions) for op in partition}
     last = {partition[-1] for partition in partitions}

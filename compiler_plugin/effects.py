@@ -1,6 +1,6 @@
-"""Finds ops that do more than read inputs and write outputs: ops with state, and ops that call subgraphs.
+"""Finds ops that do more than compute outputs from inputs: ops with state, and ops that call subgraphs.
 
-These ops stay on the CPU in the order of the file, even if a plugin wants them.
+Ops with state, and ops that call subgraphs, stay on the CPU in the order of the file, even if a plugin takes them.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ CONTROL_FLOW = frozenset({
     "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER", "STABLEHLO_SELECT_AND_SCATTER", "STABLEHLO_SORT",
     "STABLEHLO_WHILE", "WHILE",
 })  # fmt: skip
-"""Builtin ops that run other subgraphs of the model, except composites, whose names say what they compute."""
+"""Builtin ops that run other subgraphs of the model, except composites, which an NPU can run."""
 
 _GENERATORS = frozenset({"MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM"})
 _HANDLES = frozenset({ElementType.RESOURCE, ElementType.VARIANT})
 
 
 def why_cpu_only(op: Op) -> str:
-    """Returns why no NPU call can contain an op; "" if an NPU call can.
+    """Returns why an NPU call cannot contain an op; "" if an NPU call can contain the op.
 
-    A partition contains only its own ops and tensors of the model, and an NPU call keeps no state.
+    A partition contains ops and tensors of one subgraph, and an NPU call keeps no state between runs.
     """
     if op.name in CONTROL_FLOW:
-        return "the op runs other subgraphs, which a partition does not contain"
+        return "the op runs other subgraphs, and a partition cannot contain subgraphs"
     for tensor in (*op.inputs, *op.outputs):
         if tensor is None:
             continue
@@ -37,12 +37,15 @@ def why_cpu_only(op: Op) -> str:
         if tensor.element_type in _HANDLES:
             return f"the op uses the {tensor.element_type.name.lower()} tensor '{tensor.name}'"
         if tensor.element_type is ElementType.STRING:
-            return f"the op uses the string tensor '{tensor.name}', and no NPU call takes strings"
+            return (
+                f"the op uses the string tensor '{tensor.name}', and NPU calls do not support "
+                "strings"
+            )
     return ""
 
 
 def has_side_effects(op: Op) -> bool:
-    """Returns whether a CPU op must keep its place among other ops with side effects.
+    """Returns whether an op on the CPU must keep its order relative to ops with side effects.
 
     Custom ops count as ops with side effects, because their behavior is unknown.
     """
@@ -50,7 +53,7 @@ def has_side_effects(op: Op) -> bool:
 
 
 def has_state(op: Op) -> bool:
-    """Returns whether a builtin op depends on more than its inputs, or changes more than its outputs."""
+    """Returns whether a builtin op reads or changes state, such as a variable tensor or a random generator."""
     if op.name in _GENERATORS:
         return True
     for tensor in (*op.inputs, *op.outputs):

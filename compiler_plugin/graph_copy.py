@@ -29,7 +29,7 @@ def copy_ops(
 
 
 class CopiedData:
-    """Copies of buffers and operator codes, one of each: copies share a buffer if their originals share one.
+    """Copies of buffers and operator codes; copied tensors share a buffer if the original tensors share one.
 
     Subgraphs that a vendor compiles together are copied with one `CopiedData`.
     """
@@ -56,7 +56,7 @@ class CopiedData:
 
 
 class GraphCopy:
-    """Copies ops and tensors into one subgraph; a tensor that two ops share is copied once."""
+    """Copies ops and their tensors into one subgraph; a tensor that several ops use is copied once."""
 
     def __init__(
         self,
@@ -65,19 +65,20 @@ class GraphCopy:
         *,
         data: CopiedData | None,
     ) -> None:
-        """Prepares to copy into a subgraph.
+        """Creates an object that copies ops and tensors into a subgraph.
 
         Args:
-          into: Subgraph that gets the tensors; the caller sets its ops, inputs and outputs.
-          known: Tensors that already have a counterpart in `into`, with that counterpart.
-          data: Buffers and operator codes for the copies; with None, the copies use those of the originals.
+          into: Subgraph that gets the tensors; the caller sets the ops, inputs and outputs of the subgraph.
+          known: Maps tensors that need no copy to the tensors of `into` that are used in their place.
+          data: Buffers and operator codes for the copies; with None, the copies use the original buffers and
+            operator codes.
         """
         self._into = into
         self._tensors: dict[Tensor, Tensor] = dict(known or {})
         self._data = data
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """Copies a tensor without its op, and also copies the tensors that its quantization refers to."""
+        """Copies a tensor without the op that writes it; also copies the tensors of its quantization."""
         waiting, blockwise = [tensor], []
         while waiting:
             original = waiting.pop()
@@ -91,7 +92,7 @@ class GraphCopy:
         return self._tensors[tensor]
 
     def ops(self, ops: Sequence[Op]) -> list[Op]:
-        """Copies ops; the caller adds the copies to a subgraph."""
+        """Copies ops and their tensors; the caller adds the copied ops to a subgraph."""
         return [self._op(op) for op in ops]
 
     def _op(self, op: Op) -> Op:

@@ -1,4 +1,4 @@
-"""Cleans up after a subgraph has changed: removes unused objects, and updates positions in the metadata."""
+"""Cleans up a changed subgraph: removes unused tensors and buffers, and updates op positions in the metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.model.positions import (
 
 
 def find_results(model: Model, subgraph: Subgraph) -> set[Tensor]:
-    """Finds the tensors that are read from outside a subgraph: its outputs, and those of its signatures."""
+    """Finds the tensors of a subgraph that are outputs of the subgraph or of one of its signatures."""
     results = set(subgraph.outputs)
     for signature in model.signatures:
         if signature.subgraph is subgraph:
@@ -26,8 +26,8 @@ def move_control_dependencies(model: Model, places: Mapping[Subgraph, Mapping[in
 
     Args:
       model: Model to change.
-      places: For each subgraph with a new order, the new positions of ops by their old positions; a removed op has
-        no new position, and ops that were merged have the same new position.
+      places: For each subgraph with a new op order, the new position of each op by its old position; removed ops
+        are missing, and ops that were merged have the same new position.
     """
     edges = read_control_dependencies(model)
     if not any(edges):
@@ -41,13 +41,13 @@ def move_control_dependencies(model: Model, places: Mapping[Subgraph, Mapping[in
 
 
 def tensors_of(ops: Iterable[Op]) -> set[Tensor]:
-    """Returns all tensors of some ops, and the tensors that their quantization refers to."""
+    """Returns all tensors that some ops use, and the tensors that the quantization of these tensors refers to."""
     found = {t for op in ops for t in (*op.inputs, *op.outputs, *op.intermediates) if t is not None}
     return found.union(*map(block_scales, found))
 
 
 def block_scales(tensor: Tensor) -> Iterator[Tensor]:
-    """Yields the tensors that a block-wise quantization refers to: scales and, if present, zero points."""
+    """Yields the scale tensor and the zero point tensor, if any, of a tensor with block-wise quantization."""
     if tensor.blockwise is not None:
         for named in (tensor.blockwise.scales, tensor.blockwise.zero_points):
             if isinstance(named, Tensor):
@@ -57,7 +57,7 @@ def block_scales(tensor: Tensor) -> Iterator[Tensor]:
 def find_dead_tensors(
     model: Model, subgraph: Subgraph, candidates: Iterable[Tensor]
 ) -> set[Tensor]:
-    """Returns the tensors of a subgraph that are no longer used."""
+    """Returns those of the given tensors that the subgraph no longer uses."""
     alive = {*subgraph.inputs, *find_results(model, subgraph)}
     for signature in model.signatures:
         if signature.subgraph is subgraph:
@@ -74,7 +74,7 @@ def find_dead_tensors(
 def drop_dead(
     model: Model, subgraph: Subgraph, candidates: Iterable[Tensor], gone: Iterable[Op]
 ) -> None:
-    """Removes unused tensors, and the buffers and operator codes that only they and the removed ops used."""
+    """Removes unused tensors of a subgraph, and the buffers and operator codes that become unused."""
     dead = find_dead_tensors(model, subgraph, candidates)
     subgraph.remove_tensors(dead)
     drop_buffers(model, {tensor.buffer for tensor in dead})
@@ -101,7 +101,7 @@ def drop_operator_codes(model: Model, candidates: Collection[OperatorCode]) -> N
 
 
 def drop_subgraphs(model: Model, gone: Collection[int]) -> None:
-    """Removes subgraphs, with the buffers and operator codes that only these subgraphs use."""
+    """Removes subgraphs, and the buffers and operator codes that only these subgraphs use."""
     subgraphs = [model.subgraphs[index] for index in gone]
     remove_subgraphs(model, gone)
     drop_buffers(model, {tensor.buffer for subgraph in subgraphs for tensor in subgraph.tensors})

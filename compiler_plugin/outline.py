@@ -1,7 +1,7 @@
-"""Copies partitions into subgraphs of their own, and replaces each partition by one `DISPATCH_OP`.
+"""Copies partitions into separate subgraphs, and replaces each partition by one `DISPATCH_OP`.
 
-The copy leaves the model unchanged until the vendor has compiled the copy. The replacement changes the model once
-for all partitions of a subgraph.
+The model stays unchanged until the vendor has compiled the copies of its partitions. Then all partitions of a
+subgraph are replaced at once.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ class Partition:
       name: Name of the partition, unique in the model.
       subgraph: Subgraph that contains the ops.
       positions: Positions of the ops in the subgraph, ascending.
-      ops: Ops at these positions.
-      inputs: Tensors that the call reads, without duplicates and constants: first the subgraph's own inputs in
+      ops: Ops of the partition, in the order of their positions.
+      inputs: Tensors that the NPU call reads, without duplicates and constants: first the subgraph's own inputs in
         their order, then other tensors in the order of first use, as in stock LiteRT.
-      outputs: Tensors that are read outside the partition, in the order in which they are written; if there are no
-        such tensors, the tensors that no op reads.
-      body: Decomposition that replaces the partition's only op, a composite; None for all other partitions.
+      outputs: Tensors written in the partition and read outside, in the order in which they are written; if there
+        are no such tensors, the tensors that no op reads.
+      body: Decomposition to compile in place of the partition's only op, a composite op; None for all other
+        partitions.
     """
 
     name: str
@@ -59,14 +60,14 @@ def make_partition(
     results: set[Tensor],
     body: Subgraph | None = None,
 ) -> Partition:
-    """Makes a partition, and finds its inputs and outputs.
+    """Makes a partition of some ops, and finds the partition's inputs and outputs.
 
     Args:
       name: Name of the partition.
       subgraph: Subgraph that contains the ops.
       positions: Positions of the ops, ascending.
-      results: Tensors that are read from outside the subgraph, from `leftovers.find_results`.
-      body: Decomposition that replaces the partition's only op; None for no decomposition.
+      results: Outputs of the subgraph and of its signatures, from `leftovers.find_results`.
+      body: Decomposition to compile in place of the partition's only op; None for no decomposition.
     """
     ops = [subgraph.ops[position] for position in positions]
     own = set(ops)
@@ -92,9 +93,9 @@ def extract(partitions: Sequence[Partition], *, share_buffers: bool = False) -> 
     """Copies partitions into new subgraphs, with their ops and the tensors of these ops.
 
     Args:
-      partitions: Partitions to copy; tensors that share a buffer share a buffer in the copies too.
-      share_buffers: Whether the copies use the model's buffers and operator codes, so that the copies can be added
-        to the model. With False, a vendor may change the copies freely.
+      partitions: Partitions to copy; if two tensors share a buffer, their copies share a buffer too.
+      share_buffers: Whether the copies use the model's buffers and operator codes, so that they can be added to
+        the model; if False, a vendor may change the copies freely.
     """
     data = None if share_buffers else CopiedData()
     copies = []
@@ -110,7 +111,7 @@ def extract(partitions: Sequence[Partition], *, share_buffers: bool = False) -> 
 
 
 def model_of(*subgraphs: Subgraph) -> Model:
-    """Makes a model that holds these extracted partitions, with the operator codes and buffers that they use."""
+    """Makes a model from extracted partitions, with the operator codes and buffers that the partitions use."""
     tensors = [tensor for subgraph in subgraphs for tensor in subgraph.tensors]
     codes = dict.fromkeys(op.code for subgraph in subgraphs for op in subgraph.ops)
     buffers = dict.fromkeys(tensor.buffer for tensor in tensors if tensor.is_constant)
@@ -127,8 +128,8 @@ def replace_partitions(
 
     Args:
       model: Model to change.
-      subgraphs: For each subgraph with partitions, the dependencies of its ops and its partitions, which have no
-        op in common.
+      subgraphs: For each subgraph with partitions, the dependencies of its ops, and its partitions; an op is in
+        one partition at most.
 
     Returns:
       The dispatch ops, without options, in the order of the partitions.
@@ -193,10 +194,11 @@ def add_shape_outputs(
       subgraph: Subgraph that contains the call.
       call: Dispatch op of the call.
       function_name: Name of the call's function in the byte code.
-      outputs: Indices of the call's outputs that get a shape output.
+      outputs: Indices of the call's outputs for which a shape output is appended.
 
     Returns:
-      For each new output, the function's name and the output whose shape the new output has.
+      A `ShapeOutput` for each new output, with the function's name and the index of the output whose shape it
+      holds.
     """
     added = []
     for index in outputs:
@@ -211,21 +213,23 @@ def add_shape_outputs(
 def check_function_names(
     functions: Sequence[tuple[str, Sequence[ShapeOutput]]], where: str
 ) -> None:
-    """Refuses two calls with the same name whose dynamic outputs differ, because a manifest cannot describe both.
+    """Raises an error if two NPU calls have the same function name but different outputs of dynamic shape.
 
     Args:
-      functions: Name and shape outputs of each call.
-      where: Name of the vendor's call in the error.
+      functions: For each NPU call, the function name and the shape outputs.
+      where: Where the error occurred, for the error message.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT.
+      LiteRtError: INVALID_ARGUMENT, because the manifest describes only one list of outputs for each function
+        name.
     """
     seen: dict[str, Sequence[ShapeOutput]] = {}
     for name, outputs in functions:
         if seen.setdefault(name, outputs) != outputs:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"two calls have the name '{name}', but differ in their outputs of dynamic shape",
+                f"two NPU calls have the function name '{name}', but different outputs of dynamic "
+                "shape",
                 where,
-                "Give each function a name of its own, such as the name of its partition.",
+                "Give each function a unique name, such as the name of its partition.",
             )

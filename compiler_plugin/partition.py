@@ -1,14 +1,13 @@
 """Groups the ops that a plugin takes into partitions, each of which becomes one NPU call.
 
-A partition is connected, contains ops of one partition index, and is as large as possible. A partition never
-closes a cycle: no value leaves the partition and returns through other ops, by data or by the order of side
-effects.
+A partition is connected, contains ops of one partition index, and is as large as possible. Partitions form no
+cycle. That is, no path of data or of ordered side effects leaves a partition and returns to it.
 
-First, ops are grouped by level: the largest number of times that a path to the op leaves the NPU. A path that
-  leaves a group reaches a higher level, so that no cycle can arise. Then neighboring groups on different levels
-  are merged if no other path leads from one group to the other. A topological order bounds the search for such
-  paths, and each merge updates the order (algorithm of Pearce and Kelly), so that the grouping takes little more
-  than linear time.
+First, connected ops of the same level are grouped. The level of an op is the number of times that a path to the op
+leaves the NPU, at most. A path that leaves a group reaches a higher level, so that no cycle can arise. Then
+neighboring groups on different levels are merged if no other path leads from one group to the other. A topological
+order limits the search for such paths, and each merge updates the order (algorithm of Pearce and Kelly), so that
+the grouping takes little more than linear time.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ def find_partitions(
 
     Args:
       dependencies: For each op of a subgraph, in execution order, the positions of the earlier ops that the op
-        waits for.
-      selected: Partition index of each op that the plugin takes, by position; a partition has ops of one index
-        only.
+        must wait for.
+      selected: Partition index of each op that the plugin takes, by position; all ops of a partition have the same
+        index.
 
     Returns:
-      The partitions in the order of their first ops; each is a list of positions, ascending.
+      The partitions in the order of their first ops; each partition is a list of op positions in ascending order.
     """
     numbers = {index: number for number, index in enumerate(dict.fromkeys(selected.values()))}
     sides = [numbers[selected[op]] if op in selected else _CPU for op in range(len(dependencies))]
@@ -54,15 +53,15 @@ def find_partitions(
 def find_runs(num_ops: int, selected: Mapping[int, int]) -> list[list[int]]:
     """Groups selected ops as stock LiteRT does: each run of consecutive ops in execution order is a partition.
 
-    A run ends at an op that is not selected or has another partition index. No value can leave a run and return,
-    because no other op runs between the ops of the run.
+    A run ends before an op that is not selected or has another partition index. Such partitions form no cycle,
+    because no other op runs between the ops of a run.
 
     Args:
       num_ops: Number of ops in the subgraph.
       selected: Partition index of each op that the plugin takes, by position.
 
     Returns:
-      The partitions in the order of their first ops; each is a list of positions, ascending.
+      The partitions in the order of their first ops; each partition is a list of op positions in ascending order.
     """
     runs: list[list[int]] = []
     last: int | None = None
@@ -78,14 +77,14 @@ def find_runs(num_ops: int, selected: Mapping[int, int]) -> list[list[int]]:
 
 
 def keep_largest(partitions: Sequence[Sequence[int]], limit: int) -> list[int]:
-    """Chooses the partitions that stay under a limit: the largest, and earlier ones among equally large.
+    """Chooses the largest partitions, up to a limit; among partitions of the same size, the earlier ones.
 
     Args:
       partitions: Partitions to choose from.
       limit: Largest number of partitions; 0 means no limit.
 
     Returns:
-      The indices of the chosen partitions, ascending.
+      The indices of the chosen partitions, in ascending order.
     """
     if not 0 < limit < len(partitions):
         return list(range(len(partitions)))
@@ -94,10 +93,10 @@ def keep_largest(partitions: Sequence[Sequence[int]], limit: int) -> list[int]:
 
 
 def split(partition: Sequence[int], dependencies: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Splits a partition of at least two ops into the first half of its ops in execution order, and the rest.
+    """Splits a partition of at least two ops into two halves, in execution order.
 
-    Each half is then split into its connected parts. The split adds no cycle, because no dependency leads from the
-    second half to the first half.
+    Each half is then split into connected groups of ops. Splitting creates no cycle, because no op in the first
+    half depends on the second half.
 
     Args:
       partition: Positions of the ops, ascending.

@@ -1,7 +1,7 @@
-"""Compiles a model with a vendor's plugin to a compiled file: the Python API of `apply_plugin`.
+"""The Python API of `apply_plugin`: compiles a model with a vendor's plugin, and writes the compiled file.
 
-The steps are: read, transform, partition, compile, replace, embed, write. The input never changes. The output file
-appears only when it is complete; until then the old file at its path stays.
+The steps are: read, transform, partition, compile, replace, embed, write. The input file never changes. The output
+  file is replaced only when the new file is complete.
 """
 
 from __future__ import annotations
@@ -73,21 +73,21 @@ if TYPE_CHECKING:
 __all__ = ["ApplyOptions", "apply_in_memory", "apply_plugin"]
 
 Watch = Callable[[Model, Report], None]
-"""Called with a model and a report of where each op goes, before the calls replace the ops."""
+"""Function that gets a model and its report before NPU calls replace the ops."""
 
-_LAYER_HINT = f"The asset is a layer of --custom_layers, or of {CUSTOM_LAYERS_VARIABLE}."
+_LAYER_HINT = f"The asset comes from --custom_layers or from {CUSTOM_LAYERS_VARIABLE}; check the layer's file."
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class CommandRun:
-    """A model before compilation, with the vendor's plugin for the model.
+    """A model that a command is about to compile, with the vendor's plugin and the report.
 
     Attributes:
       model: Model after the user's transformations.
       plugin: Plugin object for this model.
-      report: Report for the command to complete.
-      layers: Assets for the model's ops from layers that serve any model.
+      report: The command's report, which the command completes.
+      layers: Assets for the model's ops, from layer libraries (`--custom_layers`).
       prepare: Function that changes partitions before the plugin compiles them.
     """
 
@@ -100,7 +100,7 @@ class CommandRun:
     _by_vendor: Sequence[TransformationReport]
 
     def report_transformations(self) -> None:
-        """Adds the transformations to the report, with their work on partitions so far."""
+        """Adds the transformations to the report, including their changes of partitions."""
         own = self._transformations.reports() if self._transformations else ()
         self.report.transformations = [*own, *self._by_vendor]
 
@@ -118,15 +118,17 @@ def apply_plugin(
     Args:
       model_path: Path of a TFLite model that is not compiled.
       output_path: Path of the compiled file, which must not be an input file; "" to write no file.
-      options: Options; the defaults, if left out.
-      progress: Called with the progress of the command; without it, an active listener gets the progress.
-      watch: Called with the model before calls replace its ops, and with a report that numbers these ops.
+      options: Options for compiling the model; None means the default options.
+      progress: Function that gets the progress of the command; None means that an active listener, if any, gets
+        the progress.
+      watch: Function that gets the model before NPU calls replace its ops, and a report with the positions of
+        these ops.
 
     Returns:
-      The report: where each op went, with notes and warnings.
+      The report: whether each op runs on the NPU or the CPU, notes, and warnings.
 
     Raises:
-      LiteRtError: If any step fails; no output file is written then.
+      LiteRtError: Any step's error; after an error, no output file is written.
     """
     target = os.fspath(output_path)
     with ExitStack() as stack:
@@ -154,14 +156,14 @@ def apply_in_memory(
     watch: Watch = lambda model, report: None,
     registered: RegisteredPlugin | None = None,
 ) -> Iterator[tuple[Model, Report]]:
-    """Does all the steps of `apply_plugin` except writing, for a model's path or its bytes.
+    """Compiles a model, given by path or as bytes, without writing a file.
 
-    The function checks that `target` can be written before other work. `registered` is the plugin, if the caller
-    has loaded the plugin already.
+    Before any other work, the function checks that `target` can be written. `registered` is the vendor's plugin,
+    if the caller has already loaded it.
 
     Yields:
-      The compiled model, ready to write, and the report without the facts about the output file. Both hold files
-      open until the end of the `with` block.
+      The compiled model, ready to write, and the report without the path and size of an output file. The model's
+      files stay open until the end of the `with` block.
     """
     options = options or ApplyOptions()
     by_flag, limit = options.compiler.custom_op_infos, options.compiler.max_partitions
@@ -216,15 +218,15 @@ def start_run(
     registered: RegisteredPlugin | None = None,
     look: Callable[[Model], None] = lambda model: None,
 ) -> Iterator[CommandRun]:
-    """Prepares a command until the point where it asks a plugin; the report counts the time of the `with` block.
+    """Reads and transforms a command's model, and loads its plugin; the report gets the time of the `with` block.
 
     Args:
       cmd: Name of the command.
       source: Path of the model, or the model's bytes.
-      target: Path that the command will write; "" for no output.
+      target: Path of the file that the command will write; "" for no output file.
       options: Options, with the name of the vendor.
-      registered: Plugin, if the caller has loaded the plugin already.
-      look: Called with the model as in the file, before any changes.
+      registered: Plugin of the vendor, if the caller has already loaded it.
+      look: Function that gets the model as read from the file, before any changes.
     """
     start = time.perf_counter()
     where, files = (source, [source]) if isinstance(source, str) else ("model from a buffer", [])
@@ -255,10 +257,10 @@ def start_run(
 
 @measured(SpanKind.STEP, "load plugin")
 def load_chosen_plugin(options: ApplyOptions) -> RegisteredPlugin:
-    """Loads the plugin of the vendor that the options name.
+    """Loads the plugin of the vendor given in the options.
 
     Raises:
-      LiteRtError: The errors of `load_plugin`.
+      LiteRtError: Any error of `load_plugin`.
     """
     manufacturer = options.soc_manufacturer or DEFAULT_MANUFACTURER
     return load_plugin(manufacturer, options.libs, options.hosting)

@@ -1,4 +1,4 @@
-"""Plans which ops of a model go to the NPU, in which partitions: the host's side of partitioning."""
+"""Plans which ops of a model go to the NPU and in which partitions, from the plugin's choice of ops."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ from litert.model.positions import (
 
 @dataclass(slots=True, eq=False)
 class SubgraphPlan:
-    """The plan for the ops of one subgraph.
+    """The plan for one subgraph: which ops go to the NPU and in which partitions.
 
     Attributes:
       index: Index of the subgraph in the model.
-      subgraph: The subgraph, unchanged until the plan is carried out.
-      dependencies: For each op by position, the positions of the ops that it waits for.
-      results: Tensors that are read from outside the ops.
-      partitions: Partitions for the NPU; partitions that the vendor refuses are removed.
-      reasons: Why an op stays on the CPU, by position.
-      bodies: Decompositions that are compiled in place of composites, by position of the composite.
-      composites: Composites of the subgraph, with their states.
-      is_decomposition: Whether only composites use the subgraph; the plugin is not asked about such a subgraph.
+      subgraph: The subgraph, which stays unchanged until its partitions are replaced by NPU calls.
+      dependencies: For each op by position, the positions of the ops that it must wait for.
+      results: Outputs of the subgraph and of its signatures.
+      partitions: Partitions to run on the NPU, without the partitions that the vendor has refused.
+      reasons: The reason why an op stays on the CPU, by position of the op.
+      bodies: Decompositions to compile in place of composites, by position of the composite op.
+      composites: Composites of the subgraph, each with the information whether it is decomposed.
+      is_decomposition: Whether only composites use the subgraph; such subgraphs are not passed to the plugin.
       edges: Control dependencies of the subgraph.
-      selected: Partition index of each op that the plugin takes, by position. The host assigns negative indices.
+      selected: Partition index of each op that the plugin takes, by position; the host itself assigns negative
+        indices.
     """
 
     index: int
@@ -59,19 +60,21 @@ class SubgraphPlan:
     selected: Mapping[int, int] = field(default_factory=dict)
 
     def add(self, name: str, positions: Sequence[int]) -> Partition | None:
-        """Adds a partition; returns None if its ops have no outputs, and leaves these ops on the CPU."""
+        """Adds a partition; if its ops have no outputs, leaves these ops on the CPU and returns None."""
         body = self.bodies.get(positions[0])
         partition = make_partition(name, self.subgraph, positions, self.results, body)
         if not partition.outputs:
             self.reasons.update(
-                dict.fromkeys(positions, "the op has no output, and an NPU call needs an output")
+                dict.fromkeys(
+                    positions, "the op has no output, but an NPU call needs at least one output"
+                )
             )
             return None
         self.partitions.append(partition)
         return partition
 
     def leave(self, partition: Partition, reason: str) -> None:
-        """Leaves the ops of a partition on the CPU."""
+        """Removes a partition, so that its ops stay on the CPU."""
         self.partitions.remove(partition)
         self.reasons.update(dict.fromkeys(partition.positions, reason))
 
@@ -80,11 +83,11 @@ class SubgraphPlan:
         return {p: partition.name for partition in self.partitions for p in partition.positions}
 
     def count_calls(self, more: Collection[int], grouping: Grouping) -> int:
-        """Counts the NPU calls there would be if some more ops went to the NPU.
+        """Returns the number of NPU calls that the subgraph would have if more ops ran on the NPU.
 
         Args:
-          more: Positions of ops that are on the CPU in this plan.
-          grouping: Grouping that the plugin wants.
+          more: Positions of the additional ops, which stay on the CPU in this plan.
+          grouping: How the plugin wants ops to be grouped into partitions.
 
         Raises:
           LiteRtError: INVALID_GRAPH_INVARIANT, if the subgraph cannot be partitioned.
@@ -98,7 +101,7 @@ class SubgraphPlan:
         return len(_group(dependencies, selected, grouping))
 
     def split(self, partition: Partition) -> list[Partition]:
-        """Replaces a partition by its halves, and returns the halves."""
+        """Splits a partition into halves, replaces the partition by them in the plan, and returns them."""
         self.partitions.remove(partition)
         parts = enumerate(split(partition.positions, self.dependencies))
         halves = [self.add(f"{partition.name}_{number}", part) for number, part in parts]
@@ -109,23 +112,24 @@ class SubgraphPlan:
 def plan_model(
     model: Model, plugin: VendorPlugin, chosen: Collection[int], max_partitions: int
 ) -> list[SubgraphPlan]:
-    """Asks a plugin which ops of each subgraph it takes, and groups these ops into partitions.
+    """Asks the plugin which ops it takes, for each subgraph, and groups these ops into partitions.
 
     Args:
-      model: Model, which must not change while the plans are in use.
+      model: Model to plan; the model must not change while the plans are in use.
       plugin: Plugin of the vendor.
       chosen: Indices of the subgraphs to compile; empty for all subgraphs.
-      max_partitions: Largest number of partitions in the model; 0 means no limit.
+      max_partitions: Largest allowed number of partitions in the model; 0 means no limit.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if an index is not in the model; and the errors of the vendor's plugin.
+      LiteRtError: INVALID_TOOL_CONFIG, if the model has no subgraph with a given index; any error of the vendor's
+        plugin.
     """
     for index in chosen:
         if not 0 <= index < len(model.subgraphs):
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 f"there is no subgraph {index}: the model has {len(model.subgraphs)} subgraphs",
-                hint="Subgraphs are counted from 0.",
+                hint="Give an index below this number; the first subgraph has index 0.",
             )
     edges = read_control_dependencies(model)
     decompositions = find_decompositions(model)
@@ -137,7 +141,8 @@ def plan_model(
         reason = ""
         if plan.is_decomposition:
             reason = (
-                f"the op is part of composite '{decompositions[index]}', which is not taken apart"
+                f"the op is in the decomposition of composite '{decompositions[index]}', and this "
+                "composite is not decomposed"
             )
         elif chosen and index not in chosen:
             reason = f"subgraph {index} is not selected for compilation"
@@ -151,17 +156,17 @@ def plan_model(
 
 
 def unused_decompositions(model: Model, plans: Sequence[SubgraphPlan]) -> list[int]:
-    """Returns the indices of subgraphs that the model no longer needs after the plans are carried out."""
+    """Returns the indices of subgraphs that are unused once the planned partitions are replaced by NPU calls."""
     candidates = [plan.index for plan in plans if plan.is_decomposition]
     gone = {op for plan in plans for partition in plan.partitions for op in partition.ops}
     return find_unused(model, candidates, gone)
 
 
 def leave_smallest(plans: Sequence[SubgraphPlan], max_partitions: int) -> None:
-    """Leaves the smallest partitions on the CPU if the plans have more partitions than a limit (0: no limit)."""
+    """Leaves the smallest partitions on the CPU if there are more partitions than a limit (0 means no limit)."""
     every = [partition for plan in plans for partition in plan.partitions]
     kept = {every[i] for i in keep_largest([p.positions for p in every], max_partitions)}
-    reason = f"there are {len(every)} partitions, and the limit of {max_partitions} excludes this partition"
+    reason = f"the op is in one of the smallest of {len(every)} partitions, and only {max_partitions} are allowed"
     for plan in plans:
         for partition in plan.partitions:
             if partition not in kept:
@@ -204,7 +209,7 @@ def _group(
 def report_plans(
     report: Report, plans: Sequence[SubgraphPlan], unused: Collection[int] = ()
 ) -> None:
-    """Adds to the report where each op and composite of a model goes, except in subgraphs that become unused."""
+    """Adds to the report where each op and composite runs; subgraphs that become unused are skipped."""
     report.ops = [op for plan in plans if plan.index not in unused for op in _ops(plan)]
     report.composites = [composite for plan in plans for composite in _composites(plan)]
 

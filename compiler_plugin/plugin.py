@@ -1,7 +1,8 @@
-"""The interface that a vendor implements to compile for its NPU, and the compiler's results.
+"""The interface that a vendor implements to compile models for its NPU, and the types of the results.
 
-The functions are those of LiteRT's C interface (`litert/vendors/c/litert_compiler_plugin.h`) without the prefix:
-`partition` stands for `LiteRtCompilerPluginPartition`. A module with a plugin defines the plugin as `PLUGIN`.
+The methods have the names of LiteRT's C functions (`litert/vendors/c/litert_compiler_plugin.h`) without the
+prefix; for example, `partition` stands for `LiteRtCompilerPluginPartition`. A plugin module defines its plugin
+factory as `PLUGIN`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Grouping: TypeAlias = Literal["connected", "consecutive"]
 
 
 class Hardware(IntFlag):
-    """The kinds of hardware, with the numbers of LiteRT's `LiteRtHwAccelerators`."""
+    """Kinds of hardware as bit flags, with the values of LiteRT's `LiteRtHwAccelerators`."""
 
     NONE = 0
     CPU = 1
@@ -40,8 +41,8 @@ class Selection:
     """One op that a plugin takes (`LiteRtPushOp`).
 
     Attributes:
-      op: Op of the subgraph that the plugin was asked about.
-      partition_index: Index of the op's partition group; ops with different indices never share a partition.
+      op: Op of the subgraph that the host passed to `partition`.
+      partition_index: Partition index of the op; ops with different partition indices never share a partition.
     """
 
     op: Op
@@ -56,29 +57,28 @@ class OpList:
         self.refusals: dict[Op, str] = {}
 
     def push(self, op: Op, partition_index: int = 0) -> None:
-        """Takes an op for the NPU."""
+        """Adds an op to the ops that the NPU runs."""
         self.selected.append(Selection(op, partition_index))
 
     def refuse(self, op: Op, reason: str) -> None:
-        """Leaves an op on the CPU, with a sentence for the report."""
+        """Leaves an op on the CPU; the report shows the reason."""
         self.refusals[op] = reason
 
 
 @dataclass(frozen=True, slots=True)
 class CallInfo:
-    """One NPU call of a compiled result.
+    """One NPU call, which runs a function of the byte code.
 
     Attributes:
       name: Name of the call's function in the byte code; `invocation_context_create` gets this name.
       byte_code_index: Index of the byte code module that contains the function.
-      shape_outputs: Indices of the partition's outputs whose shapes are known only after a run. For each of these
-        outputs, in this order, the host adds an int32 output of shape `[rank]` after the partition's own outputs;
-        `invoke` fills both outputs.
-      memory: Memory layout during the call, for people who want to save time or memory; None if the vendor does
-        not give one.
+      shape_outputs: Indices of the partition's outputs whose shapes are known only after a run. For each index, in
+        this order, the host appends an int32 output of shape `[rank]` to the call; `invoke` writes the output's
+        data, and its shape to the appended output.
+      memory: Memory plan of the call, which reports show to users; None if the vendor does not provide one.
       expected: Expected duration of the call, for the report and for `litert-npu benchmark`; None if the vendor
-        does not give one. The expectation must not depend on the machine that compiles, because the compiled file
-        contains the expectation.
+        does not estimate it. The duration must not depend on the machine that compiles, because it is stored in
+        the compiled file.
     """
 
     name: str
@@ -90,13 +90,13 @@ class CallInfo:
 
 @dataclass(frozen=True, slots=True)
 class CompiledResult:
-    """Byte code modules, and one call for each partition, in the order of the partitions.
+    """The result of compiling partitions: byte code modules, and one NPU call for each partition.
 
     Attributes:
-      byte_code: Byte code modules; several calls may share a module.
-      calls: One call for each partition.
-      notes: Sentences for the report, such as the messages of a kernel's build.
-      native_assets: Names of the assets whose machine code the byte code needs and runs.
+      byte_code: Byte code modules; several NPU calls may share a module.
+      calls: One NPU call for each partition, in the order of the partitions.
+      notes: Notes for the report, such as the messages of a kernel compiler.
+      native_assets: Names of the assets that contain machine code which the byte code runs.
     """
 
     byte_code: Sequence[Blob]
@@ -107,11 +107,12 @@ class CompiledResult:
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """A file that an asset names.
+    """A companion file: a file that an asset refers to.
 
     Attributes:
-      relative_path: Path relative to the asset's folder, with `/`; never absolute, and never with `..`.
-      blob: Bytes of the file.
+      relative_path: Path of the companion file, relative to the asset's folder, with `/` as separator and without
+        `..`.
+      blob: Content of the companion file.
     """
 
     relative_path: str
@@ -119,21 +120,23 @@ class Companion:
 
 
 class CompilerPlugin(Protocol):
-    """A plugin object; the host creates one for each run of a command.
+    """A vendor's compiler plugin; the host creates a plugin object for each run of a command.
 
     Attributes:
-      data_layout: Optional; data layout of the partitions that `compile` gets. With `"NCHW"`, images and filters
-        in each partition have their channels first, and convolutions and similar ops expect that: see
-        `compiler_plugin/transformations/layout_change/image_layout.py`. The partition's own inputs and outputs
-        keep the layout of the file, with a TRANSPOSE where the layouts differ. With `"NHWC"`, or without
-        `data_layout`, partitions keep TFLite's own layout; with `--disable_nhwc_to_nchw`, all partitions do.
+      data_layout: Optional; data layout of the partitions that the host passes to `compile`. With `"NCHW"`, image
+        tensors and filters inside each partition have their channels before height and width (see
+        `compiler_plugin/transformations/layout_change/image_layout.py`). The inputs and outputs of the partition
+        keep the layout of the file; a TRANSPOSE op is inserted where the layouts differ. With `"NHWC"`, the
+        default, partitions keep TFLite's layout. The user's flag `--disable_nhwc_to_nchw` overrides the plugin's
+        layout.
       grouping: Optional; how the host groups the ops that the plugin takes into partitions. With `"connected"`, a
-        partition consists of ops of one index that are connected by tensors, as many as possible without a cycle.
-        With `"consecutive"`, a partition consists of ops of one index that run one after the other, connected or
-        not, as in stock LiteRT; plugins in shared libraries use this grouping. The user's
+        partition consists of ops with the same partition index that are connected by tensors; partitions are as
+        large as possible without a cycle. With `"consecutive"`, a partition consists of consecutive ops with the
+        same partition index, connected or not, as in stock LiteRT; plugins in shared libraries use this grouping.
+        The user's
         `--partition_strategy=weakly_connected` overrides the plugin's grouping.
-      takes_ir: Optional; whether the plugin compiles functions from the user's texts of the plugin's own IR
-        (`replace_ir` of the options). Without `takes_ir`, the host refuses `--replace_ir` for the plugin.
+      takes_ir: Optional; whether the plugin can compile functions from IR files that the user has edited
+        (`--replace_ir`). If False, the flag `--replace_ir` is an error.
     """
 
     data_layout: DataLayout = "NHWC"
@@ -141,74 +144,74 @@ class CompilerPlugin(Protocol):
     takes_ir: bool = False
 
     def has_transformations(self) -> bool:
-        """Returns whether `transform` may change the model, for hosts that send the model elsewhere. Optional."""
+        """Returns whether `transform` may change models; if not, the host need not send them. Optional."""
         return True
 
     def transform(self, model: Model) -> Mapping[str, int]:
         """Rewrites the model into a form that suits the vendor's compiler. Optional.
 
-        The host calls `transform` once, before `partition`, with the model after the user's transformations. The
-        plugin may change the graph through the graph's methods; inputs, outputs and signatures must stay.
+        The host runs the user's transformations, then calls `transform` once, before `partition`. The plugin may
+        change the graph by the graph's methods, but must keep the model's inputs, outputs and signatures.
 
         Returns:
-          How often each of the plugin's transformations has changed the model, by name, for the report.
+          How often each transformation of the plugin has changed the model, by name of the transformation, for the
+          report.
         """
         return {}
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
-        """Tells the host which ops of one subgraph the NPU takes, by calls of `op_list.push` in any order.
+        """Chooses the ops of one subgraph that the NPU runs, by calling `op_list.push` for each op, in any order.
 
-        The host groups the pushed ops into partitions, and removes ops that no NPU call can contain: control flow,
-          and ops with variable tensors, resources or strings.
-        flow, variable tensors, resources, strings. The host calls `partition` for each subgraph, and once more
-        after it replaces composites that were not pushed by their decompositions. The subgraph belongs to the
-        user: the host refuses a plugin that changes the subgraph.
+        The host groups these ops into partitions. It leaves out ops that an NPU call cannot contain, which are
+        control flow ops and ops with variable, resource or string tensors. The host calls `partition` for each
+        subgraph. If composites are not pushed, the host replaces them by their decompositions, and calls
+        `partition` again. The plugin must not change the subgraph.
         """
         ...
 
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
-        """Compiles partitions; each partition is a subgraph with its own inputs and outputs.
+        """Compiles partitions to byte code; each partition is a subgraph with its own inputs and outputs.
 
         The subgraphs are copies, which the plugin may change; their constants are views of the user's file.
         Tensors that share data, also across subgraphs, have the same `buffer` object, so that a compiler can store
-        the data once. A plugin that changes the data of one tensor gives the tensor a new `Buffer`.
+        the data once. To change the data of one tensor, a plugin must give the tensor a new `Buffer`.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the plugin refuses the partitions: the host then tries each partition alone,
-            then halves of the partition, and finally leaves ops on the CPU with this error as the reason. Any
-            other status ends the command.
+          LiteRtError: UNSUPPORTED, if the plugin cannot compile the partitions. Then the host tries each partition
+            alone, splits partitions that fail into halves, and leaves single ops that fail on the CPU, with the
+            error as the reason. Any other status ends the command.
         """
         ...
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
-        """Returns the files that an asset names; the host embeds these files together with the asset."""
+        """Returns the companion files that an asset refers to; the host embeds them together with the asset."""
         ...
 
     def custom_layers(
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
-        """Finds layers for a model's ops in files and folders that serve any model (`--custom_layers`). Optional.
+        """Finds assets for a model's ops in layer libraries (`--custom_layers`). Optional.
 
-        The host calls `custom_layers` before `partition`: first with the paths from flags, then with the paths
-          from the environment for the remaining ops.
-        that are left. The host embeds the returned assets like the assets from flags. The plugin uses the assets
-        for the named ops, as if `custom_op_infos` had contained them.
+        The host calls `custom_layers` before `partition`. The first call has the paths from flags, the second call
+        has the paths from the environment and the remaining ops. The host embeds the returned assets like assets
+        from flags. The plugin uses the returned assets as if they were in `custom_op_infos`.
 
         Args:
-          paths: The user's files and folders; the vendor defines their content. Only files that lie directly in a
-            folder should count: the compilation of a layer in a deeper folder at load time is never cached.
-          op_names: Names of the model's ops, including builtin ops, except ops with an asset from a flag.
+          paths: The files and folders from `--custom_layers`; the vendor defines their format. Plugins should
+            ignore subfolders, because models compiled with layers from subfolders are never cached.
+          op_names: Names of the model's ops, including builtin ops, but without ops that have an asset from a
+            flag.
 
         Returns:
           At most one asset for each op.
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, if two files are for one op; NOT_FOUND, if a path does not exist;
-            UNSUPPORTED, if the vendor has no layers that serve any model.
+          LiteRtError: INVALID_TOOL_CONFIG, if two files are for the same op; NOT_FOUND, if a path does not exist;
+            UNSUPPORTED, if the vendor does not support layer libraries.
         """
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the vendor has no layers that serve any model",
+            "the vendor does not support --custom_layers",
             hint="Give each op an asset with --npu_custom_op_info=op,path.",
         )
 
@@ -218,7 +221,7 @@ class CompilerPlugin(Protocol):
 
 
 def has_optional(plugin: CompilerPlugin, name: str) -> bool:
-    """Returns whether a plugin implements an optional function; an attribute that is None does not count."""
+    """Returns whether a plugin implements an optional method; an attribute with the value None does not count."""
     found = getattr(plugin, name, None)
     return callable(found) and getattr(found, "__func__", found) is not getattr(
         CompilerPlugin, name
@@ -230,10 +233,11 @@ class CompilerPluginFactory(ABC):
 
     Attributes:
       api_version: Version of this interface that the plugin was written for; currently (0, 1, 0).
-      soc_manufacturer: Name of the vendor, for `--soc_manufacturer` and for the stamp of each compiled file.
+      soc_manufacturer: Name of the vendor, as in `--soc_manufacturer` and in the stamp of each compiled file.
       soc_models: Allowed values of `--soc_model`; the first value is the default.
       supported_hardware: Kinds of hardware that the plugin compiles for; NPU for all current vendors.
-      sdk_version: Version of the vendor's compiler, as any text; the manifest records the version.
+      sdk_version: Version of the vendor's compiler, in any format; the manifest of each compiled file contains
+        this version.
     """
 
     api_version: ApiVersion = COMPILER_PLUGIN_API_VERSION
@@ -255,8 +259,9 @@ class CompilerPluginFactory(ABC):
     def check_compiler_compatibility(
         self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
     ) -> None:
-        """Refuses a host or SoC model that the vendor's compiler does not support; the default accepts all.
+        """Raises an error if the compiler does not support the host or the SoC model; by default, it supports all.
 
         Raises:
-          LiteRtError: UNSUPPORTED_COMPILER_VERSION or UNSUPPORTED, if the compiler does not support them.
+          LiteRtError: UNSUPPORTED_COMPILER_VERSION or UNSUPPORTED, if the compiler does not support the host or
+            the SoC model.
         """

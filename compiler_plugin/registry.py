@@ -1,4 +1,4 @@
-"""Finds compiler plugins: entry points of installed packages, modules and shared libraries in `--libs` folders."""
+"""Finds compiler plugins in installed packages (by entry points) and in the folders of `--libs`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 
 _FILE_LOADER = "compiler_plugin.registry:load_plugin_file"
 _POINT_LOADER = "compiler_plugin.registry:load_plugin_point"
-"""What load a plugin in Python in a process of its own: of a file, and of an installed package."""
+"""Functions that load a Python plugin in a child process, from a file and from an installed package."""
 
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
@@ -47,7 +47,7 @@ class RegisteredPlugin:
 
     Attributes:
       factory: Factory of the plugin.
-      origin: Place where the plugin was found, as a text for people.
+      origin: Where the plugin was found, for messages and reports.
       warnings: Warnings about the search for the plugin.
     """
 
@@ -61,22 +61,21 @@ class RegisteredPlugin:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The plugins that were found.
+    """The plugins that were found in folders, and files there that cannot be used.
 
     Attributes:
       plugins: Plugins in the folders.
-      broken: Why other modules and libraries in the folders are not plugins, by path; also folders without a
-        plugin.
+      broken: Errors by path, for modules and libraries that cannot be loaded, and for folders without a plugin.
     """
 
     plugins: Sequence[RegisteredPlugin]
     broken: Mapping[str, LiteRtError]
 
     def installed(self) -> Sequence[EntryPoint]:
-        """Returns plugins of installed packages, not yet loaded; a plugin in a folder takes precedence.
+        """Returns plugins of installed packages, not yet loaded, except plugins that a folder also has.
 
         Raises:
-          LiteRtError: ALREADY_EXISTS, if two packages have a plugin of the same manufacturer.
+          LiteRtError: ALREADY_EXISTS, if two packages have a plugin for the same manufacturer.
         """
         in_folders = {plain_name(plugin.factory.soc_manufacturer) for plugin in self.plugins}
         points = find_entry_points(COMPILER_PLUGINS)
@@ -84,12 +83,13 @@ class Registry:
 
 
 def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registry:
-    """Finds plugins in folders and in the folders below them; these plugins precede installed plugins.
+    """Finds plugins in folders and their subfolders; these plugins take precedence over installed plugins.
 
-    The function loads modules and libraries in folders, since only the loaded plugin names its manufacturer.
+    The function loads every plugin file in the folders, because only a loaded plugin tells its manufacturer.
 
     Raises:
-      LiteRtError: NOT_FOUND, if a folder does not exist; ALREADY_EXISTS, if two plugins have one manufacturer.
+      LiteRtError: NOT_FOUND, if a folder does not exist; ALREADY_EXISTS, if two plugins have the same
+        manufacturer.
     """
     hosting = hosting or Hosting()
     hosting.start(libs)
@@ -99,8 +99,8 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
         if not find_files([folder], [_PYTHON, SHARED_LIBRARY]):
             broken[folder] = LiteRtError(
                 Status.NOT_FOUND,
-                "there is no compiler plugin in this folder or below: no file name matches "
-                f"{_PYTHON} or {SHARED_LIBRARY}",
+                "there is no compiler plugin in this folder or its subfolders: no file name "
+                f"matches {_PYTHON} or {SHARED_LIBRARY}",
                 folder,
             )
     for path in find_files(libs, [_PYTHON, SHARED_LIBRARY]):
@@ -109,7 +109,7 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
         except LiteRtError as error:
             broken[path] = error.with_traceback(None)  # which would keep the others' processes
     names = [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
-    check_unique(names, "Remove one of the two from --libs.")
+    check_unique(names, "Remove one of the two plugins from --libs.")
     return Registry(plugins, broken)
 
 
@@ -118,12 +118,12 @@ def load_plugin(
 ) -> RegisteredPlugin:
     """Finds and loads a vendor's plugin: from a folder, an installed package, or the wheel of stock LiteRT.
 
-    Any name of the vendor is accepted in upper or lower case; the exact spelling of the plugin takes precedence.
+    The vendor's name may differ in upper and lower case; a plugin with the exact spelling takes precedence.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the plugins that were found; ALREADY_EXISTS, if several plugins have names that
-        differ only in case; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the plugin, or a file with the
-        vendor's name, cannot be used; and the errors of `find_plugins`.
+      LiteRtError: NOT_FOUND, if the vendor has no plugin; ALREADY_EXISTS, if the names of several plugins differ
+        only in case; DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the vendor's plugin cannot be used; any
+        error of `find_plugins`.
     """
     registry = find_plugins(libs, hosting)
     warnings = [
@@ -160,10 +160,11 @@ def load_plugin(
 
 
 def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredPlugin:
-    """Loads and checks an installed plugin; the entry point refers to the plugin, or to the path of its library.
+    """Loads and checks an installed plugin; the entry point refers to a plugin factory or to a library's path.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION; for a library also RUNTIME_FAILURE or TIMEOUT_EXPIRED.
+      LiteRtError: DYNAMIC_LOADING or WRONG_VERSION, if the plugin cannot be used; RUNTIME_FAILURE or
+        TIMEOUT_EXPIRED, if the plugin is a library that crashes or hangs.
     """
     hosting = hosting or Hosting()
     factory: object
@@ -175,30 +176,31 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
     if plugin.factory.soc_manufacturer != point.name:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"the plugin is for '{plugin.factory.soc_manufacturer}'",
+            f"the plugin's manufacturer is '{plugin.factory.soc_manufacturer}', but its entry "
+            "point has another name",
             str(point),
-            "The entry point must have the name of the plugin's manufacturer.",
+            "Give the entry point the name of the plugin's manufacturer.",
         )
     return plugin
 
 
 def load_plugin_file(path: str) -> CompilerPluginFactory:
-    """Loads the plugin of a module in a folder; runs in the plugin's child process."""
+    """Loads a plugin from a Python file; this function runs in the plugin's child process."""
     return check_factory(load_file(path, _CONSTANT), path).factory
 
 
 def load_plugin_point(name: str) -> CompilerPluginFactory:
-    """Loads the plugin of an installed package from `module:attribute` or its library; runs in a child process."""
+    """Loads an installed plugin, given as `module:attribute`; this function runs in the plugin's child process."""
     module, _, attribute = name.partition(":")
     point = EntryPoint("", module, attribute, name)
     return check_factory(_load_here(point, Hosting(in_process=True)), name).factory
 
 
 def check_factory(factory: object, origin: str) -> RegisteredPlugin:
-    """Checks the object that a module offers as its plugin, before the host calls the object.
+    """Checks a module's plugin factory before the host calls its methods.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the host cannot use the object.
+      LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the host cannot use the factory.
     """
     if not isinstance(factory, CompilerPluginFactory):
         kind = (
@@ -222,12 +224,12 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
         return value
 
     name = read("soc_manufacturer", _is_name, "a name without zero bytes")
-    read("soc_models", _are_names, "a sequence of one name or more")
+    read("soc_models", _are_names, "a sequence of at least one name")
     hardware = read("supported_hardware", lambda it: isinstance(it, int), "Hardware.NPU")
     if not hardware & Hardware.NPU:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the plugin for '{name}' is for {Hardware(hardware)!r}, not for an NPU",
+            f"the plugin '{name}' supports {Hardware(hardware)!r}, not NPUs",
             origin,
         )
     read("sdk_version", lambda it: isinstance(it, str), "text")
@@ -237,10 +239,11 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
     if version != COMPILER_PLUGIN_API_VERSION:  # stock takes its own version alone, too
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"the plugin is written for version {ApiVersion(*version)} of the compiler plugin "
-            f"interface, not {COMPILER_PLUGIN_API_VERSION}",
+            f"the plugin uses version {ApiVersion(*version)} of the compiler plugin interface, "
+            f"but this host has version {COMPILER_PLUGIN_API_VERSION}",
             origin,
-            "Get the version of the vendor's plugin that fits this version of the interface.",
+            "Install a version of the vendor's plugin that uses the host's version of the "
+            "interface.",
         )
     return RegisteredPlugin(factory, origin)
 

@@ -1,4 +1,4 @@
-"""Report of a command: an object for programs, text for people, JSON for other tools."""
+"""The report of a command, as a Python object, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ NO_CALLS = "no op went to the NPU"
 
 _WIDTH = 100
 _MOST_CALLS = 5
-"""The text has a line for each call up to this number of calls. The JSON has all calls."""
+"""If there are more NPU calls than this, the text shows only the sum of their expected times."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpReport:
-    """Result for one op of the input model: the NPU call that has the op, or why the op stays on the CPU.
+    """Result for one op of the input model: the NPU call that contains the op, or why the op stays on the CPU.
 
     Attributes:
       subgraph: Index of the op's subgraph in the model.
       index: Position of the op in the subgraph.
       name: Custom code of a custom op, or name of a builtin op.
-      call: Name of the NPU call that has the op; "" if the op stays on the CPU.
+      call: Name of the NPU call that contains the op; "" if the op stays on the CPU.
       reason: Reason why the op stays on the CPU; "" if the op is in an NPU call.
     """
 
@@ -54,10 +54,10 @@ class CompositeReport:
     Attributes:
       subgraph: Index of the composite's subgraph in the model.
       name: Name of the composite, such as `odml.rms_norm`.
-      num_parts: Number of ops that replace the composite; 0 if the composite stays whole.
-      num_npu_parts: Number of these ops that are in NPU calls.
-      call: Name of the NPU call that has the whole composite; "" if no call has it.
-      reason: Reason why the whole composite stays on the CPU; "" if the composite is replaced or in an NPU call.
+      num_parts: Number of ops that replace the composite; 0 if the composite is not decomposed.
+      num_npu_parts: Number of the ops replacing the composite that are in NPU calls.
+      call: Name of the NPU call that contains the whole composite; "" if no NPU call contains the composite.
+      reason: Reason why the whole composite stays on the CPU; "" if the composite is decomposed or in an NPU call.
     """
 
     subgraph: int
@@ -69,8 +69,12 @@ class CompositeReport:
 
     def __str__(self) -> str:
         if self.num_parts:
-            return f"taken apart, {self.num_npu_parts} of {_count(self.num_parts, 'op')} on the NPU"
-        return "whole on the NPU" if self.call else f"whole on the CPU: {self.reason}"
+            return f"decomposed, {self.num_npu_parts} of {_count(self.num_parts, 'op')} on the NPU"
+        return (
+            "not decomposed, on the NPU"
+            if self.call
+            else f"not decomposed, on the CPU: {self.reason}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +83,9 @@ class CallReport:
 
     Attributes:
       name: Name of the call's partition.
-      subgraph: Index of the subgraph that has the call.
-      function_name: Name of the function in the byte code; "" if the command compiles nothing.
-      module: Index of the byte code module; -1 if the command compiles nothing.
+      subgraph: Index of the subgraph that contains the NPU call.
+      function_name: Name of the call's function in the byte code; "" if the command does not compile.
+      module: Index of the byte code module; -1 if the command does not compile.
       num_ops, num_inputs, num_outputs: Number of ops, inputs and outputs of the partition.
     """
 
@@ -97,20 +101,20 @@ class CallReport:
     def of(
         cls, name: str, index: int, part: Partition | Subgraph, function: str = "", module: int = -1
     ) -> CallReport:
-        """Creates the report of a call from its partition, a part of the subgraph with this index."""
+        """Creates the report of an NPU call from its partition; `index` is the index of the subgraph."""
         numbers = len(part.ops), len(part.inputs), len(part.outputs)
         return cls(name, index, function, module, *numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class AssetReport:
-    """One embedded asset or companion.
+    """One embedded asset or companion file.
 
     Attributes:
-      name: Name that the vendor's `register_asset` gets.
+      name: Name of the asset, as passed to the vendor's `register_asset`.
       size: Size of the asset, in bytes.
-      path: Path of an asset's file, as the user gave it or the plugin found it; "" for a companion.
-      is_native: Whether the asset has machine code, which runs only if the user allows native assets.
+      path: Path of the asset's file, as given by the user or found by the plugin; "" for a companion file.
+      is_native: Whether the asset contains machine code, which runs only if the user allows native assets.
     """
 
     name: str
@@ -125,10 +129,11 @@ class TransformationReport:
 
     Attributes:
       name: Name of the transformation in `--transformations`.
-      phase: `front`, `middle` or `back`; or the name of the vendor for a transformation by its plugin.
-      matches: Number of matches.
-      seconds: Time of the transformation with the inference and checks that its edits cause, in seconds; for a
-        vendor, the time of all its transformations together.
+      phase: Phase of the transformation (`front`, `middle` or `back`); for a plugin's transformation, the name of
+        the vendor.
+      matches: How often the transformation matched.
+      seconds: Time of the transformation in seconds, including shape inference and checks after its edits; for a
+        vendor's transformation, the time of all transformations of the vendor.
       path: Path of the transformation's file; "" for a built-in transformation.
     """
 
@@ -148,21 +153,22 @@ class Report:
       model_path, output_path: Paths as the user gave them; the output path is "" if the command writes no file.
       output_size: Size of the output file, in bytes.
       soc_manufacturer, soc_model: Vendor and SoC model to compile for; "" if the command uses no vendor's plugin.
-      defaults: `manufacturer` and `SoC model`, as far as the user names none and a default is used.
-      plugin: Place where the plugin was found.
+      defaults: Which of `manufacturer` and `SoC model` the user has not chosen, so that a default was used.
+      plugin: Where the plugin was found: a file path or an installed package.
       plugin_sdk_version: Version of the vendor's compiler.
-      ops: All ops of the input model in order, with the parts of replaced composites instead of the composites.
+      ops: All ops of the input model in order; a decomposed composite appears as the ops that replace it.
       composites: All composites of the input model, in order.
       calls: NPU calls of the output model.
       modules: Sizes of the byte code modules, in bytes.
-      assets: Embedded assets, in their order.
-      transformations: Transformations in the order in which they ran, before the vendor's plugin got the model.
-      memory: Plan of the memory during each NPU call whose vendor provides a plan.
-      expected_times: Expected time of each NPU call whose vendor provides one, and of the same ops on the CPU.
+      assets: Embedded assets and companion files, in the order of the output file.
+      transformations: Transformations in the order in which they ran.
+      memory: Memory plan of each NPU call, if the vendor provides memory plans.
+      expected_times: Expected time of each NPU call, and of the same ops on the CPU, if the vendor provides the
+        times.
       notes: Notes from the vendor.
-      warnings: Warnings from the compiler's host.
-      not_runnable: Names of custom ops that neither the NPU nor stock LiteRT's CPU runs. A program may run these
-        ops.
+      warnings: Warnings from the host, which is `apply_plugin` itself.
+      not_runnable: Names of custom ops that neither the NPU nor stock LiteRT's CPU runs. A program that registers
+        kernels for these ops can run them.
       seconds: Time of the command, in seconds.
     """
 
@@ -200,11 +206,12 @@ class Report:
 
     @property
     def why_not_runnable(self) -> str:
-        """A sentence about the ops in `not_runnable`."""
+        """A message about the ops in `not_runnable`."""
         kernels = "a kernel for it" if len(self.not_runnable) == 1 else "kernels for them"
         ops = ", ".join(map(name_text, self.not_runnable))
         return (
-            f"neither the NPU nor stock LiteRT's CPU runs {ops}. The model runs only in a program that "
+            f"neither the NPU nor stock LiteRT's CPU runs {ops}. The model runs only in a program "
+            "that "
             f"registers {kernels}."
         )
 
@@ -213,13 +220,15 @@ class Report:
         return json.dumps(asdict(self), indent=1)
 
     def to_text(self) -> str:
-        """Returns a few lines for people, with counts of ops by name, and of ops on the CPU by reason."""
+        """Returns a short text report, with counts of ops by name, and of ops on the CPU by reason."""
         return "\n".join(map(continued, self._lines()))
 
     def _lines(self) -> Iterator[str]:
         if self.soc_manufacturer:
             named = (
-                f" (by default: no {' or '.join(self.defaults)} was named)" if self.defaults else ""
+                f" (by default, because no {' or '.join(self.defaults)} was given)"
+                if self.defaults
+                else ""
             )
             yield f"Target: {self.soc_manufacturer} {self.soc_model}{named}"
         if self.transformations:
@@ -235,7 +244,7 @@ class Report:
             yield "Assets:"
             for asset in self.assets:
                 origin = f", from {asset.path}" if asset.path else ""
-                native = ": machine code, which runs only with allow_native_assets"
+                native = "; contains machine code, which runs only with allow_native_assets"
                 yield f"  {name_text(asset.name)}: {_bytes(asset.size)}{origin}{native if asset.is_native else ''}"
         yield from (f"Note: {note}" for note in self.notes)
         yield from (f"Warning: {warning}" for warning in self.warnings)
@@ -274,10 +283,10 @@ class Report:
         """Yields a line for each of a few calls, or one line with the sum of many calls."""
         calls = self.expected_times
         if len(calls) <= _MOST_CALLS:
-            yield from (f"  expected of {call.call}: {call.time}" for call in calls)
+            yield from (f"  expected time of {call.call}: {call.time}" for call in calls)
         else:
             total = ExpectedTime.sum(call.time for call in calls)
-            yield f"  expected of {_count(len(calls), 'call')}: {total}"
+            yield f"  expected time of {_count(len(calls), 'call')}: {total}"
 
 
 def report_assets(
@@ -286,7 +295,7 @@ def report_assets(
     infos: Sequence[CustomOpInfo],
     native_assets: Collection[str],
 ) -> None:
-    """Adds the assets to the report, with a warning for each unused asset and for a model without an NPU call."""
+    """Adds the assets to the report; warns about unused assets, and about a model without an NPU call."""
     paths = {info.op_name: info.asset_path for info in infos}
     report.assets = [
         AssetReport(a.name, a.blob.size, paths.get(a.name, ""), a.name in native_assets)
@@ -311,13 +320,17 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
             continue
         if asset.op_name in composites - names:
             yield (
-                f"'{asset.op_name}' is the name of a composite, but an asset is for an op: name "
-                "STABLEHLO_COMPOSITE for all composites, or one of the ops that replace the composite; "
-                "the asset is embedded all the same"
+                f"the asset for '{asset.op_name}' has no effect, because this is the name of a "
+                "composite, not of an op. Give the asset for STABLEHLO_COMPOSITE (all "
+                "composites), or for an op of the composite's decomposition. The asset is still "
+                "embedded"
             )
         elif asset.op_name not in names:
             but = _near_name(asset.op_name, names)
-            yield f"the model has no op '{asset.op_name}'{but}; its asset is embedded all the same"
+            yield (
+                f"an asset is given for op '{asset.op_name}', but the model has no such op{but}; "
+                "the asset is still embedded"
+            )
         left = [op for op in report.cpu_ops if op.name == asset.op_name]
         if left:
             reasons = "; ".join(dict.fromkeys(op.reason for op in left))

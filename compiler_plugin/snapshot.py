@@ -1,4 +1,4 @@
-"""Detects changes of a subgraph: a plugin may read the subgraph that the host asks about, but not change it."""
+"""Detects whether a plugin has changed a subgraph that it may only read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TENSOR_FIELDS = attrgetter(
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of a subgraph at one moment; a snapshot refers to the subgraph's objects and copies no bytes."""
+    """The state of a subgraph at one moment; the data of tensors is not copied."""
 
     ops: dict[Op, _Fields]
     tensors: dict[Tensor, _Fields]
@@ -30,7 +30,7 @@ class Snapshot:
 
     @classmethod
     def take(cls, subgraph: Subgraph) -> Snapshot:
-        """Records all that a plugin could change, except whether quantizations are decoded yet."""
+        """Records the ops, tensors, inputs and outputs of a subgraph."""
         return cls(
             {op: _op_fields(op) for op in subgraph.ops},
             {tensor: _tensor_fields(tensor) for tensor in subgraph.tensors},

@@ -1,4 +1,4 @@
-"""The options of transformations: the flags of `apply_plugin` and of `litert-npu transform`, as values."""
+"""Options that choose transformations; `apply_plugin` and `litert-npu transform` have a flag for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.core.option import Flag, Goes, Section, option
 DEFAULT_FOLD_LIMIT = 1 << 20
 DATA_LAYOUTS = ("NHWC", "NCHW")
 WITHOUT_SELECTION = "By default, the enabled transformations of --extensions run."
-"""Describes the transformations that run by default in an application's compiler, in the words of the flag."""
+"""Sentence in the flag's help that says which transformations run by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +23,24 @@ class TransformOptions:
     By default no transformation runs, and no module of transformations is imported.
 
     Attributes:
-      extensions: Folders with the user's transformations; the enabled transformations in the folders run.
-      selection: Names of transformations, in the order of execution within a phase; `all` stands for each enabled
-        transformation, and `front`, `middle` or `back` for each enabled transformation of that phase; a leading
-        `-` removes the named transformations.
-      config: JSON files that describe sub-graphs to replace.
-      ops_mapping: JSON file that declares ops; "" for no file.
-      static_shape: Whether shapes count as constants; the model can then no longer be resized.
-      keep_layout: Whether partitions stay in NHWC, even if their vendor asks for NCHW.
+      extensions: Folders with the user's transformations; by default, all enabled transformations in the folders
+        run.
+      selection: Names of the transformations to run, in the order of execution within a phase. `all` stands for
+        all enabled transformations; `front`, `middle` and `back` stand for all enabled transformations of a phase.
+        An item that begins with `-` excludes transformations.
+      config: JSON files that list sub-graphs to replace.
+      ops_mapping: JSON file that declares custom ops and their attributes; "" for no file.
+      static_shape: Whether the shapes of tensors are folded into constants; the inputs of the output model can
+        then not be resized.
+      keep_layout: Whether partitions keep the NHWC layout, even if the vendor's plugin asks for NCHW.
       fold_limit: Largest number of bytes that constant folding may add to the file.
-      dump_model_after: Name of a transformation after which the model is written; `all` for each transformation;
-        "" for none.
-      dump_folder: Folder for the dumped models; the folder is created if it does not exist.
-      input_shapes: New shapes of inputs before transformations run, by input name; -1 for a size that is known
-        only in a run.
-      data_layout: Layout of the inputs and outputs of the model.
+      dump_model_after: Name of the transformation after which the model is written to `dump_folder`; `all` writes
+        the model after each transformation, "" never.
+      dump_folder: Folder for the models that `dump_model_after` writes; the folder is created if it does not
+        exist.
+      input_shapes: New shapes of the model's inputs, by input name, set before transformations run; -1 means a
+        size that is known only at run time.
+      data_layout: Data layout of the model's inputs and outputs: `NHWC` or `NCHW`.
     """
 
     extensions: Sequence[str] = option(
@@ -54,9 +57,9 @@ class TransformOptions:
         Flag(
             "transformations",
             (),
-            "Transformations to run, separated by commas; within a phase they run in this order. "
-            "An item is a name, all, or a phase (front, middle, back); an item with - in front "
-            f"excludes transformations. {WITHOUT_SELECTION}",
+            "Transformations to run, separated by commas; within a phase, they run in the given "
+            "order. An item is the name of a transformation, all, or a phase (front, middle, "
+            f"back). An item that begins with - excludes transformations. {WITHOUT_SELECTION}",
         ),
         Section.TRANSFORMATIONS,
         Goes.MANIFEST,
@@ -109,8 +112,8 @@ class TransformOptions:
         Flag(
             "dump_model_after",
             "",
-            "Name of a transformation, or all: the model after the transformation is written to "
-            "--dump_folder.",
+            "Name of a transformation, or all. After this transformation, or after each "
+            "transformation, the model is written to --dump_folder.",
         ),
         Section.TRANSFORMATIONS,
     )
@@ -119,8 +122,8 @@ class TransformOptions:
         Flag(
             "input_shape",
             (),
-            "A new shape for an input of the model, as input:1x224x224x3. -1 means a size that "
-            "is known only at run time. Give the flag once for each input.",
+            "A new shape for an input of the model, for example input:1x224x224x3. -1 means a "
+            "size that is known only at run time. May be repeated, once for each input.",
             is_repeated=True,
         ),
         Section.TRANSFORMATIONS,
@@ -133,8 +136,8 @@ class TransformOptions:
         Flag(
             "data_layout",
             DATA_LAYOUTS[0],
-            "Layout of the model's inputs and outputs that have four or five dimensions: NHWC, "
-            "as in the model, or NCHW, for which a TRANSPOSE is added at each input and output.",
+            "Layout of the model's inputs and outputs that have four or five dimensions. NHWC "
+            "keeps the layout of the model; NCHW adds a TRANSPOSE op at each input and output.",
             choices=DATA_LAYOUTS,
         ),
         Section.TRANSFORMATIONS,
@@ -150,10 +153,11 @@ class TransformOptions:
 
 
 class Phase(str, Enum):
-    """A phase of transformations; the value is the name of its extension folder. The phases run in this order.
+    """A phase of transformations; the value is the name of the phase's subfolder in an extension folder.
 
-    In `FRONT`, only the shapes of inputs and constants are known. Shapes are inferred after `FRONT`: in `MIDDLE`,
-    all shapes are known that the model determines. `BACK` runs after the layout change, if there is one.
+    The phases run in this order. In `FRONT`, only the shapes of inputs and constants are known. After `FRONT`,
+    shapes are inferred; in `MIDDLE`,
+    all shapes that the model determines are known. `BACK` runs after the layout change, if the layout is changed.
     """
 
     FRONT = "front"

@@ -1,6 +1,6 @@
 """Runs transformations on a model, before a vendor's plugin gets the model or for `litert-npu transform`.
 
-The modules of transformations are imported only if the options choose a transformation.
+Transformation modules are imported only if the options choose a transformation.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def transform_file(
 
     Args:
       model_path: Path of a TFLite model that is not compiled.
-      output_path: Path of the output file, which must not be the input; "" to write no file.
+      output_path: Path of the output file, which must not be the input file; "" to write no file.
       options: Options that choose the transformations.
 
     Returns:
-      The report, with the number of matches of each transformation.
+      The command's report, with the number of matches of each transformation.
 
     Raises:
-      LiteRtError: If any step fails; no output file is written then.
+      LiteRtError: Any step's error; after an error, no output file is written.
     """
     start = time.perf_counter()
     source, target = os.fspath(model_path), os.fspath(output_path)
@@ -67,7 +67,7 @@ def transform_model(
       The transformations; None if the options choose no transformation.
 
     Raises:
-      LiteRtError: The error of a transformation; the model must then no longer be used.
+      LiteRtError: Any error of a transformation; after an error, the model must not be used any more.
     """
     if options is None or not options.is_asked:
         return None
@@ -89,9 +89,9 @@ def prepare_partitions(
     """Returns the function that changes partitions before the vendor compiles them.
 
     Args:
-      layout: Data layout that the vendor asks for.
-      options: Options, which may forbid the change of the layout.
-      transformations: Transformations whose back phase runs on the partitions in that layout.
+      layout: Data layout that the vendor's plugin asks for.
+      options: Options of transformations, which may disable the layout change.
+      transformations: Transformations whose `back` phase runs on the partitions after the layout change.
     """
     if layout == "NHWC" or (options is not None and options.keep_layout):
         return leave_as_is

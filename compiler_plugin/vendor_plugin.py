@@ -1,6 +1,7 @@
-"""Wraps a vendor's plugin for the host: guards each call of the plugin, and checks each result.
+"""Calls a vendor's plugin for the host, and checks each result of the plugin.
 
-Errors name the vendor and the call, both if the vendor's code raises an error and if its result is invalid.
+If the vendor's code raises an error or returns an invalid result, the error message contains the vendor and the
+function.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Taken:
 
     Attributes:
       selected: Partition index of each op that the plugin takes.
-      reasons: Reasons why other ops stay on the CPU, as far as the plugin or the host gives a reason.
+      reasons: Reasons why other ops stay on the CPU, for those ops for which the plugin or the host gives a
+        reason.
     """
 
     selected: dict[Op, int]
@@ -75,10 +77,10 @@ class VendorPlugin:
     Attributes:
       vendor: Manufacturer of the plugin.
       soc_model: SoC model to compile for.
-      data_layout: Data layout of the partitions that `compile` gets.
+      data_layout: Data layout of the partitions that the host passes to `compile`.
       grouping: How the host groups the ops that the plugin takes into partitions.
-      is_asked_as_in_stock: Whether the host asks the plugin only about the ops that stock LiteRT asks about, so
-        that the partitions are the same.
+      is_asked_as_in_stock: Whether the host passes only those ops to the plugin that stock LiteRT passes, to get
+        the same partitions as stock LiteRT.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class VendorPlugin:
         compiler_options: CompilerOptions,
         warnings: list[str],
     ) -> None:
-        """Creates the plugin after a compatibility check; errors when the plugin closes become warnings."""
+        """Checks the compatibility, and creates the plugin; later errors from closing it become warnings."""
         factory = registered.factory
         self.vendor = factory.soc_manufacturer
         self.soc_model = soc_model
@@ -109,9 +111,9 @@ class VendorPlugin:
         if compiler_options.replace_ir and not getattr(self._plugin, "takes_ir", False):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                "the vendor's plugin does not compile IR texts",
+                "the vendor's plugin does not compile IR files",
                 f"vendor '{self.vendor}'",
-                "Leave out --replace_ir.",
+                "Remove --replace_ir.",
             )
         self.data_layout = self._read_choice("data_layout", _LAYOUTS)
         grouping = self._read_choice("grouping", _GROUPINGS)
@@ -129,11 +131,11 @@ class VendorPlugin:
             self._warnings.append(str(error))
 
     def close(self) -> None:
-        """Closes the plugin, which then gets no more calls; an error of the plugin becomes a warning.
+        """Closes the plugin, which must not be called after that; an error of the plugin becomes a warning.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the plugin's process ended early or did not answer;
-            its compiled byte code may then be broken too.
+          LiteRtError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the plugin's process crashed or hung; its compiled
+            byte code may then be broken too.
         """
         if self._is_closed:
             return
@@ -155,13 +157,15 @@ class VendorPlugin:
             matches = self._plugin.transform(model)
         if not isinstance(matches, Mapping):
             raise self._nonsense(
-                "transform", f"the plugin returns {type(matches).__name__}, not a mapping"
+                "transform",
+                f"the plugin's transform returns {type(matches).__name__}, not a mapping",
             )
         for name, count in matches.items():
             if not _is_name(name) or not _is_index(count):
                 raise self._nonsense(
                     "transform",
-                    f"the plugin reports {count!r:.100} matches of transformation {name!r:.100}",
+                    f"the plugin's transform returns the invalid entry {name!r:.100}: "
+                    f"{count!r:.100}, not a name with a number of matches",
                 )
         seconds = time.perf_counter() - start  # of them all: only the vendor knows more
         return [
@@ -170,9 +174,9 @@ class VendorPlugin:
         ]
 
     def partition(self, subgraph: Subgraph, where: str) -> Taken:
-        """Asks which ops of a subgraph the vendor takes, and leaves out ops that no NPU call can contain.
+        """Asks which ops of a subgraph the vendor takes, and removes ops that an NPU call cannot contain.
 
-        `where` is the name of the subgraph in errors.
+        `where` is the name of the subgraph in error messages.
         """
         position = {op: index for index, op in enumerate(subgraph.ops)}
         op_list = OpList()
@@ -181,38 +185,46 @@ class VendorPlugin:
             returned: object = self._plugin.partition(self.soc_model, subgraph, op_list)  # type: ignore[func-returns-value]
             change = before.find_change(subgraph)
         if change:
-            raise self._nonsense("partition", f"the plugin has changed {change} of {where}")
+            raise self._nonsense(
+                "partition",
+                f"the plugin has changed {change} of {where}, but may only read the subgraph",
+            )
         if returned is not None:
             raise self._nonsense(
                 "partition",
-                f"the plugin returns {type(returned).__name__}, but must take ops by op_list.push",
+                f"the plugin's partition returns {type(returned).__name__}, but must return None, "
+                "and take ops by op_list.push",
             )
         selected: dict[Op, int] = {}
         for selection in self._check_list(op_list.selected, Selection, "ops", "partition"):
             op, number = selection.op, selection.partition_index
             if not isinstance(op, Op) or op not in position:
                 raise self._nonsense(
-                    "partition", f"the plugin takes {op!r:.100}, which is not an op of {where}"
+                    "partition", f"the plugin pushes {op!r:.100}, which is not an op of {where}"
                 )
             if not _is_index(number):
                 raise self._nonsense(
                     "partition",
-                    f"the plugin's partition index {number!r:.100} is not a valid index",
+                    f"the plugin pushes an op with partition index {number!r:.100}, which is not "
+                    "a number from 0",
                 )
             if op in selected:
                 raise self._nonsense(
-                    "partition", f"the plugin takes op {position[op]} ({op.name}) of {where} twice"
+                    "partition", f"the plugin pushes op {position[op]} ({op.name}) of {where} twice"
                 )
             selected[op] = number
         reasons: dict[Op, str] = {}
         if not isinstance(op_list.refusals, Mapping):
             raise self._nonsense(
-                "partition", f"the plugin's refusals are not a mapping: {op_list.refusals!r:.100}"
+                "partition",
+                f"op_list.refusals is {op_list.refusals!r:.100}, not a mapping from ops to reasons",
             )
         for op, reason in op_list.refusals.items():
             if op not in position or not isinstance(reason, str):
                 raise self._nonsense(
-                    "partition", f"the plugin refuses {op!r:.100} with {reason!r:.100}"
+                    "partition",
+                    f"op_list.refusals has {op!r:.100}: {reason!r:.100}, not an op of the subgraph "
+                    "with a reason as text",
                 )
             if op not in selected:
                 reasons[op] = reason
@@ -223,14 +235,15 @@ class VendorPlugin:
         return Taken(selected, reasons)
 
     def compile(self, partitions: Sequence[Subgraph]) -> CompiledResult:
-        """Compiles partitions, and returns the byte code with one call for each partition."""
+        """Compiles partitions, and returns the byte code with one NPU call for each partition."""
         ranks = [[len(tensor.shape) for tensor in p.outputs] for p in partitions]  # as they are now
         num_ops = sum(len(partition.ops) for partition in partitions)
         with self._measured("compile", Status.COMPILATION, num_ops=num_ops):
             result = self._plugin.compile(self.soc_model, partitions)
         if not isinstance(result, CompiledResult):
             raise self._nonsense(
-                "compile", f"the plugin returns {type(result).__name__}, not a CompiledResult"
+                "compile",
+                f"the plugin's compile returns {type(result).__name__}, not a CompiledResult",
             )
         modules = self._check_list(result.byte_code, Blob, "byte_code")
         calls = self._check_list(result.calls, CallInfo, "calls")
@@ -238,7 +251,8 @@ class VendorPlugin:
         self._check_list(result.native_assets, str, "native_assets")
         if len(calls) != len(partitions):
             raise self._nonsense(
-                "compile", f"the plugin returns {len(calls)} calls for {len(partitions)} partitions"
+                "compile",
+                f"the plugin returns {len(calls)} NPU calls for {len(partitions)} partitions",
             )
         for index, module in enumerate(modules):
             if not isinstance(module.view, memoryview) or not module.view.c_contiguous:
@@ -253,23 +267,28 @@ class VendorPlugin:
         return result
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
-        """Returns the files that an asset names."""
+        """Returns the companion files that an asset refers to."""
         with self._measured("companions", op=op_name):
             companions = self._plugin.companions(op_name, asset_path, data)
         for companion in self._check_list(companions, Companion, "companions", "companions"):
             if not isinstance(companion.relative_path, str) or not isinstance(companion.blob, Blob):
-                raise self._nonsense("companions", f"the plugin returns {companion!r:.100}")
+                raise self._nonsense(
+                    "companions",
+                    f"the plugin returns the invalid companion file {companion!r:.100}",
+                )
             with self._call("companions"):
                 check_companion_path(companion.relative_path, f"asset of op '{op_name}'")
         for path, number in Counter(companion.relative_path for companion in companions).items():
             if number > 1:
-                raise self._nonsense("companions", f"the plugin returns {path!r:.100} twice")
+                raise self._nonsense(
+                    "companions", f"the plugin returns the companion file {path!r:.100} twice"
+                )
         return companions
 
     def custom_layers(
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
-        """Returns the vendor's assets for the named ops from layers that serve any model."""
+        """Returns assets for the named ops from layer libraries (`--custom_layers`)."""
         with self._measured("custom_layers"):
             # A vendor's plugin may be of a class of its own, without what is optional.
             if not has_optional(self._plugin, "custom_layers"):
@@ -280,7 +299,8 @@ class VendorPlugin:
             if not is_text or info.op_name not in op_names or not info.asset_path:
                 raise self._nonsense(
                     "custom_layers",
-                    f"the plugin returns {info!r:.100}, which is not for an op in the request",
+                    f"the plugin returns the layer {info!r:.100}, which is not for one of the "
+                    "requested ops",
                 )
             with self._call("custom_layers"):
                 check_op_name(info.op_name)
@@ -303,19 +323,24 @@ class VendorPlugin:
 
     def _check_call(self, index: int, call: CallInfo, num_modules: int) -> None:
         if not _is_name(call.name):
-            raise self._nonsense("compile", f"call {index} has the name {call.name!r:.100}")
+            raise self._nonsense(
+                "compile", f"NPU call {index} has the invalid name {call.name!r:.100}"
+            )
         number = call.byte_code_index
         if not _is_index(number) or number >= num_modules:
             raise self._nonsense(
-                "compile", f"call '{call.name}' is in byte code module {number!r} of {num_modules}"
+                "compile",
+                f"NPU call '{call.name}' has byte code index {number!r}, but there are "
+                f"{num_modules} "
+                "byte code modules",
             )
         if mistake := find_plan_mistake(call.memory):
             raise self._nonsense(
-                "compile", f"the memory plan of call '{call.name}' is wrong: {mistake}"
+                "compile", f"the memory plan of NPU call '{call.name}' is invalid: {mistake}"
             )
         if mistake := find_time_mistake(call.expected):
             raise self._nonsense(
-                "compile", f"the expected time of call '{call.name}' is wrong: {mistake}"
+                "compile", f"the expected time of NPU call '{call.name}' is invalid: {mistake}"
             )
 
     def _check_shape_outputs(self, call: CallInfo, ranks: Sequence[int]) -> None:
@@ -324,8 +349,9 @@ class VendorPlugin:
             if not 0 <= index < len(ranks) or indices.count(index) > 1 or not ranks[index]:
                 raise self._nonsense(
                     "compile",
-                    f"call '{call.name}' has shape_outputs {indices!r:.100}: they are different indices of "
-                    f"its partition's outputs, whose ranks are {list(ranks)!r:.100}, and a scalar has no shape",
+                    f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}: give "
+                    "different indices of outputs that are not scalars; the partition's outputs "
+                    f"have ranks {list(ranks)!r:.100}",
                 )
 
     def _check_list(

@@ -148,7 +148,10 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
     for source in sources:
         if os.path.realpath(source) == target:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "the output is the input", path, "Write to another file."
+                Status.INVALID_ARGUMENT,
+                "the output file is also an input file",
+                path,
+                "Write to another file.",
             )
     from litert.model.atomic_file import open_atomic  # here: --help must not wait for it
 

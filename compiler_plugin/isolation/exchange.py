@@ -1,8 +1,8 @@
-"""Passes bytes to another process through a common file; bytes that lie in a file are referenced, not copied.
+"""Passes bytes to another process through a shared temporary file; bytes of existing files are not copied.
 
-A reference is a JSON list `[source, offset, size]`. Source 0 is the common file, and both processes append to this
-file. One process announces the other sources to the other process: the user's files by path, and large blocks of
-memory as ranges of the common file.
+A reference to bytes is a JSON list `[source, offset, size]`. Source 0 is the shared file, to which both processes
+append. All further sources are announced to the other process before their first use: the user's files by path,
+and large blocks of memory as ranges of the shared file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from litert.model.output import write_at
 
 Reference: TypeAlias = Sequence[int]
 Source: TypeAlias = Mapping[str, Any]
-"""An announcement of one source of bytes, as JSON."""
+"""A JSON object that announces one source of bytes to the other process."""
 
 _COMMON = 0
 _ALIGNMENT = 64
@@ -27,10 +27,10 @@ _MAPPED = 1 << 20  # from here on data are mapped; what is smaller costs less to
 
 
 class Exchange:
-    """One process's view of the common file and of the announced sources."""
+    """One process's view of the shared file and of the announced sources."""
 
     def __init__(self, fd: int) -> None:
-        """Uses the common file `fd`; the caller still owns and closes the file."""
+        """Uses the shared file with descriptor `fd`; the caller owns and closes the file."""
         self._fd = fd
         # By id, the references of bytes, which are kept so that their ids stay theirs.
         self._kept: dict[int, tuple[MappedFile | memoryview | Blob, Reference]] = {}
@@ -39,7 +39,7 @@ class Exchange:
         self._announcements: list[Source] = []
 
     def refer(self, blob: Blob) -> Reference:
-        """Returns a reference to bytes for the other process; the same blob always has the same reference.
+        """Returns a reference to a blob's bytes for the other process; the same blob always has the same one.
 
         Raises:
           LiteRtError: FILE_IO, if the disk has no space for a copy.
@@ -55,7 +55,7 @@ class Exchange:
         return reference
 
     def put(self, data: bytes | memoryview) -> Reference:
-        """Appends bytes to the common file and returns their reference.
+        """Appends bytes to the shared file, and returns the reference to them.
 
         Raises:
           LiteRtError: FILE_IO, if the disk has no space.
@@ -73,7 +73,7 @@ class Exchange:
         return [_COMMON, start, len(data)]
 
     def take(self, reference: Reference) -> Blob:
-        """Returns the bytes of a reference; a reference that was taken or made before gives the same blob."""
+        """Returns the bytes that a reference refers to; the same reference always gives the same blob."""
         key = tuple(reference)
         blob = self._blobs.get(key)
         if blob is None:
@@ -82,14 +82,14 @@ class Exchange:
         return blob
 
     def read(self, reference: Reference) -> Blob:
-        """Same as `take`, but does not keep the blob for a later call."""
+        """Returns the bytes of a reference, like `take`, but does not store the blob for later calls."""
         source, offset, size = reference
         if source == _COMMON:
             return Blob(self._read_common(offset, size))
         return Blob.within(self._sources[source], offset, size)
 
     def announce(self) -> list[Source]:
-        """Returns announcements of the sources that were added since the last call, for the other process."""
+        """Returns the announcements, for the other process, of sources added since the last call."""
         told, self._announcements = self._announcements, []
         return told
 
@@ -129,7 +129,9 @@ class Exchange:
         file = MappedFile(source["path"])
         if _identity(os.fstat(file.fd)) != source["identity"]:
             raise LiteRtError(
-                Status.FILE_IO, "the file was replaced while it was in use", file.path
+                Status.FILE_IO,
+                "the file was replaced by another file while it was in use",
+                file.path,
             )
         return file
 

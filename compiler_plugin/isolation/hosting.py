@@ -1,7 +1,7 @@
-"""Decides where plugins run: plugins in shared libraries in a child process each, Python plugins in this process.
+"""Decides where plugins run: by default, shared libraries in child processes, Python plugins in this process.
 
-Options change either default. A child process takes as long to start as the import of the compiler in this
-process; starting the child first halves the total time.
+Options change these defaults. Starting a child process takes as long as importing the compiler in this process.
+Therefore the child process is started first, and both happen in parallel.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 SHARED_LIBRARY = "libLiteRtCompilerPlugin*.so"
 
 NATIVE_LOADER = "compiler_plugin.native.native_plugin:NativePluginFactory"
-"""Loader of plugins in shared libraries, in this process or in a child process."""
+"""Function that loads a plugin from a shared library, in this process or in a child process."""
 
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """Options for where plugins run.
+    """Options that decide in which process plugins run.
 
     Attributes:
-      timeout_s: Time limit of each call into a child process, in seconds.
-      in_process: Whether plugins in shared libraries run in this process, where a crash ends the process;
-        otherwise each of them runs in a child process.
-      isolated: Whether Python plugins run in child processes too.
-      memory_mib: Limit of a child process's data in memory, in MiB; 0 means no limit.
+      timeout_s: Time limit for each call to a plugin in a child process, in seconds.
+      in_process: Whether plugins in shared libraries run in this process, where a crash of the plugin ends the
+        process; if False, each library runs in a child process.
+      isolated: Whether Python plugins also run in child processes.
+      memory_mib: Memory limit of each child process, in MiB; 0 means no limit.
       started: Child processes that were started ahead of time, by the path of their library.
     """
 
@@ -42,7 +42,7 @@ class Hosting:
         Flag(
             "plugin_timeout",
             600.0,
-            "Time limit of each call of a plugin that runs in its own process, in seconds.",
+            "Time limit for each call to a plugin that runs in its own process, in seconds.",
             least=0.001,
             is_duration=True,
         ),
@@ -61,8 +61,8 @@ class Hosting:
         Flag(
             "isolate_plugin",
             False,
-            "Run a Python plugin in its own process too. A plugin that is a shared library "
-            "always runs in its own process.",
+            "Run Python plugins in their own processes. Plugins that are shared libraries run in "
+            "their own processes by default.",
         ),
         Section.PLUGINS,
     )
@@ -78,7 +78,7 @@ class Hosting:
     started: dict[str, PluginProcess] = field(default_factory=dict, compare=False, repr=False)
 
     def start(self, folders: Sequence[str]) -> None:
-        """Starts a child process for each library in the folders and below them, without waiting for it.
+        """Starts a child process for each plugin library in folders and subfolders, without waiting for it.
 
         Raises:
           LiteRtError: NOT_FOUND, if a folder does not exist or is not a folder.
@@ -90,7 +90,7 @@ class Hosting:
                 self.started[path] = self._start(path, NATIVE_LOADER)
 
     def take(self, path: str, loader: str = NATIVE_LOADER) -> PluginProcess:
-        """Returns the process that was started for a library, or a new process; the caller owns the process."""
+        """Returns the process already started for a library, or starts a process; the caller owns the process."""
         return self.started.pop(path, None) or self._start(path, loader)
 
     def _start(self, path: str, loader: str) -> PluginProcess:
@@ -98,22 +98,22 @@ class Hosting:
 
 
 class PluginProcess:
-    """A child process that loads a plugin, and the file through which both processes exchange bytes.
+    """A child process that loads a plugin, and the shared file through which bytes are exchanged with it.
 
-    The child process ends when this object is released.
+    The child process ends when this object is garbage-collected.
     """
 
     def __init__(
         self, path: str, timeout_s: float, loader: str = NATIVE_LOADER, memory_bytes: int = 0
     ) -> None:
-        """Starts the process without waiting for it; `load` waits.
+        """Starts the child process without waiting for it; `load` waits.
 
         Args:
           path: Path of the plugin's file; `module:attribute` for an installed plugin.
           timeout_s: Time limit of each call, in seconds.
-          loader: Function as `package.module:function`; the child process calls the function with the path to make
-            the plugin's factory.
-          memory_bytes: Limit of the process's data in memory, in bytes; 0 means no limit.
+          loader: Function that creates the plugin's factory from the path, in the form `package.module:function`;
+            the child process calls the function.
+          memory_bytes: Memory limit of the child process, in bytes; 0 means no limit.
         """
         from litert.host.service import Service  # here: most plugins are Python
 
@@ -131,7 +131,7 @@ class PluginProcess:
 
     @cached_property
     def exchange(self) -> Exchange:
-        """The exchange of bytes with the child process, on the side of this process."""
+        """This process's side of the exchange of bytes with the child process."""
         from compiler_plugin.isolation.exchange import Exchange
 
         return Exchange(self._service.fd)
@@ -140,7 +140,7 @@ class PluginProcess:
         """Waits until the child process has loaded the plugin, and returns the plugin's description of itself.
 
         Raises:
-          LiteRtError: The error of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the child process crashes or
-            hangs.
+          LiteRtError: Any error of the plugin's loader; RUNTIME_FAILURE, if the child process crashes;
+            TIMEOUT_EXPIRED, if it hangs.
         """
         return self.ask("load", self._load)

@@ -1,7 +1,7 @@
-"""A compiler plugin in a child process: the plugin may crash or hang there, and the host reports the failed call.
+"""A compiler plugin in a child process: if the plugin crashes or hangs, the host only reports the failed call.
 
-The host uses an isolated plugin like any other plugin. The process that first identified the plugin also serves
-the first plugin object that the host creates, and ends with that object.
+The host uses an isolated plugin like any other plugin. The first child process reads the plugin's name and
+version. The first plugin object that the host creates runs in the same child process, which ends with the object.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from litert.model.graph import Model, Subgraph
 
 
 class IsolatedPluginFactory(CompilerPluginFactory):
-    """Factory of a plugin that a child process loads."""
+    """Factory of a plugin that runs in a child process."""
 
     def __init__(self, path: str, hosting: Hosting, loader: str = NATIVE_LOADER) -> None:
-        """Has a child process load the plugin of a file, and asks the plugin for its identity.
+        """Loads a plugin file in a child process, and reads the plugin's name, version and SoC models.
 
         `loader` is the same as for `PluginProcess`.
 
         Raises:
-          LiteRtError: The error of loading; RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the child process crashes or
-            hangs.
+          LiteRtError: Any error of the plugin's loader; RUNTIME_FAILURE, if the child process crashes;
+            TIMEOUT_EXPIRED, if it hangs.
         """
         self._path = path
         self._hosting = hosting
@@ -85,7 +85,7 @@ class IsolatedPluginFactory(CompilerPluginFactory):
 
 
 class IsolatedPlugin(CompilerPlugin):
-    """A plugin object in a child process; `close` ends the process."""
+    """A plugin object in a child process; `close` ends the child process."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ from litert.model.graph import Op
 
 
 def serve_plugin(fd: int) -> Handlers:
-    """Returns the handlers of a child's service; the host calls `load`, then `create`. `fd` is the common file."""
+    """Returns functions that answer the host's requests, by request. `fd` is the shared file's descriptor."""
     server = _Server(Exchange(fd))
     names = [name for name in vars(_Server) if not name.startswith("_")]
     return {name: partial(_answer, getattr(server, name)) for name in names}
@@ -112,7 +112,7 @@ class _Server:
             if op not in positions:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"the plugin takes {op!r:.100}, which is not an op of the subgraph",
+                    f"the plugin pushes {op!r:.100}, which is not an op of the subgraph",
                 )
             return positions[op]
 

@@ -1,7 +1,8 @@
-"""Packs models, partitions, results and options for another process, as JSON with references to bytes.
+"""Converts models, partitions, results and options to JSON with references to bytes, for another process.
 
-A graph is sent as a flatbuffer without its constants, which are sent as references. The receiver therefore reads
-the graph as from a file: complete, checked, and with the same order of subgraphs, ops and tensors.
+A graph is sent as a flatbuffer without its constants, and the constants are sent as references to bytes. Therefore
+the receiver reads and checks the graph like a model file, and the order of subgraphs, ops and tensors stays the
+same.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _LARGE_OPTIONS = 4096  # custom options that go as references
 
 
 def pack_model(model: Model, exchange: Exchange) -> object:
-    """Packs a model without its byte code and trailing bytes, which only the model's file can hold.
+    """Packs a model for another process; the byte code and trailing bytes of the model's file are omitted.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT, if the graph is inconsistent; FILE_IO, if the disk has no space.
+      LiteRtError: INVALID_GRAPH_INVARIANT, if the graph is inconsistent; FILE_IO, if the disk is full.
     """
     buffers = all_buffers(model)
     data = [
@@ -56,10 +57,10 @@ def pack_model(model: Model, exchange: Exchange) -> object:
 
 
 def unpack_model(packed: Mapping[str, Any], exchange: Exchange) -> Model:
-    """Returns the model that `pack_model` packed; its constants are not copied.
+    """Returns the model that `pack_model` packed, without a copy of the constants.
 
     Raises:
-      LiteRtError: The errors of reading a model; NOT_FOUND or FILE_IO, if a file no longer exists.
+      LiteRtError: Any error of `read_model`; NOT_FOUND or FILE_IO, if a referenced file no longer exists.
     """
     exchange.learn(packed["sources"])
     model = read_model(exchange.read(packed["tables"]).view)
@@ -73,12 +74,12 @@ def unpack_model(packed: Mapping[str, Any], exchange: Exchange) -> Model:
 
 
 def pack_subgraphs(subgraphs: Sequence[Subgraph], exchange: Exchange) -> object:
-    """Packs subgraphs without the rest of their model; raises the same errors as `pack_model`."""
+    """Packs subgraphs of a model for another process; raises the same errors as `pack_model`."""
     return pack_model(Model(list(subgraphs), buffers=[Buffer()]), exchange)
 
 
 def replace_model(model: Model, new: Model) -> None:
-    """Gives a model the content of another model, except for its file, byte code and trailing bytes."""
+    """Replaces a model's graph and metadata by another model's; the file, byte code and trailing bytes stay."""
     for name in (
         "subgraphs", "signatures", "metadata", "operator_codes", "buffers", "description",
         "metadata_buffers", "external_buffer_groups", "external_buffers",
@@ -137,7 +138,7 @@ def _without_data(buffers: Sequence[Buffer], ops: Sequence[Op]) -> Iterator[None
 
 
 def pack_options(options: object) -> object:
-    """Packs options, or a part of them, as JSON: a dataclass becomes an object with its fields by name."""
+    """Converts options to JSON values: a dataclass becomes a JSON object with one entry for each field."""
     if is_dataclass(options):
         return {field.name: pack_options(getattr(options, field.name)) for field in fields(options)}
     if isinstance(options, Mapping):

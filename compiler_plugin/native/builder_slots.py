@@ -71,13 +71,13 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "transpose_conv": ("padding", *_STRIDES, _ACT),
     "unpack": ("axis", "num"),
 }  # fmt: skip
-"""Option fields of ops, by the op's name in the slots, except for ops with lists: RESHAPE, SQUEEZE, composites."""
+"""Option fields of ops, by op name in lower case; RESHAPE, SQUEEZE and composites are missing."""
 
 _RANKED = 0
 
 
 def builder_slots(handles: GraphHandles) -> Slots:
-    """Returns the functions of a `LiteRtBuilder`."""
+    """Returns the C functions that work on a `LiteRtBuilder`, by slot of the compiler context."""
     slots = _BuilderSlots(handles)
     return {
         **slots_of(slots, "LiteRtCompilerContext"),
@@ -115,20 +115,20 @@ class _BuilderSlots:
         if type_id != _RANKED:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                "a new tensor has no rank",
+                "the type of a new tensor is unranked",
                 hint="Give the dimensions of the tensor.",
             )
         tensor_type = from_c(ffi.cast("LiteRtRankedTensorType*", ffi.addressof(ranked)))
         buffer = self._get(weights, Buffer) if weights else build.empty_buffer
         if weights and buffer.blob is None:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "a new tensor has weights without data")
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the weights of a new tensor have no data")
         structs = dict(
             zip(QuantizationKind, (None, per_tensor, per_channel, block_wise), strict=True)
         )
         if quantization_id not in structs:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{quantization_id} is not a kind of quantization",
+                f"{quantization_id} is not a valid quantization type id",
             )
         quantization = quantization_from_c(
             QuantizationKind(quantization_id),
@@ -148,7 +148,8 @@ class _BuilderSlots:
     ) -> None:
         if size and not data:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"{size} bytes of weights have the address NULL"
+                Status.INVALID_ARGUMENT,
+                f"the weights have {size} bytes, but their data pointer is NULL",
             )
         copy = bytes(ffi.buffer(data, size)) if size else b""
         buffer = self._get(builder, GraphBuilder).set_data(self._get(tensor, Tensor), copy)
@@ -216,11 +217,12 @@ class _BuilderSlots:
         if not isinstance(built, BuiltOp) or built not in self._get(builder, GraphBuilder).ops:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"options are set for {built.name}, which the pattern has not built",
+                f"the pattern sets options of {built.name}, but did not build this op",
             )
         if built.code.builtin_code != BUILTIN_NUMBERS[op_name]:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"options of {op_name} are set for {built.name}"
+                Status.INVALID_ARGUMENT,
+                f"the pattern sets options of {op_name} for the op {built.name}",
             )
         built.options, built.options_2 = make_builtin_options(op_name, values)
 

@@ -28,7 +28,7 @@ from litert.model.graph import Model, Signature, Subgraph
 from litert.model.writer import to_bytes
 
 VERSION = (1, 3)
-"""Version of the function table, which is that of LiteRT 2.3.0."""
+"""Version of the function table; this version belongs to LiteRT 2.3.0."""
 
 _logger = logging.getLogger(__name__)
 
@@ -38,15 +38,15 @@ _idle: dict[str, list[CompilerContext]] = {}
 
 
 class CompilerContext:
-    """A function table for one plugin; `take` reserves a table until `close`, and no table is ever freed.
+    """A function table for one plugin; a plugin holds a table from `take` to `close`, and no table is ever freed.
 
     Attributes:
       table: The `LiteRtCompilerContext*`.
-      handles: Handles of the graph that the plugin sees at the moment.
+      handles: Handles of the graph objects that the plugin can currently access.
     """
 
     def __init__(self, vendor: str) -> None:
-        """Makes a new context that answers all calls in Python; for plugins, use `take`."""
+        """Makes a context in which Python implements all functions; to get a context for a plugin, call `take`."""
         self._vendor = vendor
         self.handles = GraphHandles()
         self.table: Any = ffi.new("LiteRtCompilerContext*")
@@ -67,7 +67,7 @@ class CompilerContext:
 
     @classmethod
     def take(cls, vendor: str) -> CompilerContext:
-        """Returns a context that no other plugin uses at the moment."""
+        """Returns a context that no other plugin is using."""
         try:
             context = _idle.setdefault(vendor, []).pop()
         except IndexError:
@@ -79,7 +79,7 @@ class CompilerContext:
 
     @contextmanager
     def showing(self, value: object) -> Iterator[int]:
-        """Shows the plugin a subgraph, model or list, whose handle is valid within the `with` block."""
+        """Gives the plugin a handle of a subgraph, model or list; the handle is valid inside the `with` block."""
         try:
             yield self.handles.of(value)
         finally:
@@ -88,7 +88,7 @@ class CompilerContext:
             self.handles.clear()
 
     def close(self) -> None:
-        """Returns the context for the vendor's next plugin; all handles become invalid."""
+        """Gives the context back, for the vendor's next plugin; all handles become invalid."""
         if self._fast is not None:
             self._set_slots(self._slow)
             self._fast.release()
@@ -97,7 +97,7 @@ class CompilerContext:
         _idle[self._vendor].append(self)
 
     def get_subgraph_op(self, subgraph: int, index: int, op: Any) -> None:
-        """Implements the slot; the fast getter answers instead if the handles of the subgraph are in a row."""
+        """Implements the slot of the same name; if the ops' handles form a row, sets up the fast getter."""
         found = self.handles.get(subgraph, Subgraph)
         op[0] = self.handles.of(item(found.ops, index, "op"))
         if self._fast is not None and (first := self.handles.row(found)):
@@ -122,7 +122,8 @@ class CompilerContext:
         if num_signatures != len(found.subgraphs):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"there are {num_signatures} signatures for {len(found.subgraphs)} subgraphs",
+                f"the plugin passes {num_signatures} signatures for {len(found.subgraphs)} "
+                "subgraphs",
             )
         keys = [
             ffi.string(signature_keys[i]).decode("utf-8", "surrogateescape")

@@ -1,6 +1,6 @@
 """Exports a Python plugin as the C functions that a host looks up in a compiler plugin's library.
 
-The C functions belong to this process; a library that other programs load forwards its calls to them. The
+The C functions exist only in this process; an exported plugin library forwards each call to them. The
 header `litert_npu/compiler_plugin.h` describes the contract of these functions. Errors become status codes, and
 error messages go to the log.
 """
@@ -37,15 +37,15 @@ from litert.core.version import ApiVersion
 _WORD_BEGINS = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MANUFACTURER = "LiteRtGetCompilerPluginSocManufacturer"
 _callbacks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""What functions are cast from, and must live as long as they."""
+"""Callbacks behind the exported functions; a callback must live as long as its function."""
 
 _logger = logging.getLogger(__name__)
 
 
 def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[str, Any]:
-    """Returns the C functions of a plugin, by name; the caller keeps the result as long as they are in use.
+    """Returns the C functions of a plugin, by name; the caller keeps the result while the functions are in use.
 
-    `origin` is the place where the plugin was found, for error messages.
+    `origin` says in error messages where the plugin was found.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the plugin cannot be used.
@@ -277,7 +277,7 @@ class _Library:
         _check(*answers)
 
 
-def _check(*pointers: Any, belongs: str = "there is no pointer for the answer") -> None:
+def _check(*pointers: Any, belongs: str = "a pointer for the result is needed") -> None:
     if not all(pointers):
         raise LiteRtError(Status.INVALID_ARGUMENT, f"a NULL pointer, where {belongs}")
 

@@ -1,9 +1,9 @@
-"""Machine code for the getters that plugins call most often, several times for each op and tensor.
+"""Machine code for the getters that plugins call several times for each op and tensor.
 
-A getter answers from a table in a few instructions, and forwards all other calls to Python.
-The code is in a library that this module generates, and one compiler context at a time owns the library. Each
-function reads two pointers from the library's data: the getter's table, or NULL, and the slow function, to which
-the getter jumps if the table has no answer, for example for a wrong handle.
+A fast getter reads its result from a table in a few instructions; if the table has no entry, it calls Python.
+This module generates a shared library with the code. Only one compiler context at a time uses the library. Each
+getter reads two pointers from the library's data: the address of its table, or NULL, and the address of the Python
+function. The getter jumps to the Python function if the table has no entry, for example for a wrong handle.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ COLUMNS = {
     "get_quantization_type_id": "int32_t",
     "get_ranked_tensor_type": "LiteRtRankedTensorType",
 }
-"""C type of the getter's answer, by slot."""
+"""C type of the value that a fast getter returns, by slot."""
 
 FUNCTIONS = (INDEX, *COLUMNS)
 
 SLOT_SIZE = 16
-"""Size of a function's two pointers, in bytes."""
+"""Size in bytes of the two pointers that each fast getter reads."""
 
 assert STEP == 1 << 4  # what the code shifts by
 
@@ -47,8 +47,8 @@ _publishing = threading.Lock()
 class FastGetters:
     """The fast getters of the compiler context that owns the machine code.
 
-    A table never changes after `show`, so that each thread of the plugin sees a complete table. Processors such as
-    aarch64 reorder writes; therefore a lock protects both the writing and the `show` of a table.
+    A table never changes after `show`, so that each thread of the plugin sees a complete table. Some processors,
+    such as aarch64, reorder writes; therefore a table is written and published under a lock.
     """
 
     def __init__(self, functions: dict[str, Any], data: Any) -> None:
@@ -57,7 +57,7 @@ class FastGetters:
 
     @classmethod
     def claim(cls, slow: dict[str, Any]) -> FastGetters | None:
-        """Returns the getters; None if another context owns the code. `slow` has Python's functions by slot."""
+        """Returns the fast getters; None if another context uses them. `slow` has the Python functions by slot."""
         global _has_owner
         if _has_owner:
             return None
@@ -75,26 +75,26 @@ class FastGetters:
             self._data[_SLOTS[slot] // 8] = int(ffi.cast("uintptr_t", table))
 
     def hide(self) -> None:
-        """Removes all tables, so that all calls go to Python."""
+        """Removes all tables, so that Python handles all calls."""
         for place in _SLOTS.values():
             self._data[place // 8] = 0
 
     def release(self) -> None:
-        """Removes all tables, and lets another context own the code."""
+        """Removes all tables, and lets another compiler context use the fast getters."""
         global _has_owner
         self.hide()
         _has_owner = False
 
 
 def index_table(owner: int, first: int, number: int) -> Any:
-    """Returns the table of `INDEX` in C memory: subgraph's handle, number of ops in the row, first op's handle."""
+    """Returns the table of `INDEX` in C memory: the subgraph's handle, number of ops, and first op's handle."""
     return _table(struct.pack("<3Q", owner, number, first))
 
 
 def column_table(slot: str, first: int, answers: Sequence[Any]) -> Any:
-    """Returns the table of one of `COLUMNS`, in C memory.
+    """Returns the table of one of the getters in `COLUMNS`, in C memory.
 
-    `answers` has the answer for each handle of the row that starts at `first`, as a number or a cdata of the
+    `answers` contains the return value for each handle of the row that starts at `first`, as a number or as a cffi
     struct.
     """
     column = ffi.new(f"{COLUMNS[slot]}[]", answers)
@@ -119,13 +119,13 @@ def _load() -> Any:
 
 
 def index_code(slot: int) -> Code:
-    """Returns the code of `get(owner, index, handle*)` for handles in a row.
+    """Returns the machine code of `get(owner, index, handle*)`, for consecutive handles.
 
-    The table contains the owner's handle, the number of elements and the handle of the first element, with 8 bytes
-    each.
+    The table contains three numbers of 8 bytes: the owner's handle, the number of elements, and the handle of the
+      first element.
 
     Args:
-      slot: Offset of the function's two pointers from the start of the library's data, in bytes.
+      slot: Offset of the getter's two pointers from the start of the library's data, in bytes.
     """
 
     def code(machine: str, at: int) -> bytes:
@@ -154,13 +154,14 @@ def index_code(slot: int) -> Code:
 
 
 def column_code(slot: int, size: int) -> Code:
-    """Returns the code of `get(handle, answer*)` for handles in a row.
+    """Returns the machine code of `get(handle, answer*)`, for consecutive handles.
 
-    The table contains the first handle and the number of handles, with 8 bytes each, and then the answers.
+    The table contains the first handle and the number of handles, with 8 bytes each, followed by the return
+    values.
 
     Args:
-      slot: Offset of the function's two pointers from the start of the library's data, in bytes.
-      size: Size of an answer in bytes: 4, or a multiple of 8 below 80.
+      slot: Offset of the getter's two pointers from the start of the library's data, in bytes.
+      size: Size of the returned value in bytes: 4, or a multiple of 8 below 80.
     """
     assert size == 4 or (size % 8 == 0 and size < 80)  # jumps and distances of one byte
 

@@ -1,8 +1,8 @@
-"""Records the graph edits of a plugin's pattern while the pattern runs, and applies them after a match.
+"""Records the graph edits that a plugin's pattern makes, and applies them if the pattern matches.
 
-As in stock LiteRT, the new ops take the place of the first erased op, in the order in which they were built, and
-unused objects are removed. An edit is refused if it leaves a tensor without an op that writes the tensor, or with
-two such ops.
+As in stock LiteRT, the new ops are inserted at the position of the first erased op, in the order in which they
+were built, and unused objects are removed. Edits are refused if after them a tensor is read that no op writes, or
+if two ops write the same tensor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from litert.model.graph import EXTERNAL_SIZE, Buffer, Model, Op, OperatorCode, S
 
 
 class BuiltOp(Op):
-    """An op that a pattern has built; its tensors do not refer to the op until the edits are applied."""
+    """An op that a pattern has built; until the edits are applied, the op is not connected to its tensors."""
 
     __slots__ = ("planned_inputs", "planned_outputs")
 
@@ -41,14 +41,14 @@ class BuiltOp(Op):
         return self.planned_outputs
 
     def settle(self, code: OperatorCode) -> Op:
-        """Returns the final op, which is connected to its tensors."""
+        """Returns the op for the graph, connected to its tensors."""
         op = Op(code, self.planned_inputs, self.planned_outputs, self.options)
         op.options_2 = self.options_2
         return op
 
 
 class GraphBuilder:
-    """The object behind a `LiteRtBuilder`: the edits of one pattern at one op.
+    """The edits that one pattern makes at one op; the handle is a `LiteRtBuilder`.
 
     Attributes:
       tensors, ops: New tensors and ops, in the order in which they were built.
@@ -80,7 +80,7 @@ class GraphBuilder:
         return self._model.buffers[0]
 
     def set_data(self, tensor: Tensor, data: bytes) -> Buffer:
-        """Makes a tensor constant: a new tensor, or the output of an erased op, which folds that op."""
+        """Sets the constant data of a new tensor, or of the output of an op that the pattern erases."""
         buffer = Buffer(Blob(data), is_external=len(data) >= EXTERNAL_SIZE)
         if tensor in self.tensors:
             tensor.buffer = buffer
@@ -89,12 +89,13 @@ class GraphBuilder:
         else:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the pattern sets data for tensor '{tensor.name}', but no op of the subgraph writes the tensor",
+                f"the pattern sets data of tensor '{tensor.name}', but the tensor is neither new "
+                "nor an op's output in this subgraph",
             )
         return buffer
 
     def add_op(self, code: int, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> BuiltOp:
-        """Adds a new op, which has no options yet."""
+        """Adds a new op without options."""
         op = BuiltOp(code, inputs, outputs)
         self.ops[op] = None
         for output in outputs:
@@ -103,7 +104,7 @@ class GraphBuilder:
         return op
 
     def erase(self, op: Op) -> None:
-        """Records that an op of the subgraph is to be removed."""
+        """Marks an op of the subgraph for removal."""
         if op not in self._subgraph.ops:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -145,7 +146,8 @@ class GraphBuilder:
                     raise _broken(f"two ops write tensor '{tensor.name}'")
                 if tensor.is_constant or tensor in self._subgraph.inputs:
                     raise _broken(
-                        f"an op writes tensor '{tensor.name}', which is a constant or an input of the subgraph"
+                        f"an op writes tensor '{tensor.name}', which is a constant or an input of "
+                        "the subgraph"
                     )
                 writers[tensor] = built
         lost = [t for op in self.erased for t in op.outputs if t not in writers]
@@ -155,12 +157,12 @@ class GraphBuilder:
             is_read = tensor in read or any(op not in self.erased for op in tensor.readers)
             if (is_read or tensor in results) and tensor not in self._data:
                 raise _broken(
-                    f"tensor '{tensor.name}' is read, but the only op that writes the tensor is erased"
+                    f"tensor '{tensor.name}' is read, but the pattern erases the op that writes it"
                 )
         for tensor in self._data:
             if tensor.producer not in self.erased or tensor in writers:
                 raise _broken(
-                    f"tensor '{tensor.name}' has constant data, but an op writes the tensor"
+                    f"tensor '{tensor.name}' has constant data, but an op also writes the tensor"
                 )
         given = {*self._subgraph.tensors}
         for tensor in read:
@@ -174,7 +176,7 @@ def _broken(what: str) -> LiteRtError:
 
 
 def order_ops(ops: Sequence[Op]) -> list[Op]:
-    """Returns the ops in an order of execution: an op moves only if another op needs its result earlier."""
+    """Returns the ops in a valid execution order; an op moves only if another op needs its result earlier."""
     position = {op: index for index, op in enumerate(ops)}
     dependencies = [
         [

@@ -1,4 +1,4 @@
-"""Handles through which a native plugin refers to graph objects, and C memory for the data that it reads."""
+"""Handles of graph objects for a native plugin, and C memory for data that the plugin reads."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from litert.model.blob import Blob
 from litert.model.graph import Buffer, Op, Subgraph, Tensor
 
 _OFTEN = 16
-"""Number of calls about one row of handles after which the answers for the whole row are computed at once."""
+"""After this many getter calls for one row of handles, the return values for the whole row are computed."""
 
 
 class GraphHandles:
-    """Handles of one plugin, valid during one call of the plugin; only the ids of buffers stay valid afterwards.
+    """Handles for one plugin, valid during one call to the plugin; only buffer ids stay valid after the call.
 
-    Each object has one handle. The handles of a subgraph's ops form a row: each handle is `STEP` above the
-    previous handle. The handles of a subgraph's tensors form a row in the same way. Omitted optional inputs of an
-    op have no handles and are not counted, as in stock LiteRT.
+    Each graph object has one handle. The handles of a subgraph's ops form a row: each handle is the previous
+    handle plus `STEP`. The handles of a subgraph's tensors also form a row. Omitted optional inputs of an op have
+    no handles and are not counted, as in stock LiteRT.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class GraphHandles:
         self.get = self._handles.get
 
     def of(self, value: object) -> int:
-        """Returns the handle of an object, and creates the handle at the first call."""
+        """Returns the handle of an object; the first call for the object creates the handle."""
         number = self._numbers.get(value)
         if number is not None:
             return number
@@ -52,7 +52,7 @@ class GraphHandles:
         return number
 
     def row(self, subgraph: Subgraph) -> int:
-        """Returns the handle of a subgraph's first op; 0 if the handles of the ops form no row."""
+        """Returns the handle of a subgraph's first op; 0 if the handles of its ops do not form a row."""
         first = self._numbers[subgraph.ops[0]]
         found = self._row_at(first)
         return first if found and found[1] is subgraph.ops else 0
@@ -60,9 +60,10 @@ class GraphHandles:
     def column(
         self, handle: int, what: str, make: Callable[[int, Sequence[Any]], Any]
     ) -> Any | None:
-        """Returns a table for all objects in the row of a handle; None without a row, or after few calls.
+        """Returns a table of values for a row of handles; None if there is no row, or after only a few calls.
 
-        `make` computes the table once from the row's first handle and objects, as a cdata that owns the memory.
+        `make` computes the table once, from the first handle and the objects of the row, as cffi data that owns
+        its memory.
         """
         found = self._row_at(handle)
         if found is None:
@@ -74,7 +75,7 @@ class GraphHandles:
         return self.memory(first, what, lambda: make(first, objects))
 
     def memory(self, owner: object, what: str, make: Callable[[], Any]) -> Any:
-        """Returns C memory with data of an object, or another value; `make` creates the value only once."""
+        """Returns a value stored for an object, such as C memory; `make` creates the value on the first call."""
         key = (owner, what)
         found = self._memory.get(key)
         if found is None:
@@ -82,22 +83,22 @@ class GraphHandles:
         return found
 
     def text(self, owner: object, what: str, text: str) -> Any:
-        """Returns a text of an object as a C string; bytes that are not valid UTF-8 stay unchanged."""
+        """Returns a string of an object as a C string; bytes that are not valid UTF-8 stay unchanged."""
         data = text.encode("utf-8", "surrogateescape")
         return self.memory(owner, what, lambda: ffi.new("char[]", data))
 
     def place(self, tensor: Tensor) -> int:
-        """Returns the index of a tensor in the subgraph that the plugin sees; a new tensor gets the next index."""
+        """Returns the index of a tensor in its subgraph; a tensor added by a pattern gets the next free index."""
         return self._places.setdefault(tensor, len(self._places))
 
     def buffer_id(self, buffer: Buffer) -> int:
-        """Returns the id of a buffer's data, which is unique and the same in all calls; 0 for an empty buffer."""
+        """Returns the unique id of a buffer's data, which stays the same for all calls; 0 for an empty buffer."""
         if buffer.blob is None or not buffer.blob.size:
             return 0
         return self._buffer_ids.setdefault(buffer.blob, len(self._buffer_ids) + 1)
 
     def clear(self) -> None:
-        """Forgets everything except the ids of buffers, at the end of a call."""
+        """Discards all handles at the end of a call to the plugin; buffer ids stay valid."""
         for each in (
             self._handles, self._numbers, self._memory, self._places,
             self._owners, self._firsts, self._rows, self._asked,
@@ -105,7 +106,7 @@ class GraphHandles:
             each.clear()
 
     def close(self) -> None:
-        """Forgets everything, including the ids of buffers, when the plugin is closed."""
+        """Discards all handles and buffer ids when the plugin is closed."""
         self.clear()
         self._buffer_ids.clear()
 

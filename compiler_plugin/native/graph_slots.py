@@ -1,8 +1,7 @@
-"""Functions of the compiler context that show models, subgraphs, ops and tensors to a plugin, and take ops.
+"""Functions of the compiler context that describe graph objects to a plugin, and record the ops that it takes.
 
-Arguments have the form that `litert.abi.tables` defines: handles are numbers. The functions have the limits of
-stock LiteRT: omitted optional inputs do not count, and the quantization getters return InvalidIrType for a tensor
-without quantization.
+Handles are passed as numbers (see `litert.abi.tables`). As in stock LiteRT, omitted optional inputs do not count,
+and the quantization getters return InvalidIrType for a tensor without quantization.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
 
 Slots: TypeAlias = Mapping[str, Callable[..., Any]]
 Answers: TypeAlias = Mapping[str, tuple[type[Any], Callable[[Any], Any]]]
-"""By slot, the kind of object that a getter takes, and the function that computes the getter's answer."""
+"""For each getter, the type of object that it takes, and the function that computes its return value."""
 
 
 @dataclass(slots=True, eq=False)
 class PushedOps:
-    """The object behind a `LiteRtOpList`: the ops that the plugin takes, each with its partition index."""
+    """The ops that the plugin takes, each with its partition index; the handle is a `LiteRtOpList`."""
 
     ops: list[tuple[Op, int]] = field(default_factory=list)
 
@@ -191,7 +190,7 @@ def _item_slot(
 
 
 def item(values: Sequence[Any], index: int, what: str) -> Any:
-    """Returns the element at an index from a plugin; raises INDEX_OOB if the index is too large."""
+    """Returns the element at an index that a plugin passes; raises INDEX_OOB if the index is too large."""
     if index >= len(values):
         raise LiteRtError(Status.INDEX_OOB, f"{what} {index} of {len(values)}")
     return values[index]

@@ -1,4 +1,4 @@
-"""Wraps a compiler plugin from a shared library, in this process, in the Python interface for plugins."""
+"""Loads a compiler plugin from a shared library into this process, and gives it the Python plugin interface."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _COMPILER_OPTIONS = "compiler_options_string"  # stock's name for its own, besid
 
 
 class NativePlugin(CompilerPlugin):
-    """A compiler plugin in C; its options and its context stay valid until the plugin is closed."""
+    """A compiler plugin in C; the options and the context that it got stay valid until the plugin is closed."""
 
     grouping = "consecutive"
 
@@ -67,7 +67,7 @@ class NativePlugin(CompilerPlugin):
         try:
             library.call(create, self._context.table, plugin, *self._option_handles)
             if not plugin[0]:
-                raise library.error(f"{create} returns no plugin")
+                raise library.error(f"{create} returns NULL instead of a plugin")
         except LiteRtError:
             self._plugin = plugin[0]  # is destroyed although it failed, as in stock
             self.close()
@@ -75,7 +75,7 @@ class NativePlugin(CompilerPlugin):
         self._plugin = plugin[0]
 
     def soc_models(self) -> tuple[str, ...]:
-        """Returns the plugin's SoC models; as in stock LiteRT, models whose name is an error are left out."""
+        """Returns the names of the plugin's SoC models; a name that the plugin fails to return is skipped."""
         function, name = "LiteRtGetCompilerPluginSupportedSocModel", ffi.new("const char**")
         models: list[str] = []
         for index in range(
@@ -102,7 +102,7 @@ class NativePlugin(CompilerPlugin):
         return self._library.text(version, f"{function} gives") if version else ""
 
     def check_compiler_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
-        """Raises the plugin's error if the plugin does not support this host, SoC model or options."""
+        """Raises the plugin's error if it does not support the host version, the SoC model or the options."""
         self._library.call(
             "LiteRtCompilerPluginCheckCompilerCompatibility",
             tuple(host_version),
@@ -185,7 +185,8 @@ class NativePlugin(CompilerPlugin):
         """Copies byte code and calls of a result."""
         if not result:
             raise self._library.error(
-                "LiteRtCompilerPluginCompile returns no result", Status.INVALID_ARGUMENT
+                "LiteRtCompilerPluginCompile returns NULL instead of a result",
+                Status.INVALID_ARGUMENT,
             )
         library = self._library
         data, size = ffi.new("const void**"), ffi.new("size_t*")
@@ -251,7 +252,7 @@ class NativePluginFactory(CompilerPluginFactory):
 
 
 def option_payloads(manufacturer: str, options: CompilerOptions) -> Mapping[str, bytes]:
-    """Returns the options for a plugin in C as opaque options, by identifier; assets are passed in another way."""
+    """Returns opaque options for a plugin in C, by identifier; assets are passed separately."""
     payloads = dict(vendor_payloads(manufacturer, options.vendor_options))
     strategy = PARTITION_STRATEGIES.index(options.partition_strategy)
     payloads[_COMPILER_OPTIONS] = (

@@ -1,6 +1,6 @@
 """Functions of the compiler context through which a plugin reads the options of builtin ops.
 
-A getter returns InvalidArgument for an op of another kind and for an op without options, as in stock LiteRT.
+As in stock LiteRT, a getter returns InvalidArgument for an op of another type, or for an op without options.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Maps the options of builtin ops to the slots of the compiler context, and finds options without a slot.
+"""Maps the options of builtin ops to getters of the compiler context, and finds options without a getter.
 
-The name of a slot is `get_<op>_<option>_option`. In the schema, the option is a field of the op's options table,
-usually with the same name.
+The slot of a getter has the name `get_<op>_<option>_option`. In the TFLite schema, an option is a field of the
+op's options table, usually with the same name as in the slot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCHEMA_NAMES = {
     "half_pixel_center": "half_pixel_centers",
     "dims": "squeeze_dims",
 }
-"""Names of options in the TFLite schema, by the name in the slot, where the two names differ."""
+"""Maps option names in slots to the names in the TFLite schema, for options whose two names differ."""
 
 _TOLD_BY_TENSORS = frozenset({
     ("ARG_MAX", "output_type"), ("ARG_MIN", "output_type"), ("CAST", "in_data_type"), ("CAST", "out_data_type"),
@@ -33,7 +33,7 @@ _TOLD_BY_TENSORS = frozenset({
     ("CONV_2D", "quantized_bias_type"), ("TRANSPOSE_CONV", "quantized_bias_type"),
     ("FULLY_CONNECTED", "quant_spec"),
 })  # fmt: skip
-"""Operators and options that need no slot, because the op's tensors determine the option."""
+"""Operators and their options that need no getter, because the op's tensors determine the option's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def schema_name(option: str) -> str:
 
 @cache
 def option_slots() -> Mapping[str, tuple[OptionSlot, ...]]:
-    """Returns the option slots by the operator's name, such as `CONV_2D`."""
+    """Returns the option slots of each operator, by operator name, such as `CONV_2D`."""
     operators = sorted(BUILTIN_NUMBERS, key=len, reverse=True)  # SPLIT_V before SPLIT
     found: dict[str, list[OptionSlot]] = {}
     for slot, field in ffi.typeof("LiteRtCompilerContext").fields:

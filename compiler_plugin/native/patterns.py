@@ -1,7 +1,8 @@
-"""Runs a native plugin's transformations: C functions that see one op and edit the graph through a builder.
+"""Runs a native plugin's transformations: C functions that inspect one op and edit the graph with a builder.
 
 As in stock LiteRT, each subgraph is scanned from its first op, and the pattern with the highest benefit is tried
-first. After a match, the edits are applied and the scan starts again. Any status except Ok means "no match".
+first. After a match, the edits are applied and the scan starts again. If a C function returns any status except
+Ok, the pattern does not match.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from litert.host.serving import native_call
 from litert.model.graph import Model, Op, Subgraph
 
 MAX_MATCHES = 100
-"""Largest number of matches in a subgraph, as in stock LiteRT; stops a pattern that matches its own result."""
+"""Largest number of matches in a subgraph, as in stock LiteRT; a pattern may match its own result."""
 
 _logger = logging.getLogger(__name__)
 
@@ -43,13 +44,13 @@ class Pattern:
 
 
 def read_patterns(library: PluginLibrary, plugin: Any) -> Sequence[Pattern]:
-    """Returns the transformations of a plugin, those with the highest benefit first."""
+    """Returns the transformations of a plugin, sorted from the highest to the lowest benefit."""
     array, count = ffi.new("LiteRtTransformation**"), ffi.new("LiteRtParamIndex*")
     library.call("LiteRtCompilerPluginRegisterAllTransformations", plugin, array, count)
     patterns: list[Pattern] = []
     for index in range(count[0]):
         if not array[0] or not array[0][index].pattern or not array[0][index].name:
-            what = f"transformation {index} of {count[0]} has no function or no name"
+            what = f"transformation {index} of {count[0]} lacks a function or a name"
             raise library.error(what, Status.INVALID_TRANSFORMATION)
         entry = array[0][index]
         patterns.append(Pattern(library.text(entry.name, "a name"), entry.benefit, entry.pattern))
@@ -59,7 +60,7 @@ def read_patterns(library: PluginLibrary, plugin: Any) -> Sequence[Pattern]:
 def apply_patterns(
     context: CompilerContext, patterns: Sequence[Pattern], model: Model, where: str
 ) -> dict[str, int]:
-    """Applies patterns in order until no pattern matches; returns the number of matches by name.
+    """Applies patterns until no pattern matches any more; returns the number of matches by pattern name.
 
     Raises:
       LiteRtError: INVALID_GRAPH_INVARIANT, if an edit breaks the graph; the model must then no longer be used.
@@ -72,7 +73,9 @@ def apply_patterns(
                 break
             matches[name] += 1
         else:
-            _logger.warning("%s: stopped after %d matches in a subgraph", where, MAX_MATCHES)
+            _logger.warning(
+                "%s: transformations stopped after %d matches in a subgraph", where, MAX_MATCHES
+            )
     return matches
 
 

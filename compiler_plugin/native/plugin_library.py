@@ -34,15 +34,15 @@ FUNCTIONS = (
     "LiteRtGetNumCompiledResultCalls",
     "LiteRtGetCompiledResultCallInfo",
 )
-"""Functions that each plugin must have.
+"""Functions that each plugin library must export.
 
-The host does not need LiteRtGetCompiledResultHandle of stock LiteRT, which is for JIT without byte code.
+The host does not need stock LiteRT's LiteRtGetCompiledResultHandle, which serves compilation without byte code.
 """
 
 GET_REFUSAL = "LiteRtCompilerPluginGetRefusal"
 IS_OUTPUT_DYNAMIC = "LiteRtIsCompiledResultOutputDynamic"
 OPTIONAL = (GET_REFUSAL, IS_OUTPUT_DYNAMIC)
-"""Functions that a plugin may have, and that only this project's host calls."""
+"""Functions that a plugin library may export, and that only this project's host calls."""
 
 
 class PluginLibrary:
@@ -64,12 +64,13 @@ class PluginLibrary:
         """Calls a function that returns a status.
 
         Raises:
-          LiteRtError: The returned status with the function's name, if the status is not Ok.
+          LiteRtError: The status that the function returned, if it is not Ok; the message contains the function's
+            name.
         """
         check(self.call_plain(function, *arguments), f"{function} failed", self.path)
 
     def answer(self, function: str, c_type: str, *arguments: Any) -> Any:
-        """Calls a function and returns the value of a C type from its last argument; same errors as `call`."""
+        """Calls a function like `call`, and returns the value that the function writes to its last argument."""
         answer = ffi.new(f"{c_type}*")
         self.call(function, *arguments, answer)
         return answer[0]
@@ -80,7 +81,7 @@ class PluginLibrary:
             return self._functions[function](*arguments)
 
     def has(self, function: str) -> bool:
-        """Returns whether the library has an optional function."""
+        """Returns whether the library exports an optional function."""
         return function in self._functions
 
     def version(self) -> ApiVersion:
@@ -89,14 +90,14 @@ class PluginLibrary:
         return ApiVersion(version.major, version.minor, version.patch)
 
     def soc_manufacturer(self) -> str:
-        """Returns the plugin's manufacturer; raises DYNAMIC_LOADING if the plugin does not return one."""
+        """Returns the name of the plugin's manufacturer; raises DYNAMIC_LOADING if the plugin returns no name."""
         name = "LiteRtGetCompilerPluginSocManufacturer"
         return self.text(self.call_plain(name), f"{name} returns")
 
     def text(self, pointer: Any, what: str) -> str:
-        """Returns a plugin's C string; NULL or invalid UTF-8 is an error, whose message begins with `what`."""
+        """Converts a plugin's C string to a str; `what` begins the error message for NULL or invalid UTF-8."""
         if not pointer:
-            raise self.error(f"{what} NULL instead of a text")
+            raise self.error(f"{what} NULL instead of a string")
         data = ffi.string(pointer)
         try:
             return str(data.decode())
@@ -109,14 +110,14 @@ class PluginLibrary:
 
 
 def open_plugin(path: str) -> Any:
-    """Loads a plugin with the flags of stock LiteRT, so that the library prefers its own symbols.
+    """Loads a plugin library with stock LiteRT's dlopen flags, so that the library prefers its own symbols.
 
-    RTLD_DEEPBIND is left out if AddressSanitizer is in the process, because AddressSanitizer ends a process that
-    loads a library with that flag. A plugin's author preloads AddressSanitizer to test a library that was built
-    with it.
+    If AddressSanitizer is in the process, the flag RTLD_DEEPBIND is omitted, because AddressSanitizer ends a
+    process that loads a library with this flag. Plugin authors preload AddressSanitizer to test a library that was
+    built with AddressSanitizer.
 
     Raises:
-      LiteRtError: The errors of `open_library`.
+      LiteRtError: Any error of `open_library`.
     """
     flags = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_NODELETE
     if not hasattr(ctypes.CDLL(None), "__asan_init"):

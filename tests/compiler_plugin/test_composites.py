@@ -86,7 +86,7 @@ def test_a_vendor_who_knows_the_parts_gets_them(partitioned: Partitioned) -> Non
     assert names(model) == ["DISPATCH_OP"]
     assert names(model, 1) == ["ADD", "MUL", "MEAN", "ADD", "RSQRT", "MUL", "MUL", "ADD"]
     assert len(model.subgraphs) == 2  # nobody needs the decomposition any more
-    assert fates(report) == ["odml.rms_norm: taken apart, 6 of 6 ops on the NPU"]
+    assert fates(report) == ["odml.rms_norm: decomposed, 6 of 6 ops on the NPU"]
     assert [op.name for op in report.cpu_ops] == []
     (signature,) = model.signatures
     assert [name for name, _ in signature.outputs] == ["y"]
@@ -101,7 +101,7 @@ def test_composites_that_share_a_decomposition_are_as_though_each_had_its_own(
         for each in (False, True)
     )
     assert to_bytes(shared[1]) == to_bytes(apart[1])
-    assert fates(shared[0]) == ["acme.poly: taken apart, 1 of 2 ops on the NPU"] * 3
+    assert fates(shared[0]) == ["acme.poly: decomposed, 1 of 2 ops on the NPU"] * 3
 
 
 def test_what_a_vendor_knows_whole_it_gets_whole(partitioned: Partitioned) -> None:
@@ -115,7 +115,7 @@ def test_what_a_vendor_knows_whole_it_gets_whole(partitioned: Partitioned) -> No
     ]
     found = [read_composite(op) for op in model.subgraphs[1].ops]
     assert [item.decomposition for item in found if item] == [-1, -1]
-    assert fates(report) == ["odml.rms_norm: whole on the NPU"] * 2
+    assert fates(report) == ["odml.rms_norm: not decomposed, on the NPU"] * 2
 
 
 def test_who_takes_a_composite_s_name_for_an_op_s_is_told(
@@ -125,11 +125,12 @@ def test_who_takes_a_composite_s_name_for_an_op_s_is_told(
     (tmp_path / "k.cl").write_bytes(b"kernel")
     options = fake_options(assets={"acme.angle": tmp_path / "k.cl"})
     report = apply_plugin(tmp_path / "model.tflite", tmp_path / "out.bin", options)
-    assert "'acme.angle' is the name of a composite" in report.warnings[0]
+    assert (
+        "the asset for 'acme.angle' has no effect, because this is the name of a composite"
+        in report.warnings[0]
+    )
     options = replace(options, require_npu=["acme.angle"])
-    with pytest.raises(
-        LiteRtError, match=r"no op 'acme\.angle', but it has a composite with this name"
-    ):
+    with pytest.raises(LiteRtError, match=r"no such op, only a composite with this name"):
         apply_plugin(tmp_path / "model.tflite", tmp_path / "out.bin", options)
 
 
@@ -140,15 +141,15 @@ def test_what_stays_on_the_cpu_stays_a_composite(partitioned: Partitioned) -> No
     assert names(after) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE", "DISPATCH_OP"]
     assert names(after, 1) == ["ATAN2"]
     assert fates(report) == [
-        "acme.angle: whole on the CPU: the plugin does not take the op, "
-        "and the plugin takes no op of its decomposition"
+        "acme.angle: not decomposed, on the CPU: the plugin does not take the op, "
+        "and the plugin takes no op of the composite's decomposition"
     ]
     assert [(op.name, op.subgraph) for op in report.cpu_ops] == [
         ("STABLEHLO_COMPOSITE", 0),
         ("ATAN2", 1),
     ]
     assert report.cpu_ops[1].reason == (
-        "the op is part of composite 'acme.angle', which is not taken apart"
+        "the op is in the decomposition of composite 'acme.angle', and this composite is not decomposed"
     )
     _, untouched = partitioned(model, fake_ops="NEG")
     assert to_bytes(untouched) == before
@@ -163,10 +164,10 @@ def test_a_composite_within_another_is_taken_apart_too(partitioned: Partitioned)
     assert names(model) == ["ADD", *one, *one]
     assert len(model.subgraphs) == 3
     assert fates(report) == [
-        "acme.block: taken apart, 1 of 4 ops on the NPU",
-        "acme.block: taken apart, 1 of 4 ops on the NPU",
-        "acme.poly: taken apart, 1 of 2 ops on the NPU",
-        "acme.poly: taken apart, 1 of 2 ops on the NPU",
+        "acme.block: decomposed, 1 of 4 ops on the NPU",
+        "acme.block: decomposed, 1 of 4 ops on the NPU",
+        "acme.poly: decomposed, 1 of 2 ops on the NPU",
+        "acme.poly: decomposed, 1 of 2 ops on the NPU",
     ]
 
 
@@ -179,7 +180,7 @@ def test_one_of_which_nothing_is_taken_is_whole_within_what_is_apart(
     (inner,) = [op for op in model.subgraphs[0].ops if op.name == "STABLEHLO_COMPOSITE"]
     found = read_composite(inner)
     assert found and found.decomposition == 1  # it was 1, and block.impl, which was 2, is gone
-    assert fates(report)[0] == "acme.block: taken apart, 2 of 3 ops on the NPU"
+    assert fates(report)[0] == "acme.block: decomposed, 2 of 3 ops on the NPU"
 
 
 def test_what_control_flow_names_it_names_anew(partitioned: Partitioned) -> None:
@@ -214,12 +215,12 @@ def test_the_author_s_calls_go_where_the_author_wants(partitioned: Partitioned) 
     assert names(after) == ["DISPATCH_OP"] * 3
     assert names(after, 2) == ["MUL", "MEAN", "ADD", "RSQRT", "MUL", "MUL"]
     assert [tensor.name for tensor in after.subgraphs[2].inputs] == ["s"]
-    assert fates(report) == ["odml.npu_call: whole on the NPU"]
+    assert fates(report) == ["odml.npu_call: not decomposed, on the NPU"]
 
     report, after = partitioned(between_sums("odml.cpu_call", rms_norm), fake_ops="all")
     assert names(after) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE", "DISPATCH_OP"]
     assert fates(report) == [
-        "odml.cpu_call: whole on the CPU: the model's author wants it on the CPU"
+        "odml.cpu_call: not decomposed, on the CPU: the model's author has placed the op on the CPU"
     ]
 
 
@@ -231,8 +232,8 @@ def test_an_npu_call_that_cannot_be_one_stays(partitioned: Partitioned) -> None:
 
     report, _ = partitioned(between_sums("odml.npu_call", stateful), fake_ops="ADD")
     assert fates(report) == [
-        "odml.npu_call: whole on the CPU: the model's author wants it on the NPU, but its decomposition "
-        "keeps values between runs"
+        "odml.npu_call: not decomposed, on the CPU: the model's author has placed the op on the NPU, "
+        "but the decomposition keeps values between runs"
     ]
 
 
@@ -245,7 +246,9 @@ def test_an_npu_call_that_the_vendor_refuses_stays_a_composite(
     with read_model(output) as model:
         assert names(model) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE", "DISPATCH_OP"]
         assert names(model, 1) == ["MUL", "MEAN", "ADD", "RSQRT", "MUL", "MUL"]
-    assert fates(report) == ["odml.npu_call: whole on the CPU: no RSQRT today (Partition_1)"]
+    assert fates(report) == [
+        "odml.npu_call: not decomposed, on the CPU: no RSQRT today (Partition_1)"
+    ]
 
 
 def no_subgraph(model: Model) -> None:
@@ -258,18 +261,21 @@ Change = Callable[[Model], object]
 CLOSED: dict[str, tuple[Change, str]] = {
     "no subgraph": (no_subgraph, "is subgraph 7, but the model has no such subgraph"),
     "no ops": (lambda m: m.subgraphs[1].ops.clear(), "has no ops"),
-    "an input less": (lambda m: m.subgraphs[1].inputs.clear(), "differ in their inputs or outputs"),
+    "an input less": (
+        lambda m: m.subgraphs[1].inputs.clear(),
+        "differ in the number of inputs or outputs",
+    ),
     "handed on": (
         lambda m: m.subgraphs[1].outputs.__setitem__(0, m.subgraphs[1].inputs[0]),
         "returns an input unchanged",
     ),
     "another shape": (
         lambda m: setattr(m.subgraphs[1].inputs[0], "shape", (8, 1)),
-        "have different types for tensor 'a'",
+        "tensor 'a' has different types",
     ),
     "another scale": (
         lambda m: setattr(m.subgraphs[1].outputs[0], "quantization", Quantization([0.5], [0])),
-        "have different types for tensor 'difference'",
+        "tensor 'difference' has different types",
     ),
     "state": (
         lambda m: setattr(m.subgraphs[1].tensors[1], "is_variable", True),
@@ -281,11 +287,11 @@ CLOSED: dict[str, tuple[Change, str]] = {
     ),
     "an input with data": (
         lambda m: setattr(m.subgraphs[1].inputs[0].buffer, "blob", Blob(bytes(32))),
-        "returns an input unchanged, or lists a tensor twice",
+        "has a constant input",
     ),
     "nobody's output": (
         lambda m: m.subgraphs[1].ops[-1].release(),
-        "no op of its decomposition computes one of the outputs",
+        "one of the decomposition's outputs is computed by no op of the decomposition",
     ),
 }
 
@@ -339,7 +345,7 @@ def test_a_decomposition_with_itself_in_it_ends(partitioned: Partitioned) -> Non
     b.output(composite(b, "acme.loop", body, [x], "y"))
     report, model = partitioned(b.build(), fake_ops="NEG")
     assert names(model) == ["STABLEHLO_COMPOSITE", "DISPATCH_OP"]
-    assert "its decomposition contains the composite itself" in fates(report)[1]
+    assert "the decomposition contains the composite itself" in fates(report)[1]
 
 
 def test_decompositions_that_double_end(
@@ -388,7 +394,7 @@ def test_composites_in_each_other_are_taken_apart_to_a_depth(
     report, model = partitioned(b.build(), fake_ops="NEG")
     assert names(model) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE"]
     assert fates(report)[2].endswith(
-        "and the composite cannot be taken apart: it is nested in 2 other composites"
+        "and the composite cannot be decomposed: the composite is nested in 2 other composites"
     )
 
 

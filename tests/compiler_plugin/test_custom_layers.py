@@ -71,7 +71,7 @@ def test_layers_of_which_none_is_for_the_model_are_told_of(
     chain: Chain, layers: Path, tmp_path: Path
 ) -> None:
     report = apply_plugin(chain("C"), tmp_path / "out.bin", null_options(layers))
-    assert "no layer of --custom_layers is for an op of the model" in report.warnings
+    assert "--custom_layers has no layer for any op of the model" in report.warnings
     assert not report.assets
 
 
@@ -123,7 +123,7 @@ def test_partition_and_compile_find_the_same_layers(
 
 
 def test_an_output_may_not_replace_a_layer(chain: Chain, layers: Path) -> None:
-    with pytest.raises(LiteRtError, match=r"the output is .*A\.layer"):
+    with pytest.raises(LiteRtError, match=r"the output file is also an input file.*A\.layer"):
         apply_plugin(chain("A"), layers / "A.layer", null_options(layers))
     assert (layers / "A.layer").read_text() == "layer of A"
 
@@ -136,7 +136,10 @@ def test_an_output_may_not_replace_a_layer(chain: Chain, layers: Path) -> None:
             "layers_text",
             "the plugin's layers are str, not a sequence (vendor 'Fake', custom_layers)",
         ),
-        ("layers_foreign", "which is not for an op in the request (vendor 'Fake', custom_layers)"),
+        (
+            "layers_foreign",
+            "which is not for one of the requested ops (vendor 'Fake', custom_layers)",
+        ),
         ("layers_twice", "the plugin returns two layers for op 'A' (vendor 'Fake', custom_layers)"),
         ("layers_gone", "asset of op 'A': "),
     ],
@@ -155,7 +158,7 @@ def test_a_vendor_without_such_layers_says_so(chain: Chain, tmp_path: Path, mode
     with pytest.raises(LiteRtError) as error:
         apply_plugin(chain("A"), tmp_path / "out.bin", fake_options(mode))
     assert error.value.status is Status.UNSUPPORTED
-    assert "the vendor has no layers that serve any model (vendor 'Fake', custom_layers)" in str(
+    assert "the vendor does not support --custom_layers (vendor 'Fake', custom_layers)" in str(
         error.value
     )
     assert "--npu_custom_op_info=op,path" in error.value.hint

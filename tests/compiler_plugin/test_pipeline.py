@@ -161,7 +161,7 @@ def test_the_largest_partitions_stay_where_there_is_a_limit(
     )
     assert [op.name for op in report.npu_ops] == ["B", "B"]
     assert reasons(report)["A"] == (
-        "there are 3 partitions, and the limit of 1 excludes this partition"
+        "the op is in one of the smallest of 3 partitions, and only 1 are allowed"
     )
 
 
@@ -172,7 +172,7 @@ def test_the_limit_holds_for_what_a_refused_partition_becomes(
     report = apply_plugin(chain("A", "B", "C", "D", "E"), tmp_path / "out.bin", options)
     assert [op.name for op in report.npu_ops] == ["A", "B", "D", "E"]
     assert reasons(report) == {
-        "C": "there are 3 partitions, and the limit of 2 excludes this partition"
+        "C": "the op is in one of the smallest of 3 partitions, and only 2 are allowed"
     }
     with read_model(tmp_path / "out.bin") as model:
         assert len(model.byte_code) == len(calls(model)) == 2
@@ -249,7 +249,9 @@ def test_an_asset_for_an_op_that_the_model_lacks_is_a_warning(
     (tmp_path / "k.cl").write_bytes(b"kernel")
     output = tmp_path / "out.bin"
     report = apply_plugin(chain("A"), output, fake_options(assets={"Other": tmp_path / "k.cl"}))
-    assert report.warnings == ["the model has no op 'Other'; its asset is embedded all the same"]
+    assert report.warnings == [
+        "an asset is given for op 'Other', but the model has no such op; the asset is still embedded"
+    ]
     with read_model(output) as model:
         assert [asset.name for asset in read_assets(model)] == ["Other"]
 
@@ -270,7 +272,8 @@ def test_an_asset_for_a_name_in_other_capitals_is_told_of(
     options = fake_options(assets={"relu": tmp_path / "k.cl"}, fake_ops="A")
     report = apply_plugin(chain("A", "RELU"), tmp_path / "out.bin", options)
     assert report.warnings == [
-        "the model has no op 'relu' (did you mean 'RELU'?); its asset is embedded all the same"
+        "an asset is given for op 'relu', but the model has no such op (did you mean 'RELU'?); "
+        "the asset is still embedded"
     ]
 
 
@@ -281,7 +284,8 @@ def test_an_asset_for_a_name_that_is_nearly_an_op_s_is_told_of(
     options = fake_options(assets={"LEAKYRELU": tmp_path / "k.cl"}, fake_ops="A")
     report = apply_plugin(chain("A", "LEAKY_RELU"), tmp_path / "out.bin", options)
     assert report.warnings == [
-        "the model has no op 'LEAKYRELU' (did you mean 'LEAKY_RELU'?); its asset is embedded all the same"
+        "an asset is given for op 'LEAKYRELU', but the model has no such op (did you mean 'LEAKY_RELU'?); "
+        "the asset is still embedded"
     ]
 
 
@@ -338,7 +342,7 @@ def test_an_op_that_is_required_on_the_npu_may_not_stay(
             apply_plugin(source, tmp_path / "x", fake_options(fake_ops="A", require_npu=[required]))
         assert error.value.status is Status.UNSUPPORTED
         assert "B: a custom op that Fake does not know" in str(error.value)
-    with pytest.raises(LiteRtError, match="no op 'Typo'"):
+    with pytest.raises(LiteRtError, match="names op 'Typo', but the model has no such op"):
         apply_plugin(source, tmp_path / "x", fake_options(require_npu=["Typo"]))
     with pytest.raises(LiteRtError, match="B: a custom op that Fake does not know"):
         partition_model(source, tmp_path / "x", fake_options(fake_ops="A", require_npu=["all"]))
@@ -398,7 +402,7 @@ def test_the_output_is_no_companion_of_an_asset(
     (tmp_path / "A.h").symlink_to(folder / "A.h")
     for asset in (folder / "A.json", tmp_path / "linked.json"):
         options = fake_options(assets={"A": asset}, fake_companions="A.h")
-        with pytest.raises(LiteRtError, match=r"the output is .*A\.h"):
+        with pytest.raises(LiteRtError, match=r"the output file is also an input file.*A\.h"):
             apply_plugin(chain("A"), folder / "A.h", options)
     assert (folder / "A.h").read_bytes() == b"header"
 
@@ -410,36 +414,54 @@ def test_the_output_is_no_companion_of_an_asset(
         ("create_none", "(NoneType) has no partition"),
         ("create_half", "(FakePlugin) has no companions"),
         ("transform_raises", "KeyError: 'missing' (vendor 'Fake', transform, at"),
-        ("transform_none", "the plugin returns NoneType, not a mapping (vendor 'Fake', transform)"),
-        ("transform_count", "the plugin reports -1 matches of transformation 't'"),
+        (
+            "transform_none",
+            "the plugin's transform returns NoneType, not a mapping (vendor 'Fake', transform)",
+        ),
+        (
+            "transform_count",
+            "the plugin's transform returns the invalid entry 't': -1, not a name with a number of matches",
+        ),
         ("partition_raises", "ZeroDivisionError: of the fake (vendor 'Fake', partition, at"),
         ("partition_exits", "SystemExit: 3 (vendor 'Fake', partition"),
-        ("partition_twice", "takes op 0 (A) of subgraph 0 twice"),
-        ("partition_foreign", "the plugin takes Op(Foreign), which is not an op of subgraph 0"),
-        ("partition_text", "the plugin takes 'CONV_2D', which is not an op of subgraph 0"),
-        ("partition_index", "the plugin's partition index -1 is not a valid index"),
+        ("partition_twice", "pushes op 0 (A) of subgraph 0 twice"),
+        ("partition_foreign", "the plugin pushes Op(Foreign), which is not an op of subgraph 0"),
+        ("partition_text", "the plugin pushes 'CONV_2D', which is not an op of subgraph 0"),
+        (
+            "partition_index",
+            "the plugin pushes an op with partition index -1, which is not a number from 0",
+        ),
         ("partition_list", "the plugin's ops are int, not a sequence"),
         ("partition_bare", "the plugin's ops contain Op, not Selection"),
-        ("partition_refusal", "the plugin refuses Op(A) with 7"),
-        ("partition_changes", "the plugin has changed the ops of subgraph 0"),
-        ("partition_returns", "the plugin returns list, but must take ops by op_list.push"),
+        (
+            "partition_refusal",
+            "op_list.refusals has Op(A): 7, not an op of the subgraph with a reason as text",
+        ),
+        (
+            "partition_changes",
+            "the plugin has changed the ops of subgraph 0",
+        ),
+        (
+            "partition_returns",
+            "the plugin's partition returns list, but must return None, and take ops by op_list.push",
+        ),
         ("compile_raises", "KeyError: 'missing' (vendor 'Fake', compile, at"),
-        ("compile_none", "the plugin returns NoneType, not a CompiledResult"),
-        ("compile_count", "the plugin returns 0 calls for 1 partitions"),
-        ("compile_index", "call 'f' is in byte code module 1 of 1"),
+        ("compile_none", "the plugin's compile returns NoneType, not a CompiledResult"),
+        ("compile_count", "the plugin returns 0 NPU calls for 1 partitions"),
+        ("compile_index", "NPU call 'f' has byte code index 1, but there are 1 byte code modules"),
         ("compile_bytes", "the plugin's byte_code contain bytes, not Blob"),
         ("compile_empty", "byte code module 0 is empty"),
-        ("compile_name", "call 0 has the name ''"),
-        ("compile_surrogate", "call 0 has the name '\\udc80'"),
-        ("compile_shape", "call 'f' has shape_outputs [1]: they are different indices"),
+        ("compile_name", "NPU call 0 has the invalid name ''"),
+        ("compile_surrogate", "NPU call 0 has the invalid name '\\udc80'"),
+        ("compile_shape", "NPU call 'f' has the invalid shape_outputs [1]: give different indices"),
         ("companions_raises", "IndexError: list index out of range (vendor 'Fake', companions, at"),
         ("companions_text", "the plugin's companions are str, not a sequence"),
         (
             "companions_outside",
             "'../secret' is not a plain relative path (vendor 'Fake', companions",
         ),
-        ("companions_twice", "the plugin returns 'a.h' twice"),
-        ("companions_bytes", "the plugin returns Companion"),
+        ("companions_twice", "the plugin returns the companion file 'a.h' twice"),
+        ("companions_bytes", "the plugin returns the invalid companion file Companion"),
     ],
 )
 def test_what_a_vendor_does_wrong_names_the_vendor_and_the_call(
@@ -573,7 +595,9 @@ def test_byte_code_that_no_call_is_in_is_left_out(
 ) -> None:
     output = tmp_path / "out.bin"
     report = apply_plugin(chain("A"), output, fake_options(fake_mode="compile_unused"))
-    assert report.warnings == ["byte code module 1 (8 bytes) contains no call and is left out"]
+    assert report.warnings == [
+        "byte code module 1 (8 bytes) is not stored, because no NPU call uses the module"
+    ]
     assert b"left out" not in output.read_bytes()
 
 
@@ -599,7 +623,9 @@ def test_an_op_without_outputs_stays_on_the_cpu(fake_options: Options, tmp_path:
     b.output(b.custom("A", [x], [("a", "float32", (4,))]))
     write_model(b.build(), tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
-    assert reasons(report) == {"Sink": "the op has no output, and an NPU call needs an output"}
+    assert reasons(report) == {
+        "Sink": "the op has no output, but an NPU call needs at least one output"
+    }
 
 
 def test_a_subgraph_without_an_order_stays_on_the_cpu(
@@ -610,7 +636,7 @@ def test_a_subgraph_without_an_order_stays_on_the_cpu(
         write_model(model, tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
     assert {op.name: op.reason for op in report.cpu_ops}["A"] == (
-        "tensor 't0' has no unique value: B reads the tensor before an op writes the tensor "
+        "tensor 't0' has an ambiguous value: B reads the tensor before the tensor is written "
         "(op 0 of subgraph 'main')"
     )
 
@@ -626,7 +652,7 @@ def test_state_stays_on_the_cpu_whatever_a_vendor_takes(
     write_model(b.build(), tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
     assert reasons(report) == {
-        "CALL": "the op runs other subgraphs, which a partition does not contain"
+        "CALL": "the op runs other subgraphs, and a partition cannot contain subgraphs"
     }
     assert [op.name for op in report.npu_ops] == ["A"]
 

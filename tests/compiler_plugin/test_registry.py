@@ -80,8 +80,8 @@ def test_a_folder_without_plugins_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     libs = [str(tmp_path / "empty"), *write(tmp_path / "full")]
     sentence = (
-        "there is no compiler plugin in this folder or below: no file name matches LiteRtCompilerPlugin*.py "
-        "or libLiteRtCompilerPlugin*.so"
+        "there is no compiler plugin in this folder or its subfolders: no file name matches "
+        "LiteRtCompilerPlugin*.py or libLiteRtCompilerPlugin*.so"
     )
     for vendor in ("Acme", "Null"):
         assert load_plugin(vendor, libs).warnings == [f"{libs[0]}: {sentence}"]
@@ -121,7 +121,10 @@ def test_an_installed_plugin_that_does_not_load_is_listed_with_its_problem(
     monkeypatch.syspath_prepend(tmp_path)
     problems = {info.soc_manufacturer: info.problem for info in list_plugins()}
     assert "No module named 'no_such_driver'" in problems["Broken"]
-    assert "the plugin is for 'Null'" in problems["Liar"]
+    assert (
+        "the plugin's manufacturer is 'Null', but its entry point has another name"
+        in problems["Liar"]
+    )
     assert not problems["Null"]
 
 
@@ -159,7 +162,7 @@ def test_an_installed_plugin_does_not_stand_in_for_a_broken_one_in_a_folder(tmp_
         ("soc_models = ()", Status.DYNAMIC_LOADING, "soc_models is ()"),
         ("soc_models = 'M1'", Status.DYNAMIC_LOADING, "soc_models is 'M1'"),
         ("soc_models = ('M1', None)", Status.DYNAMIC_LOADING, "soc_models is"),
-        ("supported_hardware = Hardware.GPU", Status.UNSUPPORTED, "not for an NPU"),
+        ("supported_hardware = Hardware.GPU", Status.UNSUPPORTED, "not NPUs"),
         ("supported_hardware = None", Status.DYNAMIC_LOADING, "supported_hardware is None"),
         ("sdk_version = property(lambda self: 1 / 0)", Status.DYNAMIC_LOADING, "ZeroDivisionError"),
         ("sdk_version = 3", Status.DYNAMIC_LOADING, "sdk_version is 3"),

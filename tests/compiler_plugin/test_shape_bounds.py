@@ -40,11 +40,16 @@ def test_bounds_fit_what_the_model_leaves_open(model: Model) -> None:
         (
             "image:0",
             [100, 3],
-            "100x3 is not a bound of tensor<?x3x?xf32>",
+            "100x3 is not a shape bound for tensor<?x3x?xf32>",
             "each unknown dimension",
         ),
-        ("image:0", [100, 4, 5], "100x4x5 is not a bound", "repeat the other dimensions"),
-        ("image:0", [1, 3, 5], "1x3x5 is smaller than 2x3x1", "at least"),
+        ("image:0", [100, 4, 5], "100x4x5 is not a shape bound", "repeat the known dimensions"),
+        (
+            "image:0",
+            [1, 3, 5],
+            "shape bound 1x3x5 is smaller than the shape in the model file, 2x3x1",
+            "at least",
+        ),
     ],
 )
 def test_other_bounds_are_refused(

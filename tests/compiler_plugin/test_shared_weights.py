@@ -174,7 +174,7 @@ def test_partitions_that_cannot_be_compiled_together_stay_as_they_are(
     report = apply_plugin(model, tmp_path / "out.tflite", options)
     assert [op.name for op in report.cpu_ops] == ["CONCATENATION"]
     (warning,) = report.warnings
-    assert "weights that several partitions use" in warning and "no memory for so many" in warning
+    assert "weights that several partitions share" in warning and "no memory for so many" in warning
     with read_model(tmp_path / "out.tflite") as out:
         assert len(out.byte_code) == 3
 

@@ -59,7 +59,7 @@ def test_passes_are_listed(litert_npu: LitertNpu, capsys: pytest.CaptureFixture[
     [
         (["in.mlir", "--passes=nothing"], "no pass 'nothing'"),
         (["in.mlir", "--soc_model=EMU5"], "no SoC model 'EMU5'"),
-        (["in.mlir", "-o", "in.mlir"], "the output is the input"),
+        (["in.mlir", "-o", "in.mlir"], "the output file is also an input file"),
         (["missing.mlir"], "missing.mlir"),
         (["."], "INVALID_ARGUMENT"),
         ([], "no file"),

@@ -271,8 +271,13 @@ def test_one_of_several_functions_is_chosen(
         ("fabs", "fabsolutely", (), "fabsolutely"),
         ("__kernel void", "void", (), "no kernel 'Softsign'"),
         ("@Softsign(%biased)", "@Softsine(%biased)", (), "Softsine"),
-        ("", "", ("--emit=net.mlir",), "the output is the input (net.mlir)"),
-        ("", "", ("--constants=w.npz", "--emit=w.npz"), "the output is the input (w.npz)"),
+        ("", "", ("--emit=net.mlir",), "the output file is also an input file (net.mlir)"),
+        (
+            "",
+            "",
+            ("--constants=w.npz", "--emit=w.npz"),
+            "the output file is also an input file (w.npz)",
+        ),
         ("", "", ("-o", "out.tflite"), "-o and --emit name the same file: out.tflite"),
         ("", "", ("--npu_custom_op_info=Softsign,w.npz",), "the op 'Softsign' has two assets"),
     ],
@@ -319,7 +324,7 @@ def test_constants_of_a_dump_are_those_of_the_model_as_it_was(
     assert byte_code(made) == byte_code(tmp_path / "out.tflite")
     model = tmp_path / "in.tflite"
     assert litert_npu("opt", moved, f"--emit={model}", f"--constants={table}") != 0
-    assert f"the output is the input ({model})" in capsys.readouterr().err
+    assert f"the output file is also an input file ({model})" in capsys.readouterr().err
     (tmp_path / "in.tflite").touch()
     assert litert_npu("opt", moved, f"--emit={made}", f"--constants={table}") != 0
     assert "has changed since the constants were dumped" in capsys.readouterr().err

@@ -224,12 +224,12 @@ def test_an_output_of_no_use_is_refused(original: str, in_folder: Path, text: st
 def test_an_output_never_replaces_an_input(original: str, in_folder: Path) -> None:
     np.savez("golden.npz", in0=RAMP, out0=RAMP / 2)
     before = (in_folder / "golden.npz").read_bytes()
-    with pytest.raises(LiteRtError, match="the output is the input"):
+    with pytest.raises(LiteRtError, match="the output file is also an input file"):
         run_model(original, RunOptions(golden="golden.npz", outputs=["golden.npz"]))
     assert (in_folder / "golden.npz").read_bytes() == before
     np.save("x.npy", RAMP)
     for text in ("x.npy", "0=x.npy"):
-        with pytest.raises(LiteRtError, match="the output is the input"):
+        with pytest.raises(LiteRtError, match="the output file is also an input file"):
             run_model(original, RunOptions(inputs=[text], outputs=["x.npy"]))
     np.testing.assert_array_equal(np.load("x.npy"), RAMP)
 

@@ -120,7 +120,7 @@ def test_what_joins_a_custom_op_goes_by_itself(tmp_path: Path) -> None:
     assert on_npu(report) == ["Softsign", "ABS", "Softsign"]
     (call,) = report.expected_times
     assert call.time.num_unknown == 2 and call.time.transfers_ns > 0
-    assert "expected of Partition_0: " in report.to_text()
+    assert "expected time of Partition_0: " in report.to_text()
     with read_model(tmp_path / "compiled.tflite") as model:
         assert read_expected_times(model) == [call]
 

@@ -290,7 +290,7 @@ def test_a_vendor_that_takes_no_ir_says_so(edit: Edit) -> None:
     options = ApplyOptions(
         soc_manufacturer="Null", compiler=CompilerOptions(replace_ir={"Partition_0": "a.mlir"})
     )
-    with pytest.raises(LiteRtError, match="does not compile IR texts") as error:
+    with pytest.raises(LiteRtError, match="does not compile IR files") as error:
         apply_plugin(edit.path.parent / "in.tflite", edit.path, options)
     assert error.value.status is Status.UNSUPPORTED and "Null" in error.value.where
 

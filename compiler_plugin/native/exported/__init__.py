@@ -1,1 +1,1 @@
-"""The plugin side: a Python plugin in a host that calls it through the C ABI."""
+"""Runs a Python plugin in a host of another project, which calls the plugin through LiteRT's C ABI."""

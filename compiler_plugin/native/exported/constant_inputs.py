@@ -1,9 +1,9 @@
-"""Replaces DEQUANTIZE ops of constants by constants: a transformation that a host runs for a plugin.
+"""Replaces DEQUANTIZE ops of constants by float32 constants; a host runs this transformation for a plugin.
 
-A host that makes partitions of successive ops puts a DEQUANTIZE and the op that reads it into different partitions
-if other ops lie between them. The CPU would then dequantize that op's weights in each run, and no layer with
-constant weights takes such an input. Only constants for ops with assets are dequantized, because a dequantized
-constant is larger.
+Some hosts put only successive ops into one partition. If other ops lie between a DEQUANTIZE and the op that reads
+its result, the two are then in different partitions. The CPU would dequantize the weights in each run, and layers
+that require constant weights could not take the op. Only constants for ops with assets are dequantized, because a
+dequantized constant is larger.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _TYPES = (ElementType.FLOAT16, ElementType.INT8, ElementType.UINT8, ElementType.
 def dequantize_for(
     context: HostContext, op_names: Collection[str], builder: Any, handle: Any
 ) -> bool:
-    """Replaces a `LiteRtOp` that dequantizes a constant by the dequantized constant; returns whether it did so.
+    """Replaces a DEQUANTIZE op of a constant by the dequantized constant; returns whether the op was replaced.
 
     Args:
       context: Compiler context of the host.
       op_names: Custom codes of the ops whose inputs become constants.
-      builder: A `LiteRtBuilder`.
-      handle: A `LiteRtOp` of any kind.
+      builder: The `LiteRtBuilder` that records the change.
+      handle: Handle of the op to check, a `LiteRtOp` of any kind.
     """
     if context.answer("get_op_code", handle, "int32_t") != _DEQUANTIZE:
         return False

@@ -1,8 +1,9 @@
-"""Runs a Python plugin in a host of another project, and does the work that this project's host would do.
+"""Runs a Python plugin in a host of another project, and does the work that this project's host does elsewhere.
 
-Such a host asks for ops and for byte code, and has no place for refusals or assets. Therefore this module groups
-and compiles the ops once when the host asks for ops, and offers only the ops that the vendor can compile. Assets
-are packed with the byte code (`litert.model.byte_code_container`), and the contents of the report go to the log.
+A host of another project requests ops and byte code, but cannot handle compile errors or assets. Therefore this
+module already groups and compiles the ops when the host requests ops, and offers only ops that the vendor can
+compile. The assets are packed with the byte code (`litert.model.byte_code_container`), and the content of the
+report is logged.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class ExportedPlugin:
 
     Attributes:
       refusals: Reasons why ops of the last subgraph stay on the CPU, by position of the op.
-      names_with_assets: Names of the ops for which the user gives an asset.
+      names_with_assets: Names of the ops with an asset from the user.
     """
 
     def __init__(
@@ -60,14 +61,15 @@ class ExportedPlugin:
         options: CompilerOptions,
         embedded: Collection[str],
     ) -> None:
-        """Stores the settings; the vendor's plugin is created when the host first names a SoC model.
+        """Stores the settings; the vendor's plugin is created later, when the host first names a SoC model.
 
         Args:
           registered: Plugin of the vendor.
           context: Compiler context of the host.
           environment: Environment options of the host.
           options: Options of the plugin.
-          embedded: Names of the ops whose assets the host embeds itself; the host does not embed the companions.
+          embedded: Names of the ops whose assets the host itself embeds in the model; the host does not embed
+            companion files.
         """
         self._registered = registered
         self._context = context
@@ -81,11 +83,11 @@ class ExportedPlugin:
         self._warnings: list[str] = []
 
     def check_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
-        """Lets the vendor refuse the host, the SoC model or the options.
+        """Checks that the vendor's plugin supports the host, the SoC model and the options.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the vendor does not have the SoC model; and the errors of the vendor's
-            plugin.
+          LiteRtError: UNSUPPORTED, if the vendor does not have the SoC model; any error that the vendor's plugin
+            raises.
         """
         factory = self._registered.factory
         try:
@@ -98,14 +100,14 @@ class ExportedPlugin:
         self._vendor(chosen)
 
     def partition(self, soc_model: str, subgraph: Any) -> Sequence[tuple[Any, int]]:
-        """Finds the ops that the vendor takes and can compile.
+        """Finds the ops of a subgraph that the vendor's plugin takes and can compile.
 
         Args:
           soc_model: SoC model to compile for; "" lets the plugin choose.
           subgraph: Handle of the subgraph, a `LiteRtSubgraph`.
 
         Returns:
-          Each `LiteRtOp` that goes to the NPU, with the index of its partition; indices start at 1.
+          Handles of the ops that go to the NPU (`LiteRtOp`), each with its partition index; indices start at 1.
         """
         vendor = self._vendor(soc_model)
         stock = read_subgraph(self._context, subgraph)
@@ -124,7 +126,7 @@ class ExportedPlugin:
         """Compiles a `LiteRtModel` in which each subgraph is a partition.
 
         Returns:
-          The byte code, packed with the assets that the host does not embed, and a call for each subgraph.
+          The byte code, packed with the assets that the host does not embed, and one NPU call for each subgraph.
         """
         vendor = self._vendor(soc_model)
         partitions = [stock.subgraph for stock in read_model(self._context, model)]
@@ -135,7 +137,7 @@ class ExportedPlugin:
         for note in result.notes:
             _logger.info("%s: %s", vendor.vendor, note)
         infos = [*self._options.custom_op_infos, *self._found.values()]
-        with open_assets(infos, "Check the path after the op's name.") as files:
+        with open_assets(infos, "Check the file path after the op's name.") as files:
             assets = read_assets(vendor, infos, files)
             check_native_assets(result.native_assets, assets, vendor.vendor)
             for name in result.native_assets:
@@ -150,7 +152,7 @@ class ExportedPlugin:
         return CompiledResult(modules, result.calls)
 
     def close(self) -> None:
-        """Closes all plugins of the vendor, one for each SoC model."""
+        """Closes the vendor's plugins; there is one plugin for each SoC model."""
         for vendor in self._vendors.values():
             vendor.__exit__()
         self._vendors.clear()
@@ -169,10 +171,11 @@ class ExportedPlugin:
                 self._registered, soc_model, self._environment, self._options, self._warnings
             )
             self._vendors[soc_model] = vendor
-            _logger.info("%s compiles for %s", vendor.vendor, soc_model)
+            _logger.info("vendor %s compiles for SoC model %s", vendor.vendor, soc_model)
             if vendor.has_transformations:
                 _logger.warning(
-                    "%s: the plugin's transformations run only in this project's apply_plugin, not in this host",
+                    "%s: the plugin's transformations run only in this project's apply_plugin, "
+                    "not in this host",
                     vendor.vendor,
                 )
             self._warn()
@@ -214,7 +217,7 @@ class ExportedPlugin:
         for info in self._options.custom_op_infos:
             if info.op_name not in known:
                 _logger.warning(
-                    "%s: the subgraph has no op '%s', but an asset is given for this op",
+                    "%s: an asset is given for op '%s', but the subgraph has no such op",
                     vendor,
                     info.op_name,
                 )
@@ -222,13 +225,15 @@ class ExportedPlugin:
         for name in self._options.shape_bounds:
             if name not in tensors:
                 _logger.warning(
-                    "%s: the subgraph has no tensor '%s', but a shape bound is given for this tensor",
+                    "%s: a shape bound is given for tensor '%s', but the subgraph has no such "
+                    "tensor",
                     vendor,
                     name,
                 )
             elif tensors[name].type.layout.is_static:
                 _logger.warning(
-                    "%s: the shape bound of '%s' is not used: the host shows the tensor with a fixed shape, %s",
+                    "%s: the shape bound of tensor '%s' is ignored, because the tensor has the "
+                    "fixed shape %s in this host",
                     vendor,
                     name,
                     tensors[name].type,

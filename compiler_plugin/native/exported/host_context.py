@@ -1,4 +1,4 @@
-"""Calls the compiler context of a plugin's host, checks the results, and reads the user's options."""
+"""Calls functions of the host's compiler context, checks their results, and reads the user's options."""
 
 from __future__ import annotations
 
@@ -23,42 +23,44 @@ class HostContext:
     def __init__(self, table: Any) -> None:
         """Wraps a `const LiteRtCompilerContext*`, which must outlive this object; NULL is an error."""
         if not table:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the host passes no compiler context")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, "the compiler context that the host passes is NULL"
+            )
         self._table = table
         self._size = int(table.abi_header.struct_size)
         self._functions: dict[str, Any] = {}
 
     def find(self, slot: str) -> Any:
-        """Returns the function of a slot; None if the host does not have the function."""
+        """Returns the function in a slot of the host's table; None if the host has no such function."""
         if slot not in self._functions:
             end = ffi.offsetof("LiteRtCompilerContext", slot) + _POINTER_SIZE
             self._functions[slot] = (end <= self._size and getattr(self._table, slot)) or None
         return self._functions[slot]
 
     def call(self, slot: str, *arguments: Any) -> None:
-        """Calls a slot; raises the status if it is not Ok, and WRONG_VERSION if the host has no such slot."""
+        """Calls a function of the host; raises any status except Ok, and WRONG_VERSION for a missing function."""
         function = self.find(slot)
         if function is None:
             raise LiteRtError(
                 Status.WRONG_VERSION,
-                f"the host's compiler context has no {slot}",
+                f"the host's compiler context has no function {slot}",
                 hint="This plugin needs LiteRT 2.1 or newer.",
             )
         check(function(*arguments), f"the host's {slot} failed")
 
     def tells(self, slot: str, *arguments: Any) -> bool:
-        """Calls a slot that may fail or be absent; returns whether the slot has written an answer."""
+        """Calls a function of the host that may fail or be missing; returns whether the call succeeded."""
         function = self.find(slot)
         return function is not None and not function(*arguments)
 
     def answer(self, slot: str, handle: Any, c_type: str = "size_t") -> Any:
-        """Calls a slot with a handle, and returns the value of a C type that the slot writes."""
+        """Calls a getter of the host with a handle, and returns the value of a C type that the getter writes."""
         answer = ffi.new(f"{c_type}*")
         self.call(slot, handle, answer)
         return answer[0]
 
     def text(self, slot: str, handle: Any) -> str:
-        """Calls a slot with a handle, and returns the text that the slot writes; "" for NULL.
+        """Calls a getter of the host with a handle, and returns the string that the getter writes; "" for NULL.
 
         Bytes that are not valid UTF-8 become lone surrogates, as in all names of a graph.
         """
@@ -67,7 +69,7 @@ class HostContext:
         return ffi.string(answer[0]).decode("utf-8", "surrogateescape") if answer[0] else ""
 
     def items(self, kind: str, count_slot: str, item_slot: str, owner: Any) -> list[Any]:
-        """Returns all handles of a C type that belong to another handle."""
+        """Returns handles of all objects of a C type that an object contains, such as a subgraph's ops."""
         answer = ffi.new(f"{kind}*")
         items: list[Any] = []
         for index in range(self.answer(count_slot, owner)):
@@ -81,7 +83,7 @@ _LINE = re.compile(r"""\s*(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\S+))\s*""")
 
 
 def read_environment(context: HostContext, environment: Any) -> EnvironmentOptions:
-    """Returns the library paths in a `LiteRtEnvironmentOptions`; empty paths for NULL."""
+    """Returns the library paths from a `LiteRtEnvironmentOptions`; for NULL, the paths are empty."""
     if not environment:
         return EnvironmentOptions()
     return EnvironmentOptions(
@@ -93,8 +95,9 @@ def read_environment(context: HostContext, environment: Any) -> EnvironmentOptio
 def read_flags(context: HostContext, options: Any, manufacturer: str) -> Sequence[str]:
     """Returns the flags in a host's opaque options, each as `name=value`.
 
-    Lines under the identifier `litert_npu` are flags. Lines under the vendor's name are flags in the form in which
-    LiteRT's tools write them: the line `ops = "all"` under `reference` is the flag `reference_ops=all`. `options`
+    Each line of the payload with the identifier `litert_npu` is a flag. A payload with the vendor's name as
+    identifier contains flags in the form of LiteRT's tools: the line `ops = "all"` under `reference` means the
+    flag `reference_ops=all`. `options`
     is a `LiteRtOptions` or NULL.
     """
     opaque = _opaque_options(context, options)
@@ -110,9 +113,10 @@ def read_flags(context: HostContext, options: Any, manufacturer: str) -> Sequenc
 
 
 def find_custom_op_infos(context: HostContext, options: Any) -> Sequence[CustomOpInfo]:
-    """Returns the assets in a host's `LiteRtOptions`; empty for NULL and for a host without assets.
+    """Returns the assets in a host's `LiteRtOptions`; empty for NULL, or if the host does not support assets.
 
-    The functions that return assets are not in the compiler context; a host with such functions exports them.
+    The functions that return assets are not in the compiler context; hosts that support assets export them as
+    symbols.
     """
     process = ffi.dlopen(None)
     try:

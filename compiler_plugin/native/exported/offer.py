@@ -1,9 +1,10 @@
 """Chooses the ops that a plugin offers to a host that groups the ops itself, as stock LiteRT does.
 
-Stock LiteRT makes a partition from each run of consecutive ops with the same partition index, or, with its other
-strategy, from the connected ops in each run. The ops between two runs stay between them, so that no cycle can
-arise. A run that the vendor refuses is halved, and finally single ops stay on the CPU. Stock LiteRT never tries
-again with fewer ops, so this module does so before the host gets the ops.
+By default, stock LiteRT makes a partition from each run of consecutive ops with the same partition index; its
+other strategy splits each run into connected groups of ops. Partitions of consecutive ops cannot form a cycle. If
+the vendor refuses a run, stock LiteRT does not try again with fewer ops. Therefore this module compiles the runs
+before the host gets the ops: it halves a run that the vendor refuses, and leaves single ops that are refused on
+the CPU.
 """
 
 from __future__ import annotations
@@ -15,22 +16,23 @@ from compiler_plugin.transforming import prepare_partitions
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.model.graph import Subgraph
 
-DYNAMIC = "the shape of an output is known only after a run, and this host's NPU calls cannot return a shape"
+DYNAMIC = "the shape of an output is known only at run time, and this host's NPU calls cannot return a shape"
 
 
 def make_offer(
     vendor: VendorPlugin, subgraph: Subgraph, where: str, max_partitions: int
 ) -> SubgraphPlan:
-    """Finds the ops of a subgraph that the vendor takes and can compile, by compiling them once.
+    """Compiles the ops of a subgraph that the vendor takes, to find the ops that the vendor can compile.
 
     Args:
       vendor: Plugin of the vendor.
-      subgraph: Subgraph from the host.
-      where: Name of the subgraph in errors.
+      subgraph: Subgraph that the host passed to the plugin.
+      where: Name of the subgraph in error messages.
       max_partitions: Largest number of partitions to offer; 0 means no limit.
 
     Returns:
-      The plan with the partitions to offer, each a run of ops, and the reasons why other ops stay on the CPU.
+      The plan: the partitions to offer, which are runs of consecutive ops, and the reasons why other ops stay on
+        the CPU.
     """
     selected, reasons = vendor.partition(subgraph, where).by_position(subgraph.ops)
     in_turn = [[op - 1] if op else [] for op in range(len(subgraph.ops))]  # halves of runs are runs

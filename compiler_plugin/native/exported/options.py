@@ -1,14 +1,13 @@
 """Reads the options of an exported plugin from environment variables and from the host's opaque options.
 
 `LITERT_NPU_CUSTOM_OP_INFO=op,path;op,path` gives the assets in the format of `--npu_custom_op_info`.
-`LITERT_NPU_OPTIONS=reference_ops=all;check_kernels=false` gives flags of `apply_plugin` for plugins: those in
-`FLAGS`, and the vendor's own flags, whose names begin with the manufacturer's name. A plugin ignores the flags of
+`LITERT_NPU_OPTIONS=reference_ops=all;check_kernels=false` sets flags of `apply_plugin`: the flags in `FLAGS`, and
+the vendor's own flags, whose names begin with the manufacturer's name. A plugin ignores the flags of
 other vendors, because one process may contain several exported plugins. A flag name that looks like a misspelled
-name is an error.
+known name is an error.
 
-A host may pass the same flags in its opaque options, as a C string under the identifier `litert_npu` with one flag
-on each line. Flags from the host override flags from the environment. This project's host passes flags in this
-way.
+A host may also pass flags in its opaque options, as a C string with the identifier `litert_npu` and one flag on
+each line. This project's host does so. Flags from the host override flags from the environment.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ _OPTIONS = {
     if Goes.ENVIRONMENT in option.goes
 }
 FLAGS = tuple(_OPTIONS)
-"""Flags of `apply_plugin` that reach a plugin; all other flags are for the host only."""
+"""Flags of `apply_plugin` that are passed to plugins; all other flags are for the host only."""
 
 _NEAR = 0.75
-"""Smallest similarity of two names, by difflib's measure, at which one counts as a misspelling of the other."""
+"""Two names that are at least this similar, by difflib's measure, count as spellings of the same name."""
 
 _logger = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ def read_options(
     """Returns the options of a plugin that runs in a host of another project.
 
     Args:
-      manufacturer: Manufacturer of the plugin; flags of other vendors are ignored.
+      manufacturer: Manufacturer of the plugin; the flags of other manufacturers are ignored.
       host_flags: Flags from the host's opaque options, each as `name=value`.
       host_infos: Assets from the host, which override all other assets for the same op.
 
@@ -78,14 +77,14 @@ def read_options(
 
 
 def environment_parts(variable: str) -> Sequence[str]:
-    """Returns the entries of an environment variable, which `;` separates; empty if the variable is not set."""
+    """Returns the entries of an environment variable, separated by `;`; empty if the variable is not set."""
     return [part.strip() for part in os.environ.get(variable, "").split(";") if part.strip()]
 
 
 def write_flags(options: CompilerOptions) -> bytes:
-    """Returns the flags that differ from their defaults as the payload `litert_npu`, without vendors' own flags.
+    """Returns the payload `litert_npu`: all flags that differ from their defaults, except vendors' own flags.
 
-    The payload contains no assets, which a host passes in another way, and no options that are only for the host.
+    The payload contains neither assets, which the host passes separately, nor options that are only for the host.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, if a value contains a line break.
@@ -96,8 +95,8 @@ def write_flags(options: CompilerOptions) -> bytes:
         if len(line.splitlines()) > 1:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"an option contains a line break: {line!r}",
-                hint="Rename it.",
+                f"an option must not contain a line break: {line!r}",
+                hint="Remove the line break from the option's value.",
             )
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
@@ -119,7 +118,8 @@ def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str
                 what, hint = f"no option '{name}'", f"Did you mean {near}?"
                 raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, where, hint)
             _logger.info(
-                "%s has '%s', which is not an option of '%s': such options begin with that name, or are %s",
+                "%s has the unknown option '%s', which is ignored; options of '%s' begin with "
+                "the vendor's name, or are %s",
                 where, name, manufacturer, ", ".join(FLAGS),
             )  # fmt: skip
             continue

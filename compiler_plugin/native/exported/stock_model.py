@@ -1,9 +1,9 @@
 """Reads a model through a host's compiler context, and builds the graph that Python plugins work with.
 
-The compiler context does not show the names of subgraphs, the versions of ops, omitted optional inputs (later
-inputs move up), sparsity, and some options (`option_slots.hidden_options`). `why_unclear` finds ops for which the
-missing facts matter. Constants are views of the host's memory; like the host's handles, the views are valid only
-during the host's call.
+The compiler context does not return the names of subgraphs, the versions of ops, sparsity, and some options
+(`option_slots.hidden_options`). It skips omitted optional inputs, so that the indices of later inputs change.
+`why_unclear` finds ops for which missing information matters. Constants are views of the host's memory; the views
+and the host's handles are valid only during the host's call.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _QUANTIZATION = {
     QuantizationKind.PER_CHANNEL: ("get_per_channel_quantization", "LiteRtQuantizationPerChannel"),
     QuantizationKind.BLOCK_WISE: ("get_block_wise_quantization", "LiteRtQuantizationBlockWise"),
 }
-"""By kind of quantization, the slot that returns the quantization and the C type of the answer."""
+"""For each kind of quantization, the getter that returns the quantization, and the C type of its result."""
 
 
 _Buffers: TypeAlias = dict[tuple[int, int], Buffer]
@@ -48,11 +48,11 @@ class StockSubgraph:
 
 
 def read_model(context: HostContext, model: Any) -> list[StockSubgraph]:
-    """Reads all subgraphs of a `LiteRtModel`, and names each one `Partition_<index>`.
+    """Reads all subgraphs of a `LiteRtModel`; the subgraphs get the names `Partition_<index>`.
 
     Raises:
-      LiteRtError: The error status of the host; UNSUPPORTED, for a kind of quantization that the graph cannot
-        contain. The functions below raise the same errors.
+      LiteRtError: The error status that the host returns; UNSUPPORTED, for a kind of quantization that the graph
+        cannot represent. All functions of this module raise the same errors.
     """
     subgraphs = context.items(
         "LiteRtSubgraph", "get_num_model_subgraphs", "get_model_subgraph", model
@@ -65,7 +65,7 @@ def read_model(context: HostContext, model: Any) -> list[StockSubgraph]:
 
 
 def read_subgraph(context: HostContext, subgraph: Any) -> StockSubgraph:
-    """Reads a `LiteRtSubgraph`, and leaves its name empty."""
+    """Reads a `LiteRtSubgraph`; the name of the returned subgraph is empty."""
     return _Reader(context, {}).read(subgraph, "")
 
 
@@ -86,13 +86,15 @@ def read_reader_names(context: HostContext, tensor: Any) -> set[str]:
 
 
 def why_unclear(op: Op) -> str:
-    """Returns which fact about an op the compiler context does not show; "" if no important fact is missing."""
+    """Returns a reason why an op cannot be read completely from the host; "" if nothing important is missing."""
     hidden = () if op.is_custom else hidden_options(op.name)
     if hidden:
-        return f"this host does not show the op's {', '.join(hidden)}"
+        return f"this host does not pass these options of the op to plugins: {', '.join(hidden)}"
     for tensor in op.inputs:
         if tensor is not None and tensor.is_constant and not _has_all_bytes(tensor):
-            return "the op has a sparse constant, and this host does not show the sparsity"
+            return (
+                "the op has a sparse constant, and this host does not pass the sparsity to plugins"
+            )
     return ""
 
 
@@ -231,7 +233,7 @@ class _Reader:
             return None
         if number not in _QUANTIZATION:
             raise LiteRtError(
-                Status.UNSUPPORTED, f"a tensor has quantization of the unknown kind {number}"
+                Status.UNSUPPORTED, f"a tensor has the unknown quantization type id {number}"
             )
         kind = QuantizationKind(number)
         slot, struct = _QUANTIZATION[kind]

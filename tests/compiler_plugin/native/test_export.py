@@ -252,9 +252,12 @@ def test_what_is_given_for_a_model_that_is_not_so_is_told(
     monkeypatch.setenv("LITERT_NPU_OPTIONS", "shape_bounds=x:8x4;shape_bounds=nowhere:8")
     with Exported(TakingFactory()) as exported:
         assert exported.partition(chain)[0] == 0
-    assert "no op 'MyOp', but an asset is given for this op" in caplog.text
-    assert "the shape bound of 'x' is not used" in caplog.text
-    assert "no tensor 'nowhere', but a shape bound is given for this tensor" in caplog.text
+    assert "an asset is given for op 'MyOp', but the subgraph has no such op" in caplog.text
+    assert "the shape bound of tensor 'x' is ignored" in caplog.text
+    assert (
+        "a shape bound is given for tensor 'nowhere', but the subgraph has no such tensor"
+        in caplog.text
+    )
 
 
 def refuse_relu_behind_tanh(partitions: Sequence[Subgraph]) -> None:
@@ -280,7 +283,7 @@ def test_an_output_whose_shape_a_run_tells_is_refused(
     with Exported(TakingFactory(TakingPlugin(shape_outputs=[0]))) as exported:
         assert exported.partition(chain) == (0, [])
         assert exported.compile(chain)[0] == Status.UNSUPPORTED
-    assert "known only after a run, and this host's NPU calls cannot return a shape" in caplog.text
+    assert "known only at run time, and this host's NPU calls cannot return a shape" in caplog.text
 
 
 def test_an_op_that_the_host_does_not_show_in_full_stays(
@@ -295,7 +298,9 @@ def test_an_op_that_the_host_does_not_show_in_full_stays(
     plugin = TakingPlugin(("L2_NORMALIZATION", "RELU"))
     with Exported(TakingFactory(plugin)) as exported:
         assert exported.partition(tmp_path / "m.tflite") == (0, [(1, 1)])
-    assert "does not show the op's fused_activation_function" in caplog.text
+    assert (
+        "does not pass these options of the op to plugins: fused_activation_function" in caplog.text
+    )
 
 
 def test_the_limit_of_partitions_holds(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:

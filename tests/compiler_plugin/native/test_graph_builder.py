@@ -86,7 +86,7 @@ def _closes_a_cycle(model: Model, build: GraphBuilder) -> None:
             _writes_a_constant,
             "an op writes tensor 'k', which is a constant or an input of the subgraph",
         ),
-        (_loses_an_output, "tensor 'c' is read, but the only op that writes the tensor is erased"),
+        (_loses_an_output, "tensor 'c' is read, but the pattern erases the op that writes it"),
         (_reads_what_nobody_writes, "tensor 'n' is read, but no op writes the tensor"),
         (_closes_a_cycle, "depends on its own output"),
     ],
@@ -106,7 +106,7 @@ def test_no_input_gets_data_and_only_ops_of_the_subgraph_go() -> None:
     model = _model()
     build = GraphBuilder(model, model.subgraphs[0])
     with pytest.raises(
-        LiteRtError, match="tensor 'x', but no op of the subgraph writes the tensor"
+        LiteRtError, match="tensor 'x', but the tensor is neither new nor an op's output"
     ):
         build.set_data(_find(model, "x"), b"12345678")
     with pytest.raises(LiteRtError, match="is not an op of the subgraph"):

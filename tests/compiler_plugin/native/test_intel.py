@@ -116,8 +116,8 @@ def test_a_composite_s_ops_compute_the_same_on_the_npu(intel: Path, tmp_path: Pa
     write_model(within("acme.block", "odml.rms_norm", rms_norm), source)
     report = apply_plugin(source, output, _options(intel))
     assert [str(item) for item in report.composites] == [
-        "taken apart, 3 of 3 ops on the NPU",
-        "whole on the NPU",
+        "decomposed, 3 of 3 ops on the NPU",
+        "not decomposed, on the NPU",
     ]
     x = np.random.default_rng(4).normal(size=(1, 8)).astype(np.float32)
     run = run_in_ours(output, intel / "dispatch", {"x": x})
